@@ -1,0 +1,1 @@
+"""ErasureHead: train on many workers without waiting for the slow ones."""

@@ -1,0 +1,17 @@
+"""Names for the kinds of arrays that the whole library passes around."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    SparseMatrix: TypeAlias = sparse.csr_array[np.float64, tuple[int, int]]
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]

@@ -1,0 +1,193 @@
+"""What a gradient code is: plain immutable data that says who computes what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.errors import invalid
+
+if TYPE_CHECKING:
+    from erasurehead.arrays import SparseMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCode:
+    """Which worker holds which task, and the coefficients of every message.
+
+    A *message* is one vector that a worker sends: message `i` is `encoding[i] @ partial_gradients`, where the
+    partial gradients are stacked by task and, within a task, by piece. Most codes have one message a worker
+    and one piece; nested and multi-message codes have several messages an owner, sent in the order of their
+    rows, and communication-efficient codes have several pieces.
+
+    The rows of `encoding` are messages (Tandon et al.'s B); the ErasureHead paper's G is the transpose.
+
+    Arguments:
+        name: the family, as in the catalogue: `"fractional_repetition"`.
+        parameters: what the code was built from, enough to build it again.
+        encoding: sparse matrix, shape (n_messages, n_tasks * n_pieces), real and finite. Column
+            `task * n_pieces + piece`. A complex row is two real rows with one owner.
+        owner: the worker that sends each message, shape (n_messages,), in 0..n_workers-1.
+        n_workers: number of workers, at least 1.
+        n_tasks: number of tasks (partitions of the samples), at least 1.
+        n_pieces: into how many pieces a gradient is cut; a message is that many times shorter.
+        groups: the block of each message, shape (n_messages,), or None. Messages of different groups touch no
+            common task, so that groups are decoded one by one.
+        tolerance: any set of at most this many straggling workers still decodes exactly;
+            None if not even all workers together do.
+        source: paper, section and equation.
+    """
+
+    name: str
+    parameters: Mapping[str, object]
+    encoding: SparseMatrix
+    owner: IntArray
+    n_workers: int
+    n_tasks: int
+    n_pieces: int = 1
+    groups: IntArray | None = None
+    tolerance: int | None = None
+    source: str = ""
+    labels: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def __post_init__(self) -> None:
+        for name in ("n_workers", "n_tasks", "n_pieces"):
+            if getattr(self, name) < 1:
+                raise invalid(name, "must be at least 1", getattr(self, name))
+        encoding = sparse.csr_array(self.encoding).astype(np.float64)
+        encoding.sum_duplicates()
+        encoding.eliminate_zeros()
+        expected = (len(self.owner), self.n_tasks * self.n_pieces)
+        if encoding.shape != expected:
+            raise invalid("encoding", f"must have shape (messages, n_tasks * n_pieces) = {expected}", encoding.shape)
+        if not np.isfinite(encoding.data).all():
+            raise invalid("encoding", "must be finite", "a matrix with NaN or infinity")
+        owner = np.array(self.owner, dtype=np.int64)
+        if len(owner) and (owner.min() < 0 or owner.max() >= self.n_workers):
+            bad = int(owner.min()) if owner.min() < 0 else int(owner.max())
+            raise invalid("owner", f"must name workers 0..{self.n_workers - 1}", bad)
+        groups = None if self.groups is None else np.array(self.groups, dtype=np.int64)
+        if groups is not None and groups.shape != owner.shape:
+            raise invalid("groups", f"must have one entry for each of {len(owner)} messages", groups.shape)
+        for array in (owner, groups, encoding.data, encoding.indices, encoding.indptr):
+            if array is not None:
+                array.flags.writeable = False
+        object.__setattr__(self, "encoding", encoding)
+        object.__setattr__(self, "owner", owner)
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+
+    @property
+    def n_messages(self) -> int:
+        """Number of messages a step, over all workers."""
+        return len(self.owner)
+
+    @cached_property
+    def assignment(self) -> SparseMatrix:
+        """Who holds what: 0/1 matrix of shape (n_workers, n_tasks)."""
+        rows = self.owner[np.repeat(np.arange(self.n_messages), np.diff(self.encoding.indptr))]
+        columns = self.encoding.indices // self.n_pieces
+        held = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(self.n_workers, self.n_tasks))
+        held.sum_duplicates()
+        held.data[:] = 1.0
+        return held
+
+    @cached_property
+    def loads(self) -> IntArray:
+        """Tasks that each worker computes, shape (n_workers,)."""
+        return np.diff(self.assignment.indptr).astype(np.int64)
+
+    @property
+    def load(self) -> int:
+        """The largest number of tasks that any worker computes."""
+        return int(self.loads.max())
+
+    @cached_property
+    def replication(self) -> IntArray:
+        """Workers that hold each task, shape (n_tasks,)."""
+        return np.bincount(self.assignment.indices, minlength=self.n_tasks).astype(np.int64)
+
+    @cached_property
+    def _message_index(self) -> tuple[IntArray, IntArray]:
+        order = np.argsort(self.owner, kind="stable")
+        starts = np.searchsorted(self.owner[order], np.arange(self.n_workers + 1))
+        return order, starts.astype(np.int64)
+
+    @cached_property
+    def messages_per_worker(self) -> IntArray:
+        """Number of messages that each worker sends a step, shape (n_workers,)."""
+        return np.diff(self._message_index[1])
+
+    def messages_of(self, worker: int) -> IntArray:
+        """Return the messages of a worker in the order in which it sends them."""
+        order, starts = self._message_index
+        return order[starts[worker] : starts[worker + 1]]
+
+    def messages_of_workers(self, workers: IntArray) -> IntArray:
+        """Return the messages of all the given workers, ascending."""
+        present = np.zeros(self.n_workers, dtype=bool)
+        present[workers] = True
+        return np.flatnonzero(present[self.owner])
+
+    def tasks_of(self, worker: int) -> IntArray:
+        """Return the tasks that a worker holds, ascending."""
+        held = self.assignment
+        return np.sort(held.indices[held.indptr[worker] : held.indptr[worker + 1]]).astype(np.int64)
+
+    def tasks_of_message(self, message: int) -> IntArray:
+        """Return the tasks whose partial gradients a message combines, ascending."""
+        encoding = self.encoding
+        columns = encoding.indices[encoding.indptr[message] : encoding.indptr[message + 1]]
+        return np.unique(columns // self.n_pieces).astype(np.int64)
+
+    def coefficients(self, message: int) -> Array:
+        """Return the coefficients of a message over its own tasks, shape (tasks of the message, n_pieces)."""
+        encoding = self.encoding
+        span = slice(encoding.indptr[message], encoding.indptr[message + 1])
+        tasks, local = np.unique(encoding.indices[span] // self.n_pieces, return_inverse=True)
+        table = np.zeros((len(tasks), self.n_pieces))
+        table[local, encoding.indices[span] % self.n_pieces] = encoding.data[span]
+        return table
+
+    @cached_property
+    def target(self) -> Array:
+        """What decoding aims at, shape (n_pieces, n_tasks * n_pieces): each piece's ones over all tasks."""
+        return np.tile(np.eye(self.n_pieces), (1, self.n_tasks))
+
+    @cached_property
+    def replicas(self) -> bool:
+        """Whether all messages of a group are equal, so that one arrival gives the whole group."""
+        if self.groups is None or self.n_pieces != 1:
+            return False
+        return bool((self.content == self._first_of_group[self.groups]).all())
+
+    @cached_property
+    def _first_of_group(self) -> IntArray:
+        assert self.groups is not None
+        first = np.full(int(self.groups.max()) + 1, self.n_messages, dtype=np.int64)
+        np.minimum.at(first, self.groups, np.arange(self.n_messages))
+        return self.content[first]
+
+    @cached_property
+    def content(self) -> IntArray:
+        """For each message the first message with the same row: equal entries mean equal vectors."""
+        seen: dict[tuple[bytes, bytes], int] = {}
+        indptr = self.encoding.indptr
+        first = np.empty(self.n_messages, dtype=np.int64)
+        for message in range(self.n_messages):
+            span = slice(indptr[message], indptr[message + 1])
+            key = (self.encoding.indices[span].tobytes(), self.encoding.data[span].tobytes())
+            first[message] = seen.setdefault(key, message)
+        return first
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{key}={value}" for key, value in self.parameters.items())
+        return f"{self.name}({parameters})"

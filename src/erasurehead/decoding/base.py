@@ -1,0 +1,111 @@
+"""What a decoder is: from the messages that arrived to weights that bring back the sum of all partial gradients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.base import GradientCode
+
+EXACT = 1e-12
+"""A residual of at most `EXACT * n_tasks` counts as exact: least squares leaves 1e-24, an undecodable set 1e-3 or more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """The outcome of decoding: which messages to add up, and with which weights.
+
+    Arguments:
+        code: the code that was decoded.
+        messages: the messages used, ascending, shape (k,).
+        weights: one row for each piece, shape (n_pieces, k).
+        residual: squared distance of `alpha` from the target, divided by the number of pieces: 0 is exact, and
+            n_tasks means that nothing is known. In units of tasks.
+    """
+
+    code: GradientCode
+    messages: IntArray
+    weights: Array
+    residual: float
+
+    @cached_property
+    def alpha(self) -> Array:
+        """`weights @ encoding[messages]`: how often each task's piece is counted, shape (n_pieces, n_tasks * n_pieces)."""
+        return np.asarray((self.code.encoding[self.messages].T @ self.weights.T).T)
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the full gradient that is counted: the mean of `alpha` where the target is one."""
+        return float(self.alpha[self.code.target > 0].mean())
+
+    @property
+    def exact(self) -> bool:
+        """Whether the weighted sum is the full gradient."""
+        return self.residual <= EXACT * self.code.n_tasks
+
+
+class Session(ABC):
+    """The decoding of one step, fed with one message after the other."""
+
+    code: GradientCode
+
+    @abstractmethod
+    def add(self, message: int) -> None:
+        """Take note that a message has arrived. One that was added before changes nothing."""
+
+    @abstractmethod
+    def residual(self) -> float:
+        """Return the smallest residual that the messages added so far allow; it never rises as messages arrive.
+
+        A decoder for huge codes may return an upper bound; it then says so, and how tight.
+        """
+
+    @abstractmethod
+    def decoding(self) -> Decoding:
+        """Return the weights for the messages added so far."""
+
+    def exact(self) -> bool:
+        """Whether the messages added so far give the full gradient."""
+        return self.residual() <= EXACT * self.code.n_tasks
+
+
+class Decoder(ABC):
+    """A way to decode one code. It holds what can be prepared beforehand; each step begins a `Session`."""
+
+    code: GradientCode
+
+    @abstractmethod
+    def begin(self) -> Session:
+        """Return a session that no message has reached yet."""
+
+    def decode(self, messages: Iterable[int]) -> Decoding:
+        """Decode one set of arrived messages, in whatever order they are given."""
+        session = self.begin()
+        for message in messages:
+            session.add(int(message))
+        return session.decoding()
+
+    def residual(self, messages: Iterable[int]) -> float:
+        """Return the smallest residual that a set of messages allows."""
+        session = self.begin()
+        for message in messages:
+            session.add(int(message))
+        return session.residual()
+
+
+def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float:
+    """Return the residual of given weights by the definition, in float64.
+
+    Arguments:
+        code: the code.
+        messages: shape (k,).
+        weights: shape (n_pieces, k).
+    """
+    alpha = np.asarray((code.encoding[messages].T @ weights.T).T)
+    error = alpha - code.target
+    return float(np.einsum("pt,pt->", error, error)) / code.n_pieces

@@ -1,0 +1,193 @@
+"""What an engine is: the place where workers run. It carries opaque programs and vectors, and stamps the time.
+
+An engine knows neither codes nor problems. The training loop assigns a program to each worker, submits orders,
+and takes events one by one. Engines are equal peers: whatever passes `erasurehead.testing.EngineConformance` will do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+from erasurehead.arrays import Array
+
+LateWork: TypeAlias = Literal["preempt", "carry"]
+"""What a worker does when a newer order is out while its injected delay still runs: drop it, or sit it out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What the coordinator asks of the workers.
+
+    Arguments:
+        step: the optimizer's step; delays and samples are drawn from it.
+        points: the models at which to compute; usually one. The arrays are not changed once they are submitted.
+        round: number of the submission, rising by one each time; set by the loop.
+        epoch: number of the worker set; rises when the code is re-formed.
+        kind: which wait rule governs it, such as `"gradient"`.
+        coefficients: one number a point, if the message combines several points.
+        note: anything else that programs need, such as the tolerance chosen for a nested code.
+    """
+
+    step: int
+    points: tuple[Array, ...]
+    round: int = -1
+    epoch: int = 0
+    kind: str = "gradient"
+    coefficients: tuple[float, ...] = ()
+    note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Part:
+    """One message to come; what a worker will send is known before it is computed.
+
+    Arguments:
+        message: row of the code.
+        work: in task units; laws that scale with the load read it.
+        length: number of elements of the vector.
+        dtype: of the vector, as numpy writes it.
+        content: messages of equal content carry equal vectors in the same round; None if it is unlike any other.
+    """
+
+    message: int
+    work: float
+    length: int
+    dtype: str = "float64"
+    content: int | None = None
+
+
+class Program(ABC):
+    """What runs on a worker. It is sent there once, with the data that it needs."""
+
+    preload: ClassVar[tuple[str, ...]] = ()
+    """Modules to import once in the server that workers are forked from."""
+
+    pure: bool = True
+    """Whether computing may be delayed, shared between equal messages, or repeated, without changing the outcome."""
+
+    @property
+    @abstractmethod
+    def outbox(self) -> Sequence[Part]:
+        """Every message that this program may ever send, with its greatest length; engines reserve room for them."""
+
+    @abstractmethod
+    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+        """Return the messages still to be sent for an order, in order, when `done` have been."""
+
+    @abstractmethod
+    def take(self, order: Order) -> Any:
+        """Copy what is needed of the order's points: the engine may overwrite them as soon as this returns."""
+
+    @abstractmethod
+    def compute(self, part: Part, taken: Any, out: Array) -> None:
+        """Write the message's vector into `out`, shape (part.length,).
+
+        Arguments:
+            part: one of `parts`.
+            taken: what `take` returned for the same order.
+            out: room for the vector; every element is to be written.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """A message is in. Its vector is valid until the event is released, or the next order submitted.
+
+    Arguments:
+        worker: who sent it.
+        part: which message.
+        order_round: the round that it answers; smaller than the current one if it is late.
+        step: the step that it answers.
+        started: when the worker began to work on the order, in the engine's seconds.
+        time: when the coordinator had it, in the engine's seconds.
+        read: returns the vector, shape (part.length,); engines may compute it only when it is asked for.
+    """
+
+    worker: int
+    part: Part
+    order_round: int
+    step: int
+    started: float
+    time: float
+    read: Callable[[], Array]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A worker will not answer this round (it raised, say), but lives on."""
+
+    worker: int
+    order_round: int
+    reason: str
+    time: float
+
+
+@dataclass(frozen=True)
+class Died:
+    """A worker is gone for good, and all that it had not sent with it."""
+
+    worker: int
+    reason: str
+    time: float
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A worker is there and ready for orders; the newest order submitted to it, if any, is its first."""
+
+    worker: int
+    host: str
+    time: float
+
+
+Event: TypeAlias = Arrived | Failed | Died | Joined
+
+
+class Engine(ABC):
+    """Where workers run. Use it as a context manager: leaving it ends every worker and frees what they shared."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def assign(self, worker: int, program: Program | None) -> None:
+        """Start a worker with a program, replace the program of a worker, or (None) end the worker.
+
+        Returns at once; a `Joined` event tells when the worker is ready.
+        """
+
+    @abstractmethod
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        """Send an order to the given workers, by default to all that live. Frees all vectors handed out before."""
+
+    @abstractmethod
+    def next_event(self, until: float | None = None) -> Event | None:
+        """Return the next event, or None once `now()` has reached `until`.
+
+        Arguments:
+            until: in the engine's seconds; None waits for as long as some worker can still answer, and raises
+                `EngineError` where none can.
+        """
+
+    @abstractmethod
+    def release(self, arrived: Arrived) -> None:
+        """Give back a message's vector before the next order; reading it afterwards is an error."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Return the engine's time in seconds, from an arbitrary origin."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End every worker and free what they shared. May be called twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,55 @@
+"""What can go wrong, said in sentences that a user can act on."""
+
+from __future__ import annotations
+
+
+class ErasureHeadError(Exception):
+    """Every error that this library raises on purpose; the command line prints it without a traceback."""
+
+
+class InvalidArgument(ErasureHeadError, ValueError):
+    """An argument breaks a rule: the message names it, the rule, the value that came and what would work."""
+
+
+class DataError(ErasureHeadError, ValueError):
+    """A data file or array cannot be used: the message says where (file, line, column) and why."""
+
+
+class Unreachable(ErasureHeadError, RuntimeError):
+    """The wait rule can no longer be met: too many workers have died, or their messages were refused."""
+
+
+class Diverged(ErasureHeadError, ArithmeticError):
+    """The gradient estimate is not finite although every message is: the step size is too large."""
+
+
+class EngineError(ErasureHeadError, RuntimeError):
+    """The engine cannot start, or lost its means to talk to the workers."""
+
+
+class MissingExtra(ErasureHeadError, ImportError):
+    """An optional dependency is needed for this: the message says which extra to install."""
+
+
+def invalid(argument: str, rule: str, value: object, instead: str = "") -> InvalidArgument:
+    """Return the error for an argument that breaks a rule, in the library's one grammar.
+
+    Arguments:
+        argument: name of the argument as the user wrote it.
+        rule: what must hold, beginning with a verb: `"must be at least 1"`.
+        value: what came.
+        instead: what would work, as a sentence without a full stop; left out if empty.
+    """
+    hint = f"; {instead}" if instead else ""
+    return InvalidArgument(f"{argument} {rule}, but it is {value!r}{hint}.")
+
+
+def check_count(argument: str, value: int, at_least: int = 1, at_most: int | None = None) -> int:
+    """Return `value` as an int, or raise if it is not a whole number within the bounds."""
+    if isinstance(value, bool) or int(value) != value:
+        raise invalid(argument, "must be a whole number", value)
+    if value < at_least:
+        raise invalid(argument, f"must be at least {at_least}", value)
+    if at_most is not None and value > at_most:
+        raise invalid(argument, f"must be at most {at_most}", value)
+    return int(value)
