@@ -13,7 +13,7 @@ from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 
 EXACT = 1e-12
-"""A residual of at most `EXACT * n_tasks` counts as exact: least squares leaves 1e-24, an undecodable set 1e-3 or more."""
+"""A residual of at most `EXACT * n_tasks` is exact: least squares leaves 1e-24, an undecodable set 1e-3 or more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Decoding:
 
     @cached_property
     def alpha(self) -> Array:
-        """`weights @ encoding[messages]`: how often each task's piece is counted, shape (n_pieces, n_tasks * n_pieces)."""
+        """How often each task's piece is counted, `weights @ encoding[messages]`: (n_pieces, n_tasks * n_pieces)."""
         return np.asarray((self.code.encoding[self.messages].T @ self.weights.T).T)
 
     @property
@@ -58,11 +58,16 @@ class Session(ABC):
     def add(self, message: int) -> None:
         """Take note that a message has arrived. One that was added before changes nothing."""
 
+    def extend(self, messages: Iterable[int]) -> None:
+        """Add many messages at once: the same as adding one after the other, but quicker where a decoder can."""
+        for message in messages:
+            self.add(int(message))
+
     @abstractmethod
     def residual(self) -> float:
         """Return the smallest residual that the messages added so far allow; it never rises as messages arrive.
 
-        A decoder for huge codes may return an upper bound; it then says so, and how tight.
+        A decoder for huge codes may return an upper bound, never less than the true one: see `Decoder.slack`.
         """
 
     @abstractmethod
@@ -79,6 +84,9 @@ class Decoder(ABC):
 
     code: GradientCode
 
+    slack: float = 0.0
+    """By which part of itself `Session.residual` may exceed the optimum: 0 is exact up to rounding, 0.01 is 1%."""
+
     @abstractmethod
     def begin(self) -> Session:
         """Return a session that no message has reached yet."""
@@ -86,16 +94,24 @@ class Decoder(ABC):
     def decode(self, messages: Iterable[int]) -> Decoding:
         """Decode one set of arrived messages, in whatever order they are given."""
         session = self.begin()
-        for message in messages:
-            session.add(int(message))
+        session.extend(messages)
         return session.decoding()
 
     def residual(self, messages: Iterable[int]) -> float:
         """Return the smallest residual that a set of messages allows."""
         session = self.begin()
-        for message in messages:
-            session.add(int(message))
+        session.extend(messages)
         return session.residual()
+
+    def residuals(self, messages: Iterable[int]) -> Array:
+        """Return the residual after each arrival of a sequence, shape (number of messages,): never rising."""
+        session = self.begin()
+
+        def after(message: int) -> float:
+            session.add(int(message))
+            return session.residual()
+
+        return np.array([after(message) for message in messages])
 
 
 def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float:
@@ -109,3 +125,10 @@ def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float
     alpha = np.asarray((code.encoding[messages].T @ weights.T).T)
     error = alpha - code.target
     return float(np.einsum("pt,pt->", error, error)) / code.n_pieces
+
+
+def as_messages(messages: Iterable[int]) -> IntArray:
+    """Return message indices as an array, whatever they came as."""
+    if isinstance(messages, np.ndarray):
+        return np.asarray(messages, dtype=np.int64)
+    return np.fromiter(messages, dtype=np.int64)

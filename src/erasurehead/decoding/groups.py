@@ -1,0 +1,89 @@
+"""First-per-group decoding: one arrival gives its whole group, the rest of the group is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
+from erasurehead.errors import invalid
+
+
+@final
+class FirstPerGroup(Decoder):
+    """Optimal decoding of a code whose groups are replicas, O(1) an arrival: the paper's Algorithm 2.
+
+    Of the replicas that have arrived the one with the smallest index is used, not the earliest: the decoding then
+    depends on the set of arrivals alone, and equal sets give equal bits. Their vectors are the same anyway. Its
+    weight is 1 where the group's messages are plain sums, and `<row, 1> / <row, row>` for other coefficients.
+
+    Arguments:
+        code: a code with `replicas`.
+
+    Raises:
+        InvalidArgument: the messages of some group differ, or the code has no groups.
+
+    Source: Tandon et al., ICML 2017, section 4 (repetition); ErasureHead, arXiv 1901.09671, Algorithm 2.
+    """
+
+    def __init__(self, code: GradientCode) -> None:
+        if not code.replicas or code.groups is None:
+            raise invalid("code", "must have groups of equal messages", code, "decode it with for_code(code)")
+        self.code = code
+        n_groups = int(code.groups.max(initial=-1)) + 1
+        self._groups = code.groups
+        self._weights: Array = np.zeros(n_groups)
+        self._gains: Array = np.zeros(n_groups)
+        rows = np.repeat(np.arange(code.n_messages), np.diff(code.encoding.indptr))
+        total = np.bincount(rows, code.encoding.data, minlength=code.n_messages)
+        square = np.bincount(rows, code.encoding.data**2, minlength=code.n_messages)
+        filled = square > 0
+        self._weights[code.groups[filled]] = total[filled] / square[filled]
+        self._gains[code.groups[filled]] = total[filled] ** 2 / square[filled]
+
+    def begin(self) -> Session:
+        return _GroupSession(self.code, self._groups, self._weights, self._gains)
+
+
+@final
+class _GroupSession(Session):
+    """Plain sums have whole gains, so that the residual is exact: never a rounding error away from zero."""
+
+    def __init__(self, code: GradientCode, groups: IntArray, weights: Array, gains: Array) -> None:
+        self.code = code
+        self._weights = weights
+        self._gain_of = gains
+        self._group_of = groups
+        self._first: IntArray = np.full(len(gains), code.n_messages, dtype=np.int64)
+        # Views that hand out Python numbers: three times as fast as indexing the arrays one by one.
+        self._first_view = self._first.data
+        self._group_view = groups.data
+        self._gain_view = gains.data
+        self._residual = float(code.n_tasks)
+
+    def add(self, message: int) -> None:
+        group = self._group_view[message]
+        first = self._first_view[group]
+        if message < first:
+            if first == self.code.n_messages:
+                self._residual = max(0.0, self._residual - self._gain_view[group])
+            self._first_view[group] = message
+
+    def extend(self, messages: Iterable[int]) -> None:
+        added = as_messages(messages)
+        missing = self._first == self.code.n_messages
+        np.minimum.at(self._first, self._group_of[added], added)
+        new = missing & (self._first < self.code.n_messages)
+        self._residual = max(0.0, self._residual - float(self._gain_of[new].sum()))
+
+    def residual(self) -> float:
+        return self._residual
+
+    def decoding(self) -> Decoding:
+        used = np.sort(self._first[self._first < self.code.n_messages])
+        weights = self._weights[self._group_of[used]]
+        return Decoding(self.code, used, weights[None, :], self._residual)

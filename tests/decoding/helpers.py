@@ -1,0 +1,57 @@
+"""Codes built from plain matrices, so that decoders are tested apart from the constructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead.arrays import Array
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding import Decoding, residual_of
+
+
+def code_of(matrix: Array, groups: Iterable[int] | None = None, n_pieces: int = 1, name: str = "plain") -> GradientCode:
+    """Return the code with one message a worker whose encoding is `matrix`."""
+    matrix = np.asarray(matrix, dtype=np.float64)
+    return GradientCode(
+        name=name,
+        parameters={},
+        encoding=sparse.csr_array(matrix),
+        owner=np.arange(len(matrix)),
+        n_workers=len(matrix),
+        n_tasks=matrix.shape[1] // n_pieces,
+        n_pieces=n_pieces,
+        groups=None if groups is None else np.array(list(groups), dtype=np.int64),
+    )
+
+
+def repetition(n_groups: int, replicas: int, tasks_each: int = 1) -> GradientCode:
+    """Return a code of groups of equal messages, each the sum of its own tasks."""
+    matrix = np.kron(np.eye(n_groups), np.ones((replicas, tasks_each)))
+    return code_of(matrix, groups=np.repeat(np.arange(n_groups), replicas), name="repetition")
+
+
+def best_residual(code: GradientCode, messages: Iterable[int]) -> float:
+    """Return the optimal residual by numpy's least squares on the plain matrix: independent of the library."""
+    rows = code.encoding.toarray()[np.sort(np.array(list(messages), dtype=np.int64))]
+    if not len(rows):
+        return float(code.n_tasks)
+    solution = np.linalg.lstsq(rows.T, code.target.T, rcond=None)[0]
+    return float(np.sum((solution.T @ rows - code.target) ** 2)) / code.n_pieces
+
+
+def best_alpha(code: GradientCode, messages: Iterable[int]) -> Array:
+    """Return the projection of the target on the row space of the messages, by numpy's least squares."""
+    rows = code.encoding.toarray()[np.sort(np.array(list(messages), dtype=np.int64))]
+    solution = np.linalg.lstsq(rows.T, code.target.T, rcond=None)[0]
+    return solution.T @ rows
+
+
+def check_consistent(decoding: Decoding, tolerance: float = 1e-9) -> None:
+    """Assert what holds of every decoding: messages ascend without repeats, and the residual is the weights' own."""
+    assert (np.diff(decoding.messages) > 0).all()
+    assert decoding.weights.shape == (decoding.code.n_pieces, len(decoding.messages))
+    true = residual_of(decoding.code, decoding.messages, decoding.weights)
+    assert abs(true - decoding.residual) <= tolerance * decoding.code.n_tasks
