@@ -5,15 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.decoding.base import Decoder, Session
-
-if TYPE_CHECKING:
-    from erasurehead.waiting.combined import AllOf, AnyOf
+from erasurehead.errors import InvalidArgument
 
 
 class Verdict(Enum):
@@ -23,6 +20,10 @@ class Verdict(Enum):
     STOP = "stop"
     NEVER = "never"
     """It cannot be met any more, whoever still answers."""
+
+
+class NeverMet(InvalidArgument):
+    """A rule that a code does not meet even when every message is in. Beside another rule, joined by |, it may stay."""
 
 
 class View:
@@ -35,6 +36,7 @@ class View:
         elapsed: seconds since the order was submitted.
         arrived: messages that are in, in the order of their arrival.
         able: workers that can still answer, those that are done included.
+        refused: messages that are erasures in this round although their worker lives.
         session: the decoding so far.
     """
 
@@ -47,13 +49,14 @@ class View:
         self.arrived: list[int] = []
         self.refused: set[int] = set()
         self.session: Session = decoder.begin()
+        self._is_in = np.zeros(self.code.n_messages, dtype=bool)
         self._waiting_for = self.code.messages_per_worker.copy()
-        self._finished = int((self._waiting_for == 0).sum())
+        self._finished = 0
         self._reachable: float | None = None
 
     @property
     def finished(self) -> int:
-        """Number of workers whose messages are all in."""
+        """Number of workers whose messages are all in. A worker with nothing to send is never among them."""
         return self._finished
 
     @property
@@ -62,8 +65,7 @@ class View:
         hoped = np.zeros(self.code.n_messages, dtype=bool)
         hoped[self.code.messages_of_workers(np.fromiter(self.able, dtype=np.int64))] = True
         hoped[list(self.refused)] = False
-        hoped[self.arrived] = False
-        return np.flatnonzero(hoped)
+        return np.flatnonzero(hoped & ~self._is_in)
 
     @property
     def whole(self) -> bool:
@@ -72,9 +74,10 @@ class View:
 
     def can_finish(self) -> int:
         """Return how many workers will be finished if everybody who still can answers."""
-        owners_refused = {int(self.code.owner[message]) for message in self.refused}
-        done = set(np.flatnonzero(self._waiting_for == 0).tolist())
-        return len(done | (self.able - owners_refused))
+        able = np.zeros(self.code.n_workers, dtype=bool)
+        able[np.fromiter(self.able, dtype=np.int64)] = True
+        able[self.code.owner[list(self.refused)]] = False
+        return int(((able | (self._waiting_for == 0)) & (self.code.messages_per_worker > 0)).sum())
 
     def reachable_residual(self) -> float:
         """Return the residual if every message that may still come does come."""
@@ -83,10 +86,15 @@ class View:
         return self._reachable
 
     def add(self, message: int) -> None:
-        """Take note of an arrival."""
+        """Take note of an arrival. One that is in already (a replaced worker sends again) changes nothing."""
+        if self._is_in[message]:
+            return
+        self._is_in[message] = True
         self.arrived.append(message)
         self.session.add(message)
-        worker = self.code.owner[message]
+        worker = int(self.code.owner[message])
+        if worker not in self.able:
+            self._reachable = None
         self._waiting_for[worker] -= 1
         self._finished += int(self._waiting_for[worker] == 0)
 
@@ -101,15 +109,17 @@ class View:
         self._reachable = None
 
     def refuse(self, messages: Iterable[int]) -> None:
-        """Turn arrived messages into erasures: their vectors cannot be used."""
+        """Turn messages into erasures: their vectors cannot be used, or (a worker failed) will not come this round."""
         self.refused.update(messages)
-        kept = [message for message in self.arrived if message not in self.refused]
-        again = View(self.decoder, self.step, self.able)
-        for message in kept:
-            again.add(message)
-        self.arrived, self.session = again.arrived, again.session
-        self._waiting_for, self._finished = again._waiting_for, again._finished
         self._reachable = None
+        if not self._is_in[list(self.refused)].any():
+            return
+        kept = [message for message in self.arrived if message not in self.refused]
+        self.arrived, self.session = [], self.decoder.begin()
+        self._is_in[:] = False
+        self._waiting_for, self._finished = self.code.messages_per_worker.copy(), 0
+        for message in kept:
+            self.add(message)
 
 
 class WaitRule(ABC):
@@ -136,19 +146,24 @@ class WaitRule(ABC):
         """
 
     def check(self, decoder: Decoder) -> None:
-        """Raise `InvalidArgument` if this rule can never be met with this code, even when everybody answers."""
+        """Raise `InvalidArgument` if this rule asks for what the code does not have.
+
+        Raises:
+            InvalidArgument: it can never be met, even when everybody answers; `NeverMet` where that is a matter of
+                the code's residual.
+        """
         return
 
     @abstractmethod
     def __str__(self) -> str:
         """Return the rule as it is written in a configuration: `"first(11) | decodable()"`."""
 
-    def __or__(self, other: WaitRule) -> AnyOf:
+    def __or__(self, other: WaitRule) -> WaitRule:
         from erasurehead.waiting.combined import AnyOf
 
-        return AnyOf((self, other))
+        return self if self == other else AnyOf((self, other))
 
-    def __and__(self, other: WaitRule) -> AllOf:
+    def __and__(self, other: WaitRule) -> WaitRule:
         from erasurehead.waiting.combined import AllOf
 
-        return AllOf((self, other))
+        return self if self == other else AllOf((self, other))

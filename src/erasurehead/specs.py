@@ -1,0 +1,121 @@
+"""Texts such as `first(11) | decodable()` in configurations and on the command line, read without executing them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
+
+_T = TypeVar("_T")
+_SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", ast.Add: "+"}
+
+
+def read(
+    text: str,
+    argument: str,
+    kind: type[_T],
+    makers: Mapping[str, Callable[..., _T]],
+    operators: Mapping[str, Callable[[_T, _T], _T]],
+) -> _T:
+    """Read a text made of calls, numbers, texts and lists, and build what it names.
+
+    Arguments:
+        text: such as `"first(11) | decodable()"`; calls may be nested and take named arguments.
+        argument: how the user calls this text, for errors.
+        kind: what the whole text must stand for.
+        makers: what each name builds; no other names are allowed.
+        operators: what `|`, `&` and `+` do, as far as they are allowed.
+
+    Raises:
+        InvalidArgument: the text is not of this form, or names something else, or a maker refuses its arguments.
+    """
+    reader = _Reader(text, argument, kind, makers, operators)
+    value = reader.whole()
+    if not isinstance(value, kind):
+        raise reader.wrong("must be a call")
+    return value
+
+
+class _Reader:
+    def __init__(
+        self,
+        text: str,
+        argument: str,
+        kind: type[object],
+        makers: Mapping[str, Callable[..., object]],
+        operators: Mapping[str, Callable[..., object]],
+    ) -> None:
+        self.text, self.argument, self.kind = text, argument, kind
+        self.makers, self.operators = makers, operators
+
+    def whole(self) -> object:
+        try:
+            tree = ast.parse(self.text.strip(), mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise self.wrong("must be calls joined by operators") from None
+        return self.value(tree.body)
+
+    def wrong(self, rule: str) -> InvalidArgument:
+        known = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
+        joined = f", joined by {' and '.join(self.operators)}" if self.operators else ""
+        return invalid(self.argument, rule, self.text, f"known are {known}{joined}")
+
+    def value(self, node: ast.expr) -> object:
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() | None as constant):
+                return constant
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return -number
+            case ast.Name(id="inf"):
+                return float("inf")
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return tuple(self.value(item) for item in items)
+            case ast.BinOp(left=left, op=operator, right=right):
+                return self.joined(left, _SYMBOLS.get(type(operator), "this operator"), right)
+            case ast.Call(func=ast.Name(id=name), args=positional, keywords=named):
+                return self.call(name, positional, named)
+            case _:
+                raise self.wrong(f"must not contain {ast.unparse(node)!r}")
+
+    def joined(self, left: ast.expr, symbol: str, right: ast.expr) -> object:
+        if symbol not in self.operators:
+            raise self.wrong(f"must not use {symbol}")
+        sides = self.value(left), self.value(right)
+        if not all(isinstance(side, self.kind) for side in sides):
+            raise self.wrong(f"must have calls on both sides of {symbol}")
+        return self.operators[symbol](*sides)
+
+    def call(self, name: str, positional: list[ast.expr], named: list[ast.keyword]) -> object:
+        if name not in self.makers:
+            raise self.wrong(f"must not name {name!r}")
+        maker = self.makers[name]
+        arguments = [self.value(item) for item in positional]
+        keywords = {item.arg: self.value(item.value) for item in named if item.arg is not None}
+        if len(keywords) < len(named):
+            raise self.wrong("must not use **")
+        try:
+            inspect.signature(maker).bind(*arguments, **keywords)
+        except TypeError as error:
+            raise self.wrong(f"must be written {_signature(name, maker)} ({error})") from None
+        try:
+            return maker(*arguments, **keywords)
+        except ErasureHeadError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise self.wrong(f"must give {name} arguments of the right types ({error})") from None
+
+
+def _signature(name: str, maker: Callable[..., object]) -> str:
+    parameters = inspect.signature(maker).parameters.values()
+    shown = [
+        f"{item.name}={item.default}" if item.default is not inspect.Parameter.empty else _starred(item)
+        for item in parameters
+    ]
+    return f"{name}({', '.join(shown)})"
+
+
+def _starred(parameter: inspect.Parameter) -> str:
+    return f"*{parameter.name}" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else parameter.name

@@ -1,0 +1,114 @@
+"""Rules that count workers: `first(r)` and `fraction(d)`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
+from erasurehead.errors import check_count, invalid
+from erasurehead.waiting.base import Verdict, View, WaitRule
+
+
+def participants(code: GradientCode) -> int:
+    """Return the number of workers that send anything; the others, if any, are never waited for nor counted."""
+    return int(np.count_nonzero(code.messages_per_worker))
+
+
+def finish_times(times: Array, code: GradientCode) -> Array:
+    """Return when each worker's messages are all in.
+
+    Arguments:
+        times: when each message arrives, shape (rounds, n_messages).
+        code: says who sends which.
+
+    Returns:
+        Shape (rounds, participants), in seconds; inf where one of a worker's messages never arrives.
+    """
+    counts = code.messages_per_worker
+    if (counts == 1).all() and (np.diff(code.owner) > 0).all():
+        return times
+    order = np.argsort(code.owner, kind="stable")
+    starts = np.flatnonzero(np.diff(code.owner[order], prepend=-1))
+    return np.maximum.reduceat(times[:, order], starts, axis=1)
+
+
+def _verdict(view: View, workers: int) -> Verdict:
+    if view.finished >= workers:
+        return Verdict.STOP
+    if not view.whole and view.can_finish() < workers:
+        return Verdict.NEVER
+    return Verdict.WAIT
+
+
+def _stop_times(times: Array, code: GradientCode, workers: int) -> Array:
+    finished = finish_times(times, code)
+    if workers > finished.shape[1]:
+        return np.full(len(times), np.inf)
+    return np.partition(finished, workers - 1, axis=1)[:, workers - 1]
+
+
+@final
+@dataclass(frozen=True)
+class First(WaitRule):
+    """Stop when a number of workers have answered in full (r in the papers).
+
+    Arguments:
+        workers: at least 1. A worker that sends several messages counts once they are all in.
+    """
+
+    workers: int
+
+    def __post_init__(self) -> None:
+        check_count("first(workers)", self.workers)
+
+    def verdict(self, view: View) -> Verdict:
+        return _verdict(view, self.workers)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return _stop_times(times, decoder.code, self.workers)
+
+    def check(self, decoder: Decoder) -> None:
+        most = participants(decoder.code)
+        if self.workers > most:
+            raise invalid(
+                "first(workers)", f"must be at most the {most} workers that send messages", self.workers,
+                f"first({most}) waits for all of them",
+            )  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"first({self.workers})"
+
+
+@final
+@dataclass(frozen=True)
+class Fraction(WaitRule):
+    """Stop when a fraction of the workers have answered in full (delta in the ErasureHead paper, Algorithm 1).
+
+    Arguments:
+        share: greater than 0, at most 1; `ceil(share * n_workers)` workers are waited for.
+    """
+
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share <= 1.0:
+            raise invalid("fraction(share)", "must be greater than 0 and at most 1", self.share)
+
+    def workers(self, code: GradientCode) -> int:
+        """Return how many workers of a code that is. The product is rounded first: 0.07 of 100 is 7, not 8."""
+        return max(1, math.ceil(round(self.share * participants(code), 9)))
+
+    def verdict(self, view: View) -> Verdict:
+        return _verdict(view, self.workers(view.code))
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return _stop_times(times, decoder.code, self.workers(decoder.code))
+
+    def __str__(self) -> str:
+        return f"fraction({self.share!r})"

@@ -1,0 +1,106 @@
+"""Rules joined by | (stop when any of them would) and & (stop when all of them would)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import final
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.decoding.base import Decoder
+from erasurehead.errors import invalid
+from erasurehead.waiting.base import NeverMet, Verdict, View, WaitRule
+
+
+def _flat(rules: Sequence[WaitRule], kind: type[WaitRule], sign: str) -> tuple[WaitRule, ...]:
+    flat: list[WaitRule] = []
+    for rule in rules:
+        parts = rule.rules if isinstance(rule, AnyOf | AllOf) and isinstance(rule, kind) else (rule,)
+        flat.extend(part for part in parts if part not in flat)
+    if len(flat) < 2:
+        raise invalid("rules", f"must be at least two different rules to join by {sign}", tuple(rules))
+    return tuple(flat)
+
+
+def _wake(rules: Sequence[WaitRule], view: View) -> float | None:
+    return min((time for rule in rules if (time := rule.wake(view)) is not None), default=None)
+
+
+@final
+@dataclass(frozen=True)
+class AnyOf(WaitRule):
+    """Stop as soon as one of several rules would: the ErasureHead paper's Algorithm 1 is `fraction(d) | decodable()`.
+
+    Arguments:
+        rules: at least two; nested `AnyOf` are flattened, and equal rules kept once.
+    """
+
+    rules: tuple[WaitRule, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", _flat(self.rules, AnyOf, "|"))
+
+    def verdict(self, view: View) -> Verdict:
+        never = True
+        for rule in self.rules:
+            verdict = rule.verdict(view)
+            if verdict is Verdict.STOP:
+                return Verdict.STOP
+            never &= verdict is Verdict.NEVER
+        return Verdict.NEVER if never else Verdict.WAIT
+
+    def wake(self, view: View) -> float | None:
+        return _wake(self.rules, view)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return reduce(np.minimum, (rule.stop_times(times, decoder) for rule in self.rules))
+
+    def check(self, decoder: Decoder) -> None:
+        unmet: list[NeverMet] = []
+        for rule in self.rules:
+            try:
+                rule.check(decoder)
+            except NeverMet as error:
+                unmet.append(error)
+        if len(unmet) == len(self.rules):
+            raise unmet[0]
+
+    def __str__(self) -> str:
+        return " | ".join(str(rule) for rule in self.rules)
+
+
+@final
+@dataclass(frozen=True)
+class AllOf(WaitRule):
+    """Stop once all of several rules would: `first(11) & deadline(0.5)` takes whoever comes in the first half second.
+
+    Arguments:
+        rules: at least two; nested `AllOf` are flattened, and equal rules kept once.
+    """
+
+    rules: tuple[WaitRule, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", _flat(self.rules, AllOf, "&"))
+
+    def verdict(self, view: View) -> Verdict:
+        verdicts = [rule.verdict(view) for rule in self.rules]
+        if Verdict.NEVER in verdicts:
+            return Verdict.NEVER
+        return Verdict.WAIT if Verdict.WAIT in verdicts else Verdict.STOP
+
+    def wake(self, view: View) -> float | None:
+        return _wake(self.rules, view)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return reduce(np.maximum, (rule.stop_times(times, decoder) for rule in self.rules))
+
+    def check(self, decoder: Decoder) -> None:
+        for rule in self.rules:
+            rule.check(decoder)
+
+    def __str__(self) -> str:
+        return " & ".join(f"({rule})" if isinstance(rule, AnyOf) else str(rule) for rule in self.rules)

@@ -1,0 +1,159 @@
+"""Rules that ask what the arrivals are worth: `decodable()` and `residual_below(e)`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import EXACT, Decoder
+from erasurehead.errors import invalid
+from erasurehead.waiting.base import NeverMet, Verdict, View, WaitRule
+
+
+def _full_residual(decoder: Decoder) -> float:
+    return decoder.residual(range(decoder.code.n_messages))
+
+
+def _verdict(view: View, bound: float) -> Verdict:
+    if view.arrived and view.session.residual() <= bound:
+        return Verdict.STOP
+    if not view.whole and view.reachable_residual() > bound:
+        return Verdict.NEVER
+    return Verdict.WAIT
+
+
+@final
+@dataclass(frozen=True)
+class Decodable(WaitRule):
+    """Stop as soon as the arrivals give the full gradient."""
+
+    def verdict(self, view: View) -> Verdict:
+        return _verdict(view, EXACT * view.code.n_tasks)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return _stop_times(times, decoder, EXACT * decoder.code.n_tasks)
+
+    def check(self, decoder: Decoder) -> None:
+        code = decoder.code
+        if code.tolerance is None and _full_residual(decoder) > EXACT * code.n_tasks:
+            raise NeverMet(
+                f"decodable() asks for the full gradient, but all messages of {code!r} together do not give it; "
+                "wait for first(r) workers, or for residual_below(e)."
+            )
+
+    def __str__(self) -> str:
+        return "decodable()"
+
+
+@final
+@dataclass(frozen=True)
+class ResidualBelow(WaitRule):
+    """Stop as soon as the decoding's residual is at most a bound.
+
+    Arguments:
+        tasks: the bound, in tasks: 0 is exact, and a repetition code with k tasks missing has a residual of k.
+            At least 0, and smaller than the code's number of tasks (which is the residual before any arrival).
+    """
+
+    tasks: float
+
+    def __post_init__(self) -> None:
+        if not (self.tasks >= 0.0 and math.isfinite(self.tasks)):
+            raise invalid("residual_below(tasks)", "must be at least 0 and finite", self.tasks)
+
+    def bound(self, code: GradientCode) -> float:
+        """Return the bound with room for the rounding of least squares."""
+        return self.tasks * (1.0 + 1e-9) + EXACT * code.n_tasks
+
+    def verdict(self, view: View) -> Verdict:
+        return _verdict(view, self.bound(view.code))
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return _stop_times(times, decoder, self.bound(decoder.code))
+
+    def check(self, decoder: Decoder) -> None:
+        code = decoder.code
+        if self.tasks >= code.n_tasks:
+            raise invalid(
+                "residual_below(tasks)", f"must be smaller than the number of tasks, {code.n_tasks}", self.tasks,
+                "a residual of all tasks means that nothing is known",
+            )  # fmt: skip
+        full = _full_residual(decoder)
+        if full > self.bound(code):
+            raise NeverMet(
+                f"residual_below({self.tasks!r}) asks for less than {full:.6g}, "
+                f"the residual that all messages of {code!r} together leave; allow at least that."
+            )
+
+    def __str__(self) -> str:
+        return f"residual_below({self.tasks!r})"
+
+
+def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
+    if decoder.code.replicas:
+        return _replica_stop_times(times, decoder.code, bound)
+    return np.array([_walked_stop_time(row, decoder, bound) for row in times])
+
+
+def group_times(times: Array, groups: IntArray) -> Array:
+    """Return when the first message of each group arrives.
+
+    Arguments:
+        times: when each message arrives, shape (rounds, n_messages).
+        groups: the group of each message, shape (n_messages,); every group 0..G-1 has at least one.
+
+    Returns:
+        Shape (rounds, G), in seconds.
+    """
+    n_groups = int(groups.max()) + 1
+    replicas, spare = divmod(len(groups), n_groups)
+    if not spare and np.array_equal(groups, np.arange(len(groups)) // replicas):
+        # Replica by replica over all groups: a loop of few long sweeps, several times faster than reduceat.
+        earliest = times[:, ::replicas].copy()
+        for replica in range(1, replicas):
+            np.minimum(earliest, times[:, replica::replicas], out=earliest)
+        return earliest
+    order = np.argsort(groups, kind="stable")
+    return np.minimum.reduceat(times[:, order], np.searchsorted(groups[order], np.arange(n_groups)), axis=1)
+
+
+def group_gains(code: GradientCode) -> Array:
+    """Return by how much the residual falls when a group's first message is in, for a code of replicas, shape (G,)."""
+    assert code.groups is not None
+    _, first = np.unique(code.groups, return_index=True)
+    rows = code.encoding[first]
+    squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    return np.divide(sums**2, squares, out=np.zeros(len(first)), where=squares > 0)
+
+
+def _replica_stop_times(times: Array, code: GradientCode, bound: float) -> Array:
+    assert code.groups is not None
+    earliest = group_times(times, np.unique(code.groups, return_inverse=True)[1])
+    gains = group_gains(code)
+    allowed = bound - (code.n_tasks - gains.sum())
+    if allowed < 0.0:
+        return np.full(len(times), np.inf)
+    if allowed < gains.min():
+        return earliest.max(axis=1)
+    order = np.argsort(earliest, axis=1)
+    # What would still be missing just before each group's arrival, the groups taken in the order of their arrival.
+    missing_after = gains.sum() - np.cumsum(gains[order], axis=1)
+    stop = (missing_after <= allowed).argmax(axis=1)
+    return np.take_along_axis(earliest, np.take_along_axis(order, stop[:, None], axis=1), axis=1)[:, 0]
+
+
+def _walked_stop_time(times: Array, decoder: Decoder, bound: float) -> float:
+    session = decoder.begin()
+    for message in np.argsort(times, kind="stable"):
+        if not np.isfinite(times[message]):
+            break
+        session.add(int(message))
+        if session.residual() <= bound:
+            return float(times[message])
+    return float("inf")
