@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
@@ -40,9 +41,47 @@ class GradientCode:
         n_pieces: into how many pieces a gradient is cut; a message is that many times shorter.
         groups: the block of each message, shape (n_messages,), or None. Messages of different groups touch no
             common task, so that groups are decoded one by one.
-        tolerance: any set of at most this many straggling workers still decodes exactly;
-            None if not even all workers together do.
+        tolerance: any set of at most this many straggling workers still decodes exactly; None where nothing of
+            the kind is promised, not even for all workers together.
         source: paper, section and equation.
+        labels: what else the construction knows, for decoders, reports and analysis. The vocabulary:
+
+            `decoder` (str): the decoder that suits; least squares always works.
+                `"least_squares"`: no structure is known;
+                `"groups"`: the messages of a group are equal, the first one speaks for it (`groups`);
+                `"classes"`: the messages of one class, all in, add up to the target (`classes`);
+                `"bibd"`: equal weights are optimal, `r / (r + lambda * (arrived - 1))` (`bibd`);
+                `"graph"`: each message is the sum of two tasks, decoded by components (`edges`);
+                `"cyclic_mds"`: row i is the generator polynomial shifted by i (`generator`, `roots`);
+                `"pieces_by_group"`: in each group the messages are a linear code over the pieces of the
+                    group's sum (`generators`, `position`);
+                `"levels"`: nested codes, each level decodes by itself (`levels`, `inner`);
+                `"parts"`: uncoded first messages, then an inner code (`parts`, `inner`);
+                `"fixed_weights"`: the sum with the fixed `weights` is unbiased (`weights`, `straggling`);
+                `"majority"`: as `"groups"`, and at most `corrupted` equal messages may lie;
+                `"syndrome"`: `parity` locates at most `corrupted` corrupted workers.
+            `classes` (IntArray, (n_messages,)): the class of each message.
+            `bibd` (tuple of 5 int): (v, b, r, k, lambda): workers, tasks, load, replication, and common
+                tasks of any two workers.
+            `edges` (IntArray, (n_workers, 2)): the two tasks of each worker.
+            `generator` (Array): coefficients, constant first; `roots` (IntArray): exponents j such that the
+                polynomial vanishes at exp(2 pi i j / n). Worker i holds tasks i, i+1, ... around the circle.
+            `generators` (tuple of Array): for each group its generator, shape (n_pieces, messages of the group);
+                `position` (IntArray, (n_messages,)): the generator's column of each message.
+            `levels` (IntArray, (n_messages,)): stragglers that the message's own code bears.
+            `parts` (IntArray, (n_messages,)): 0 for an uncoded first message, 1 for a coded second one.
+            `inner` (GradientCode, or a tuple of them by level): the code of the coded messages alone.
+            `weights` (Array, (n_messages,)): fixed weights; `straggling` (Array, (n_workers,)): the
+                probabilities of straggling for which they are unbiased.
+            `mean_load` (float): expected load s of a random 0/1 code: one-step decoding has rho = n_tasks/(r s).
+            `complex_part` (IntArray, (n_messages,)): 0 for the real, 1 for the imaginary row of a complex one;
+                the two are neighbours.
+            `corrupted` (int): corrupted workers that can be located and outvoted; `parity` (complex array,
+                (checks, n_workers)): `parity @ complex rows == 0`.
+            `factors` (tuple of two GradientCode): the encoding is their Kronecker product.
+            `amplification` (float): largest coefficient in magnitude, where rows begin with one.
+            `second_eigenvalue` (float): of a graph, in magnitude; `lambda` of the expander bounds.
+            `rounded` (str): what the construction had to round, as a sentence.
     """
 
     name: str
@@ -76,6 +115,8 @@ class GradientCode:
         groups = None if self.groups is None else np.array(self.groups, dtype=np.int64)
         if groups is not None and groups.shape != owner.shape:
             raise invalid("groups", f"must have one entry for each of {len(owner)} messages", groups.shape)
+        if groups is not None and (groups.min() < 0 or not np.bincount(groups).all()):
+            raise invalid("groups", "must be numbered 0, 1, 2, ... without gaps", np.unique(groups)[:10].tolist())
         for array in (owner, groups, encoding.data, encoding.indices, encoding.indptr):
             if array is not None:
                 array.flags.writeable = False
@@ -179,14 +220,7 @@ class GradientCode:
     @cached_property
     def content(self) -> IntArray:
         """For each message the first message with the same row: equal entries mean equal vectors."""
-        seen: dict[tuple[bytes, bytes], int] = {}
-        indptr = self.encoding.indptr
-        first = np.empty(self.n_messages, dtype=np.int64)
-        for message in range(self.n_messages):
-            span = slice(indptr[message], indptr[message + 1])
-            key = (self.encoding.indices[span].tobytes(), self.encoding.data[span].tobytes())
-            first[message] = seen.setdefault(key, message)
-        return first
+        return first_equal_row(self.encoding)
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{key}={value}" for key, value in self.parameters.items())

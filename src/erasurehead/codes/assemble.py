@@ -1,0 +1,84 @@
+"""Sparse encodings from supports, and the small arithmetic that many families share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.errors import InvalidArgument, check_count
+
+if TYPE_CHECKING:
+    from erasurehead.arrays import SparseMatrix
+
+
+def even_sizes(total: int, parts: int) -> IntArray:
+    """Return `parts` sizes that add up to `total` and differ by at most one, the larger ones first.
+
+    >>> even_sizes(11, 4).tolist()
+    [3, 3, 3, 2]
+    """
+    sizes = np.full(parts, total // parts, dtype=np.int64)
+    sizes[: total % parts] += 1
+    return sizes
+
+
+def blocks(total: int, parts: int) -> IntArray:
+    """Return the part of each of `total` consecutive items, shape (total,): sizes as in `even_sizes`.
+
+    >>> blocks(5, 2).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    return np.repeat(np.arange(parts, dtype=np.int64), even_sizes(total, parts))
+
+
+def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Return the concatenated ranges `starts[i] .. starts[i] + sizes[i] - 1`.
+
+    >>> ranges(np.array([0, 7]), np.array([2, 3])).tolist()
+    [0, 1, 7, 8, 9]
+    """
+    ends = np.cumsum(sizes)
+    within = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) - np.repeat(ends - sizes, sizes)
+    return np.repeat(starts, sizes) + within
+
+
+def from_rows(columns: IntArray, sizes: IntArray, n_columns: int, values: Array | None = None) -> SparseMatrix:
+    """Return the matrix whose rows hold `sizes[i]` entries each, one after the other; ones if no values are given.
+
+    Arguments:
+        columns: column of every entry, row after row, shape (nonzeros,).
+        sizes: entries of each row, shape (n_rows,).
+        n_columns: number of columns.
+        values: shape (nonzeros,), or None for ones.
+    """
+    indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=indptr[1:])
+    data: Array = np.ones(len(columns)) if values is None else values
+    return sparse.csr_array((data, columns, indptr), shape=(len(sizes), n_columns), dtype=np.float64)
+
+
+def generator_of(seed: int) -> np.random.Generator:
+    """Return the random stream of a construction: the same numbers on every machine for the same seed."""
+    return np.random.Generator(np.random.PCG64(check_count("seed", seed, at_least=0)))
+
+
+def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int, extra: int = 1) -> tuple[int, int]:
+    """Return both numbers when either is given, for codes whose load is `stragglers + extra`.
+
+    Raises:
+        InvalidArgument: neither or both are given, or the load would exceed the number of workers.
+    """
+    if (stragglers is None) == (load is None):
+        raise InvalidArgument(
+            f"Give either stragglers or load (load = stragglers + {extra}), not both and not neither;"
+            f" they came as stragglers={stragglers} and load={load}."
+        )
+    if stragglers is None:
+        assert load is not None
+        load = check_count("load", load, at_least=extra, at_most=n_workers)
+        return load - extra, load
+    stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - extra)
+    return stragglers, stragglers + extra

@@ -1,0 +1,80 @@
+"""Cyclic repetition: Tandon et al.'s random exact code, kept from the best-conditioned of many draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.codes.assemble import from_rows, generator_of, stragglers_and_load
+from erasurehead.codes.base import GradientCode
+from erasurehead.errors import check_count, invalid
+
+
+def cyclic_repetition(
+    n_workers: int, stragglers: int | None = None, load: int | None = None, *, seed: int = 0, draws: int = 50
+) -> GradientCode:
+    """Worker i holds tasks i..i+s (around the circle); random coefficients make any n - s messages enough.
+
+    The largest coefficient of one draw is heavy-tailed (12 workers, 3 stragglers: median 22, one in a hundred above
+    1,222), and rounding errors grow with it. So many are drawn, and the one with the smallest is kept.
+
+    Arguments:
+        n_workers: number of workers and of tasks.
+        stragglers: how many stragglers must be borne (s); give this or `load`.
+        load: tasks per worker, s + 1; give this or `stragglers`.
+        seed: of the random coefficients.
+        draws: how many sets of coefficients are tried; the best is kept.
+
+    Labels:
+        amplification: largest coefficient in magnitude, when the first of each row is one.
+
+    Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
+    Choose it: where the workers' number does not divide and `cyclic_mds` does not fit (n - s even); needs float64
+        messages beyond about 20 workers.
+    Raises:
+        InvalidArgument: load beyond the number of workers.
+
+    >>> code = cyclic_repetition(12, stragglers=3)
+    >>> code.load, code.tolerance, code.labels["amplification"] < 10
+    (4, 3, True)
+    """
+    n_workers = check_count("n_workers", n_workers)
+    s, load = stragglers_and_load(stragglers, load, n_workers)
+    random = generator_of(seed)
+    if check_count("draws", draws) > 1 and s == 0:
+        draws = 1
+    candidates = (_coefficients(n_workers, s, random) for _ in range(draws))
+    coefficients = min(candidates, key=lambda candidate: float(np.abs(candidate).max()))
+    largest = float(np.abs(coefficients).max())
+    if not np.isfinite(largest):
+        raise invalid("draws", "must bring one draw whose equations can be solved", draws, "try another seed")
+    columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
+    return GradientCode(
+        name="cyclic_repetition",
+        parameters={"n_workers": n_workers, "stragglers": s, "seed": seed, "draws": draws},
+        encoding=from_rows(columns.ravel(), np.full(n_workers, load), n_workers, coefficients.ravel()),
+        owner=np.arange(n_workers),
+        n_workers=n_workers,
+        n_tasks=n_workers,
+        tolerance=s,
+        source="Tandon et al. (ICML 2017), section 4, Algorithm 1",
+        labels={"decoder": "least_squares", "amplification": largest},
+    )
+
+
+def _coefficients(n_workers: int, s: int, random: np.random.Generator) -> Array:
+    # Rows of B lie in the null space of a random H (s x n) that also holds the all-ones vector; any n - s of them
+    # span it. Shape (n_workers, s + 1).
+    if s == 0:
+        return np.ones((n_workers, 1))
+    checks = random.standard_normal((s, n_workers))
+    checks[:, -1] = -checks[:, :-1].sum(axis=1)
+    supports = (np.arange(n_workers)[:, None] + np.arange(s + 1)) % n_workers
+    systems = checks[:, supports].transpose(1, 0, 2)  # (n_workers, s, s + 1)
+    try:
+        tail = -np.linalg.solve(systems[:, :, 1:], systems[:, :, :1])[:, :, 0]
+    except np.linalg.LinAlgError:
+        return np.full((n_workers, s + 1), np.inf)  # a singular draw is never the best
+    coefficients = np.ones((n_workers, s + 1))
+    coefficients[:, 1:] = tail
+    return coefficients

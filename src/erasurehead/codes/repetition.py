@@ -1,0 +1,105 @@
+"""Uncoded work and fractional repetition: groups of workers that hold the same tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
+from erasurehead.codes.base import GradientCode
+from erasurehead.errors import check_count, invalid
+
+
+def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
+    """Every task on exactly one worker, which sends the sum of its partial gradients.
+
+    Arguments:
+        n_workers: number of workers.
+        n_tasks: number of tasks, at least one a worker; `n_workers` if not given. They are dealt out in
+            consecutive blocks whose sizes differ by at most one.
+
+    Labels:
+        decoder: `"groups"`: each worker is its own group.
+
+    Guarantees: exact when every worker answers; each straggler costs its own tasks and nothing else.
+    Choose it: as the baseline, or with backup workers (wait for the first r and rescale).
+    Raises:
+        InvalidArgument: fewer tasks than workers.
+
+    >>> code = uncoded(4, n_tasks=6)
+    >>> code.loads.tolist(), code.tolerance
+    ([2, 2, 1, 1], 0)
+    """
+    n_workers = check_count("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    if n_tasks < n_workers:
+        raise invalid("n_tasks", f"must be at least n_workers = {n_workers}", n_tasks, f"use {n_tasks} workers")
+    return GradientCode(
+        name="uncoded",
+        parameters={"n_workers": n_workers, "n_tasks": n_tasks},
+        encoding=from_rows(np.arange(n_tasks), even_sizes(n_tasks, n_workers), n_tasks),
+        owner=np.arange(n_workers),
+        n_workers=n_workers,
+        n_tasks=n_tasks,
+        groups=np.arange(n_workers),
+        tolerance=0,
+        source="the baseline of Tandon et al. (ICML 2017), section 5; backup workers: Chen et al. (arXiv:1604.00981)",
+        labels={"decoder": "groups"},
+    )
+
+
+def fractional_repetition(n_workers: int, load: int, n_tasks: int | None = None) -> GradientCode:
+    """Groups of workers that hold the same tasks; the first to answer speaks for its group.
+
+    The tasks are split into ceil(n_tasks / load) groups, and the workers are spread over the groups. Where this does
+    not divide, sizes differ by one: any number of workers can serve any number of tasks.
+
+    Arguments:
+        n_workers: number of workers (the ErasureHead paper's k).
+        load: tasks per worker, at most (the paper's c).
+        n_tasks: number of tasks (the paper's n), which may exceed or fall short of `n_workers`, the default.
+
+    Labels:
+        decoder: `"groups"`: all messages of a group are equal.
+
+    Guarantees: exact as soon as one worker of every group has answered, often long before all but the stragglers
+        have; so for any set of at most (smallest group - 1) stragglers. A missing group costs its own tasks.
+    Choose it: by default. No other code of this load decodes as early, at so little cost and with so little rounding.
+    Raises:
+        InvalidArgument: more load than tasks, or fewer workers than groups.
+
+    >>> code = fractional_repetition(30, load=3)
+    >>> code.tolerance, int(code.groups.max()) + 1
+    (2, 10)
+    >>> fractional_repetition(11, load=3).tolerance  # four groups of 3, 3, 3 and 2 workers
+    1
+    """
+    n_workers = check_count("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    load = check_count("load", load)
+    if load > n_tasks:
+        raise invalid("load", f"must be at most the number of tasks, {n_tasks}", load)
+    n_groups = -(-n_tasks // load)
+    if n_groups > n_workers:
+        least = -(-n_tasks // n_workers)
+        raise invalid(
+            "load",
+            f"must be at least n_tasks / n_workers = {n_tasks}/{n_workers}, so that every task finds a worker",
+            load,
+            f"use load={least}",
+        )
+    tasks_each, workers_each = even_sizes(n_tasks, n_groups), even_sizes(n_workers, n_groups)
+    groups = blocks(n_workers, n_groups)
+    starts = np.cumsum(tasks_each) - tasks_each
+    columns = ranges(starts[groups], tasks_each[groups])
+    return GradientCode(
+        name="fractional_repetition",
+        parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks},
+        encoding=from_rows(columns, tasks_each[groups], n_tasks),
+        owner=np.arange(n_workers),
+        n_workers=n_workers,
+        n_tasks=n_tasks,
+        groups=groups,
+        tolerance=int(workers_each.min()) - 1,
+        source="Tandon et al. (ICML 2017), section 3; ErasureHead (arXiv:1901.09671), section 3",
+        labels={"decoder": "groups"},
+    )
