@@ -1,0 +1,133 @@
+"""Random numbers by (seed, unit, step, worker): the same whatever the block in which they are asked for.
+
+Workers and steps are cut into tiles (`_LEVELS`): tall ones for the first workers, so that a few workers over many
+steps are drawn together, flat ones far out, so that a million workers need no more than one step at a time. Every
+tile is a stretch of one PCG64 (DXSM) sequence, reached by a jump; the stretches begin at multiples of the golden
+section of the period, which keeps any number of them far apart (Knuth, TAOCP 3, 6.4, theorem S). A jump costs about
+two microseconds, so that blocks are drawn at nearly the generator's own speed.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.delays.base import room
+
+Kind: TypeAlias = Literal["exponential", "uniform", "normal"]
+"""Standard exponential (mean 1), uniform on [0, 1), standard normal."""
+
+_KINDS: tuple[Kind, ...] = ("exponential", "uniform", "normal")
+_GOLDEN = 0x9E3779B97F4A7C15F39CC0605CEDC835
+_PERIOD = 1 << 128
+
+
+class _Level(NamedTuple):
+    """Workers start..stop-1 are drawn in tiles of so many steps by so many workers."""
+
+    start: int
+    stop: int
+    steps: int
+    width: int
+
+
+_LEVELS = (_Level(0, 64, 1024, 16), _Level(64, 1024, 256, 32), _Level(1024, 1 << 62, 1, 16_384))
+
+
+class _Source:
+    """One sequence of random bits, and the way to each of its stretches."""
+
+    def __init__(self, kind: Kind, seed: int, unit: int, stream: int) -> None:
+        key = np.random.SeedSequence(seed, spawn_key=(_KINDS.index(kind), unit, stream))
+        self._bits = np.random.PCG64DXSM(key)
+        self._origin = self._bits.state
+        self._random = np.random.Generator(self._bits)
+        self._kind = kind
+
+    def fill(self, level: int, tile: int, band: int, out: Array) -> None:
+        """Write the beginning of a tile, row by row, into a contiguous array."""
+        number = ((tile << 32) + band) * len(_LEVELS) + level
+        self._bits.state = self._origin
+        self._bits.advance(number * _GOLDEN % _PERIOD)
+        if self._kind == "exponential":
+            self._random.standard_exponential(out=out)
+        elif self._kind == "uniform":
+            self._random.random(out=out)
+        else:
+            self._random.standard_normal(out=out)
+
+
+@lru_cache(maxsize=128)
+def _kept_tile(kind: Kind, seed: int, unit: int, stream: int, level: int, tile: int, band: int) -> Array:
+    # Engines ask for one step after the other, and blocks may be shorter than a tile.
+    values = np.empty((_LEVELS[level].steps, _LEVELS[level].width))
+    _Source(kind, seed, unit, stream).fill(level, tile, band, values)
+    values.flags.writeable = False
+    return values
+
+
+def draw(
+    kind: Kind,
+    seed: int,
+    first: int,
+    count: int,
+    n_workers: int,
+    unit: int = 0,
+    stream: int = 0,
+    out: Array | None = None,
+) -> Array:
+    """Return independent draws for successive steps and workers 0..n_workers-1, shape (count, n_workers).
+
+    Arguments:
+        kind: the distribution, in its standard form.
+        seed: at least 0.
+        first: the first step, from 0.
+        count: how many steps.
+        n_workers: how many workers.
+        unit: messages of one step draw their own numbers.
+        stream: tells apart several draws that one model makes for the same worker and step.
+        out: where to write, C-contiguous; made if None.
+    """
+    values = room(out, count, n_workers)
+    source: _Source | None = None
+    for index, level in enumerate(_LEVELS):
+        columns = values[:, level.start : level.stop]
+        if not columns.shape[1]:
+            break
+        whole = first % level.steps == 0 and (first + count) % level.steps == 0
+        if whole:
+            source = source or _Source(kind, seed, unit, stream)
+            _drawn(columns, source, index, first)
+        else:
+            _copied(columns, (kind, seed, unit, stream), index, first)
+    return values
+
+
+def _drawn(values: Array, source: _Source, index: int, first: int) -> None:
+    level = _LEVELS[index]
+    n_workers = values.shape[1]
+    buffer = np.empty((level.steps, level.width))
+    for row in range(0, len(values), level.steps):
+        tile = (first + row) // level.steps
+        for band, left in enumerate(range(0, n_workers, level.width)):
+            right = min(left + level.width, n_workers)
+            if level.steps == 1:
+                source.fill(index, tile, band, values[row, left:right])
+            else:
+                source.fill(index, tile, band, buffer)
+                values[row : row + level.steps, left:right] = buffer[:, : right - left]
+
+
+def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: int) -> None:
+    level = _LEVELS[index]
+    count, n_workers = values.shape
+    for tile in range(first // level.steps, (first + count - 1) // level.steps + 1):
+        origin = tile * level.steps
+        low, high = max(first, origin), min(first + count, origin + level.steps)
+        for band, left in enumerate(range(0, n_workers, level.width)):
+            right = min(left + level.width, n_workers)
+            kept = _kept_tile(*key, index, tile, band)
+            values[low - first : high - first, left:right] = kept[low - origin : high - origin, : right - left]

@@ -1,0 +1,153 @@
+"""Delays that are given, not drawn: none, a table, a recorded run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.delays.base import Delays, room
+from erasurehead.delays.written import written
+from erasurehead.errors import DataError, invalid
+
+
+@final
+@dataclass(frozen=True)
+class NoDelay(Delays):
+    """No delay at all."""
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = room(out, count, n_workers)
+        values[:] = 0.0
+        return values
+
+    def __str__(self) -> str:
+        return "none()"
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Delays):
+    """A table of delays: step t takes row `t % len(table)`, and every message of a step the same.
+
+    Arguments:
+        table: one row a step, one column a worker, in seconds, each at least 0; inf means no answer.
+    """
+
+    table: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        rows = tuple(tuple(float(value) for value in row) for row in self.table)
+        if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
+            shape = [len(row) for row in rows]
+            raise invalid("table", "must have at least one row and one column, and rows of equal length", shape)
+        for step, row in enumerate(rows):
+            for worker, value in enumerate(row):
+                if not value >= 0.0:
+                    raise invalid(f"table[{step}][{worker}]", "must be at least 0", value)
+        object.__setattr__(self, "table", rows)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        if n_workers > len(self.table[0]):
+            raise invalid(
+                "table", f"must have a column for each of {n_workers} workers", f"{len(self.table[0])} columns"
+            )
+        values = room(out, count, n_workers)
+        values[:] = np.array(self.table)[np.arange(first, first + count) % len(self.table), :n_workers]
+        return values
+
+    def __str__(self) -> str:
+        return written("fixed", self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Recorded(Delays):
+    """The arrivals of an earlier run, step by step: a replay.
+
+    Arguments:
+        table: when each message came, counted from the worker's message before it (the first from the order), in
+            seconds; inf where it never came. Shape (units, steps, workers).
+        first_step: the step of the table's first row.
+        source: the file that it was read from, for configurations; empty if there is none.
+    """
+
+    table: Array
+    first_step: int = 0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table, dtype=np.float64)
+        if table.ndim != 3 or not table.size:
+            raise invalid("table", "must have shape (units, steps, workers), none of them 0", table.shape)
+        if not (table >= 0.0).all():
+            raise invalid("table", "must hold seconds of at least 0, or inf", float(table[~(table >= 0.0)][0]))
+        table.flags.writeable = False
+        object.__setattr__(self, "table", table)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]], source: str = "") -> Self:
+        """Build the replay from arrival records.
+
+        Arguments:
+            rows: with the keys step, worker, unit, seconds, censored and late of `erasurehead.records.ArrivalRow`;
+                `seconds` counts from the order. A censored message never comes, unless a later record has it late.
+            source: the file they come from, if any.
+
+        Raises:
+            DataError: there are none.
+        """
+        came: dict[tuple[int, int, int], float] = {}
+        for row in rows:
+            key = (int(row["unit"]), int(row["step"]), int(row["worker"]))
+            seconds = np.inf if row.get("censored") and not row.get("late") else float(row["seconds"])
+            came[key] = min(seconds, came.get(key, np.inf))
+        if not came:
+            raise DataError(f"{source or 'the records'} hold no arrivals, so that there is nothing to replay.")
+        keys = np.array(list(came), dtype=np.int64)
+        first = int(keys[:, 1].min())
+        absolute = np.full((keys[:, 0].max() + 1, keys[:, 1].max() + 1 - first, keys[:, 2].max() + 1), np.inf)
+        absolute[keys[:, 0], keys[:, 1] - first, keys[:, 2]] = list(came.values())
+        table = absolute.copy()
+        before = np.where(np.isfinite(absolute[:-1]), absolute[:-1], 0.0)
+        table[1:] = np.maximum(absolute[1:] - before, 0.0)
+        return cls(table, first, source)
+
+    @classmethod
+    def from_file(cls, path: str) -> Self:
+        """Build the replay from a run's `arrivals.jsonl`."""
+        rows: list[Mapping[str, Any]] = []
+        with Path(path).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    rows.append(json.loads(line))
+                except json.JSONDecodeError as error:
+                    raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
+        return cls.from_rows(rows, path)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        units, steps, workers = self.table.shape
+        low = first - self.first_step
+        if low < 0 or low + count > steps or n_workers > workers or unit >= units:
+            raise invalid(
+                "the recorded run",
+                f"must hold steps {first} to {first + count - 1}, message {unit}, of {n_workers} workers",
+                f"steps {self.first_step} to {self.first_step + steps - 1}, {units} messages, {workers} workers",
+            )
+        values = room(out, count, n_workers)
+        values[:] = self.table[unit, low : low + count, :n_workers]
+        return values
+
+    def __str__(self) -> str:
+        return f"recorded({self.source!r})"

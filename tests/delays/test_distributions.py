@@ -1,0 +1,67 @@
+"""Every drawn delay model: the same numbers whatever is asked for, the law that it names, and its text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from erasurehead import delays
+from erasurehead.delays import Delays
+
+MODELS: list[Delays] = [
+    delays.Exponential(mean=0.5, seed=1),
+    delays.ShiftedExponential(shift=0.2, mean=0.5, seed=1),
+    delays.ShiftedExponential(shift=0.2, mean=0.5, seed=1, scale_with_load=True),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_model_is_read_back_from_what_it_prints(model: Delays) -> None:
+    assert delays.parse(str(model)) == model
+
+
+@settings(max_examples=25)
+@given(
+    model=st.sampled_from(MODELS),
+    first=st.integers(0, 1500),
+    count=st.integers(1, 30),
+    n_workers=st.integers(1, 70),
+    fewer=st.integers(1, 70),
+    unit=st.integers(0, 2),
+)
+def test_a_delay_depends_on_its_worker_step_and_unit_only(
+    model: Delays, first: int, count: int, n_workers: int, fewer: int, unit: int
+) -> None:
+    block = model.rows(first, count, n_workers, unit, work=2.0)
+    assert block.shape == (count, n_workers)
+    assert (block >= 0.0).all()
+    few = min(fewer, n_workers)
+    step = first + count - 1
+    assert (model.row(step, few, unit, work=2.0) == block[-1, :few]).all()
+    assert model.seconds(few - 1, step, unit, work=2.0) == block[-1, few - 1]
+    out = np.empty_like(block)
+    assert model.rows(first, count, n_workers, unit, 2.0, out) is out
+    assert (out == block).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "work", "law"),
+    [
+        (MODELS[0], 1.0, stats.expon(scale=0.5)),
+        (MODELS[0], 3.0, stats.expon(scale=0.5)),
+        (MODELS[1], 3.0, stats.expon(loc=0.2, scale=0.5)),
+        (MODELS[2], 3.0, stats.expon(loc=0.6, scale=1.5)),
+    ],
+    ids=str,
+)
+def test_delays_follow_the_law_they_name(model: Delays, work: float, law: stats.rv_continuous) -> None:
+    values = model.rows(0, 1024, 16, work=work)
+    assert stats.kstest(values.ravel(), law.cdf).pvalue > 1e-3
+
+
+def test_work_may_differ_by_worker() -> None:
+    model = MODELS[2]
+    assert np.allclose(model.row(0, 3, work=np.array([1.0, 2.0, 3.0])), model.row(0, 3) * [1.0, 2.0, 3.0])
