@@ -44,7 +44,7 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
     return InvalidArgument(f"{argument} {rule}, but it is {value!r}{hint}.")
 
 
-def check_count(argument: str, value: int, at_least: int = 1, at_most: int | None = None) -> int:
+def check_count(argument: str, value: float, at_least: int = 1, at_most: int | None = None) -> int:
     """Return `value` as an int, or raise if it is not a whole number within the bounds."""
     if isinstance(value, bool) or int(value) != value:
         raise invalid(argument, "must be a whole number", value)

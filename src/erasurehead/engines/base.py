@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from erasurehead.arrays import Array
+from erasurehead.errors import EngineError
 
 LateWork: TypeAlias = Literal["preempt", "carry"]
 """What a worker does when a newer order is out while its injected delay still runs: drop it, or sit it out."""
@@ -63,7 +64,7 @@ class Part:
 class Program(ABC):
     """What runs on a worker. It is sent there once, with the data that it needs."""
 
-    preload: ClassVar[tuple[str, ...]] = ()
+    preload: tuple[str, ...] = ()
     """Modules to import once in the server that workers are forked from."""
 
     pure: bool = True
@@ -73,6 +74,11 @@ class Program(ABC):
     @abstractmethod
     def outbox(self) -> Sequence[Part]:
         """Every message that this program may ever send, with its greatest length; engines reserve room for them."""
+
+    @property
+    @abstractmethod
+    def inbox(self) -> int:
+        """Greatest number of elements of all points of an order together; engines reserve room for them."""
 
     @abstractmethod
     def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
@@ -95,7 +101,7 @@ class Program(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """A message is in. Its vector is valid until the event is released, or the next order submitted.
+    """A message is in. Its vector is valid until the event is released, or a later round submitted.
 
     Arguments:
         worker: who sent it.
@@ -104,7 +110,8 @@ class Arrived:
         step: the step that it answers.
         started: when the worker began to work on the order, in the engine's seconds.
         time: when the coordinator had it, in the engine's seconds.
-        read: returns the vector, shape (part.length,); engines may compute it only when it is asked for.
+        read: returns the vector, shape (part.length,); engines may compute it only when it is asked for, and
+            then raise `MessageLost` if computing fails.
     """
 
     worker: int
@@ -147,6 +154,10 @@ class Joined:
 Event: TypeAlias = Arrived | Failed | Died | Joined
 
 
+class MessageLost(EngineError):
+    """A message was announced, but its vector cannot be had: the loop counts it as an erasure."""
+
+
 class Engine(ABC):
     """Where workers run. Use it as a context manager: leaving it ends every worker and frees what they shared."""
 
@@ -161,7 +172,11 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
-        """Send an order to the given workers, by default to all that live. Frees all vectors handed out before."""
+        """Send an order to the given workers, by default to all that live.
+
+        A round higher than any before frees all vectors that were handed out; sending the current round to one more
+        worker (a replacement) does not. A worker that is busy takes the newest order next, never a queue of them.
+        """
 
     @abstractmethod
     def next_event(self, until: float | None = None) -> Event | None:
@@ -175,6 +190,10 @@ class Engine(ABC):
     @abstractmethod
     def release(self, arrived: Arrived) -> None:
         """Give back a message's vector before the next order; reading it afterwards is an error."""
+
+    @abstractmethod
+    def kill(self, worker: int) -> None:
+        """End a worker without warning, as a crash would. For drills and tests: a `Died` event follows."""
 
     @abstractmethod
     def now(self) -> float:

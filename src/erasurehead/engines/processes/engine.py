@@ -1,0 +1,230 @@
+"""Workers as processes of this machine: forked from one server, with shared memory for models and messages."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import selectors
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from types import ModuleType
+from typing import Any, ClassVar
+
+from erasurehead.arrays import Array
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Part, Program
+from erasurehead.engines.processes import worker as worker_process
+from erasurehead.engines.processes.mailbox import Board, Slots
+from erasurehead.engines.processes.memory import Block
+from erasurehead.engines.processes.parcel import Contents, pack
+from erasurehead.errors import EngineError, invalid
+
+_PRELOAD = "erasurehead.engines.processes.preload"
+_FAREWELL = 0.5  # seconds that workers have to end by themselves when the engine is closed
+_BLINK = 1.0  # seconds after which a wait without an end looks whether anybody is left
+
+
+@dataclass(eq=False)
+class _Process:
+    """One worker process, seen from the coordinator."""
+
+    process: ForkServerProcess
+    slots: Slots
+    wake: Connection
+    inlet: Connection
+    lent: list[_Loan] = field(default_factory=list["_Loan"])
+
+
+class _Loan:
+    """A message's slot, lent to the coordinator until it is given back."""
+
+    def __init__(self, slots: Slots, part: Part, side: int) -> None:
+        self._slots: Slots | None = slots
+        self._part = part
+        self._side = side
+
+    def read(self) -> Array:
+        if self._slots is None:
+            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
+        return self._slots.vector(self._part, self._side)
+
+    def end(self) -> None:
+        if self._slots is not None:
+            self._slots.free(self._part.message, self._side)
+            self._slots = None
+
+
+class ProcessEngine(Engine):
+    """Workers as processes of this machine.
+
+    They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
+    and messages cross in shared memory; pipes carry only a wake-up and a few bytes an arrival. A worker ends with its
+    parent, however that ends.
+
+    Arguments:
+        delays: injected after computing, on the worker; None for none.
+        late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
+            the old work, `"carry"` sits the delay out first.
+    """
+
+    name: ClassVar[str] = "processes"
+
+    def __init__(self, delays: Delays | None = None, late: LateWork = "preempt") -> None:
+        if os.name != "posix":
+            raise EngineError("the process engine needs Linux or macOS; on Windows use the virtual engine, or WSL.")
+        if late not in ("preempt", "carry"):
+            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.delays = delays
+        self.late: LateWork = late
+        self._context = multiprocessing.get_context("forkserver")
+        self._selector = selectors.DefaultSelector()
+        self._workers: dict[int, _Process] = {}
+        self._blocks: dict[Contents, Block] = {}
+        self._board: Board | None = None
+        self._round = -1
+        self._events: deque[Event] = deque()
+
+    def assign(self, worker: int, program: Program | None) -> None:
+        if worker in self._workers:
+            self._remove(worker, wait=_FAREWELL)
+        if program is None:
+            return
+        if self._board is None:
+            self._board = Board(program.inbox)
+        self._context.set_forkserver_preload([_PRELOAD, *program.preload])
+        slots = Slots(program.outbox)
+        wake_out, wake_in = self._context.Pipe(duplex=False)
+        inlet, outlet = self._context.Pipe(duplex=False)
+        args = (worker, pack(program, self._blocks), self._board, slots, wake_out, outlet, self.delays, self.late)
+        process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
+        with _without_main_module():
+            process.start()
+        wake_out.close()
+        outlet.close()
+        os.set_blocking(wake_in.fileno(), False)
+        self._workers[worker] = _Process(process, slots, wake_in, inlet)
+        self._selector.register(inlet, selectors.EVENT_READ, worker)
+
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        if self._board is None:
+            raise EngineError("no worker has been assigned a program yet.")
+        if order.round > self._round:
+            self._round = order.round
+            for state in self._workers.values():
+                for loan in state.lent:
+                    loan.end()
+                state.lent.clear()
+        self._board.write(order)
+        for worker in list(self._workers) if workers is None else workers:
+            state = self._workers.get(worker)
+            if state is None:
+                continue
+            state.slots.newest = order.round + 1
+            with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
+                os.write(state.wake.fileno(), b"!")
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        while not self._events:
+            if until is None and not self._workers:
+                raise EngineError("no worker can still answer: none is alive.")
+            remaining = _BLINK if until is None else until - time.monotonic()
+            if remaining <= 0:
+                return None
+            for key, _ in self._selector.select(min(remaining, _BLINK)):
+                self._receive(key.data)
+        return self._events.popleft()
+
+    def release(self, arrived: Arrived) -> None:
+        state = self._workers.get(arrived.worker)
+        if state is not None:
+            for loan in [loan for loan in state.lent if loan.read == arrived.read]:
+                loan.end()
+                state.lent.remove(loan)
+
+    def kill(self, worker: int) -> None:
+        pid = self._workers[worker].process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+    def pid(self, worker: int) -> int:
+        """Return the process number of a worker, for tools that look at processes."""
+        pid = self._workers[worker].process.pid
+        assert pid is not None
+        return pid
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def close(self) -> None:
+        for state in self._workers.values():
+            state.wake.close()  # the end of the file tells each of them to go
+        deadline = time.monotonic() + _FAREWELL
+        for worker in list(self._workers):
+            self._remove(worker, wait=max(0.0, deadline - time.monotonic()))
+        for block in self._blocks.values():
+            block.close()
+        self._blocks.clear()
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+        self._selector.close()
+
+    def _receive(self, worker: int) -> None:
+        """Take one item from a worker's pipe; its end means that the worker is dead."""
+        state = self._workers[worker]
+        try:
+            item: tuple[Any, ...] = pickle.loads(state.inlet.recv_bytes())
+        except (EOFError, OSError):
+            self._bury(worker, state)
+            return
+        now = time.monotonic()
+        if item[0] == "arrived":
+            _, order_round, step, part, side, started = item
+            loan = _Loan(state.slots, part, side)
+            state.lent.append(loan)
+            self._events.append(Arrived(worker, part, order_round, step, started, now, loan.read))
+        elif item[0] == "joined":
+            self._events.append(Joined(worker, item[1], now))
+        elif item[0] == "failed":
+            self._events.append(Failed(worker, item[1], item[2], now))
+        else:
+            self._bury(worker, state, item[1])
+
+    def _bury(self, worker: int, state: _Process, reason: str = "") -> None:
+        state.process.join(_FAREWELL)
+        code = state.process.exitcode
+        if not reason:
+            reason = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with status {code}"
+        self._events.append(Died(worker, reason, time.monotonic()))
+        self._remove(worker, wait=0.0)
+
+    def _remove(self, worker: int, wait: float) -> None:
+        state = self._workers.pop(worker)
+        self._selector.unregister(state.inlet)
+        state.wake.close()
+        state.process.join(wait)
+        if state.process.is_alive():
+            state.process.kill()
+            state.process.join()
+        state.process.close()
+        state.inlet.close()
+        state.slots.close()
+
+
+@contextlib.contextmanager
+def _without_main_module() -> Generator[None]:
+    """Keep workers from importing the user's script: they need none of it, and it may lack the `__main__` guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,174 @@
+"""A worker process: it waits for orders, computes, sits out its injected delays, and ends with its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import LateWork, Order, Part, Program
+from erasurehead.engines.processes.mailbox import Board, Slots
+from erasurehead.engines.processes.parcel import Parcel
+
+_PAUSE = 0.001  # seconds between two looks at slots that the coordinator still reads
+
+
+class _ParentGone(Exception):
+    """The wake pipe is at its end: the coordinator closed it, or is no more."""
+
+
+def main(
+    worker: int,
+    parcel: Parcel,
+    board: Board,
+    slots: Slots,
+    wake: Connection,
+    outlet: Connection,
+    delays: Delays | None,
+    late: LateWork,
+) -> None:
+    """Serve orders until the wake pipe is closed."""
+    _end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the coordinator ends us
+    try:
+        program = _open(parcel, outlet)
+        if program is not None:
+            _send(outlet, ("joined", socket.gethostname()))
+            _Worker(worker, program, board, slots, wake, outlet, delays, late).serve()
+    except (_ParentGone, BrokenPipeError, EOFError):
+        pass
+    # Nothing is left to be tidied up, and interpreter shutdown would cost more than all of the above.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _open(parcel: Parcel, outlet: Connection) -> Program | None:
+    try:
+        from erasurehead.engines.processes.preload import LIMIT
+
+        assert LIMIT is not None
+        return parcel.open()
+    except Exception as error:
+        _send(outlet, ("broken", f"{type(error).__name__}: {error}"))
+        return None
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel for a SIGKILL when the server that forked us ends: a stopped process sees no end of file."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _send(outlet: Connection, item: tuple[Any, ...]) -> None:
+    outlet.send_bytes(pickle.dumps(item))
+
+
+class _Worker:
+    def __init__(
+        self,
+        worker: int,
+        program: Program,
+        board: Board,
+        slots: Slots,
+        wake: Connection,
+        outlet: Connection,
+        delays: Delays | None,
+        late: LateWork,
+    ) -> None:
+        self.worker = worker
+        self.program = program
+        self.board = board
+        self.slots = slots
+        self.wake = wake.fileno()
+        self.outlet = outlet
+        self.delays = delays
+        self.late = late
+        self.taken = 0  # the newest order taken, as in `Slots.newest`
+        os.set_blocking(self.wake, False)
+
+    def serve(self) -> None:
+        while True:
+            self._rest(None)
+            while self.slots.newest > self.taken:
+                self.taken = self.slots.newest
+                self._answer(self.taken - 1)
+
+    def _rest(self, seconds: float | None) -> bool:
+        """Wait for a newer order, at most so many seconds; return whether there is one."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self.slots.newest <= self.taken:
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                return False
+            if select.select([self.wake], [], [], remaining)[0]:
+                self._drain()
+        return True
+
+    def _sit_out(self, seconds: float) -> None:
+        """Wait for so many seconds whatever comes, but for the end of the coordinator."""
+        deadline = time.monotonic() + seconds
+        while (remaining := deadline - time.monotonic()) > 0:
+            if select.select([self.wake], [], [], remaining)[0]:
+                self._drain()
+
+    def _drain(self) -> None:
+        try:
+            if not os.read(self.wake, 65_536):
+                raise _ParentGone
+        except BlockingIOError:
+            return
+
+    def _answer(self, order_round: int) -> None:
+        started = time.monotonic()
+        order = self.board.read(order_round)
+        if order is None:
+            return
+        try:
+            taken = self.program.take(order)
+            if not self.board.holds(order_round):
+                return
+            done: list[Part] = []
+            while parts := self.program.parts(order, done):
+                if not self._one_message(order, parts[0], len(done), taken, started):
+                    return
+                done.append(parts[0])
+        except (_ParentGone, BrokenPipeError, EOFError):
+            raise
+        except Exception as error:
+            _send(self.outlet, ("failed", order_round, f"{type(error).__name__}: {error}"))
+
+    def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float) -> bool:
+        """Compute, delay and send one message; return whether it was sent rather than dropped."""
+        preempt = self.late == "preempt"
+        side = self._claim(part, preempt)
+        if side is None:
+            return False
+        try:
+            self.program.compute(part, taken, self.slots.vector(part, side))
+        except Exception:
+            self.slots.free(part.message, side)
+            raise
+        delay = 0.0 if self.delays is None else self.delays.seconds(self.worker, order.step, unit, part.work)
+        if preempt and (self._rest(min(delay, 1e9)) if delay > 0 else self.slots.newest > self.taken):
+            self.slots.free(part.message, side)
+            return False
+        if not preempt:
+            self._sit_out(min(delay, 1e9))
+        _send(self.outlet, ("arrived", order.round, order.step, part, side, started))
+        return True
+
+    def _claim(self, part: Part, preempt: bool) -> int | None:
+        while (side := self.slots.claim(part.message)) is None:
+            if preempt and self.slots.newest > self.taken:
+                return None
+            self._sit_out(_PAUSE)
+        return side

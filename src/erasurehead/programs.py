@@ -1,0 +1,182 @@
+"""What each worker sends: the programs of a code over a problem, and where their messages' elements belong.
+
+Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
+that each step's estimate of the training loss costs nothing and has the same residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.engines.base import Order, Part, Program
+from erasurehead.layout import Layout
+from erasurehead.problems.base import Problem, Shard, split_samples
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How one message is made of a shard.
+
+    Arguments:
+        part: the message.
+        shard: which of the program's shards holds its tasks.
+        coefficients: of each task of that shard, shape (n_pieces, tasks of the shard).
+        places: for each piece, which element of the shard's vector (gradient, then loss) goes into each element of
+            the message, -1 for none, shape (n_pieces, part.length); None if the message is that vector.
+    """
+
+    part: Part
+    shard: int
+    coefficients: Array
+    places: IntArray | None
+
+
+class CodedProgram(Program):
+    """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages."""
+
+    def __init__(
+        self, shards: Sequence[Shard], recipes: Sequence[Recipe], problem: Problem, max_points: int = 1
+    ) -> None:
+        self.shards = tuple(shards)
+        self.recipes = {recipe.part.message: recipe for recipe in recipes}
+        self.preload = problem.preload
+        self._inbox = max_points * problem.n_parameters
+
+    @property
+    def outbox(self) -> Sequence[Part]:
+        return [recipe.part for recipe in self.recipes.values()]
+
+    @property
+    def inbox(self) -> int:
+        return self._inbox
+
+    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+        return self.outbox[len(done) :]
+
+    def take(self, order: Order) -> Any:
+        local = [
+            [point.copy() if shard.support is None else point[shard.support] for shard in self.shards]
+            for point in order.points
+        ]
+        return local, order.coefficients or (1.0,) * len(local), order.step
+
+    def compute(self, part: Part, taken: Any, out: Array) -> None:
+        local, factors, step = taken
+        recipe = self.recipes[part.message]
+        shard = self.shards[recipe.shard]
+        target, scratch = out, np.empty(0)
+        if recipe.places is not None or len(local) > 1:
+            out[:] = 0.0
+            target = scratch = np.empty(len(local[0][recipe.shard]) + 1)
+        for models, factor in zip(local, factors, strict=True):
+            for piece in range(len(recipe.coefficients)):
+                coefficients = factor * recipe.coefficients[piece]
+                target[-1] = shard.combine(models[recipe.shard], coefficients, step, target[:-1])
+                if target is scratch:
+                    _place(scratch, None if recipe.places is None else recipe.places[piece], out)
+
+
+def _place(vector: Array, places: IntArray | None, out: Array) -> None:
+    if places is None:
+        out += vector
+    else:
+        out += np.where(places >= 0, vector[places], 0.0)
+
+
+def build_programs(code: GradientCode, problem: Problem, max_points: int = 1) -> tuple[list[CodedProgram], Layout]:
+    """Return one program a worker, and the layout of all messages.
+
+    Workers of equal tasks share their shards, and their messages' contents, so that an engine in one process keeps
+    and computes them once.
+
+    Arguments:
+        code: who computes what.
+        problem: cut into `code.n_tasks` tasks of consecutive samples.
+        max_points: the most points that an order will bring.
+
+    Returns:
+        Programs, one a worker; and the layout, whose last coordinate is the loss.
+
+    Raises:
+        InvalidArgument: if there are more tasks than samples.
+    """
+    ranges = split_samples(problem.n_samples, code.n_tasks)
+    shards: dict[tuple[int, ...], Shard] = {}
+    positions: list[IntArray | None] = [None] * code.n_messages
+    programs: list[CodedProgram] = []
+    for worker in range(code.n_workers):
+        held: list[tuple[int, ...]] = []
+        recipes: list[Recipe] = []
+        for message, tasks in _task_sets(code, worker):
+            if tasks not in shards:
+                shards[tasks] = problem.shard([ranges[task] for task in tasks])
+            if tasks not in held:
+                held.append(tasks)
+            recipe, positions[message] = _recipe(code, message, tasks, shards[tasks], held.index(tasks), problem)
+            recipes.append(recipe)
+        programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points))
+    return programs, Layout(problem.n_parameters + 1, positions)
+
+
+def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each message of a worker, the tasks of the shard that it is made of.
+
+    Messages over disjoint tasks get a shard each, and so the smallest supports; messages that share tasks share one
+    shard, so that no sample is held twice.
+    """
+    messages = code.messages_of(worker).tolist()
+    sets = [tuple(code.tasks_of_message(message).tolist()) for message in messages]
+    if len(set(sets)) > 1 and sum(map(len, sets)) > len({task for tasks in sets for task in tasks}):
+        sets = [tuple(code.tasks_of(worker).tolist())] * len(messages)
+    return list(zip(messages, sets, strict=True))
+
+
+def _recipe(
+    code: GradientCode, message: int, tasks: tuple[int, ...], shard: Shard, index: int, problem: Problem
+) -> tuple[Recipe, IntArray | None]:
+    own = code.tasks_of_message(message)
+    coefficients = np.zeros((code.n_pieces, len(tasks)))
+    coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
+    width = problem.n_parameters if shard.support is None else len(shard.support)
+    coordinates = None if shard.support is None else np.append(shard.support, problem.n_parameters)
+    if code.n_pieces == 1:
+        places, length = None, width + 1
+        positions = None if coordinates is None else coordinates[np.newaxis, :].astype(np.int64)
+    else:
+        places, positions = _cut(code, coordinates, problem.n_parameters + 1)
+        length = places.shape[1]
+    # Rows of equal content combine equal tasks, and so the same shard: their vectors are equal too.
+    part = Part(message, float(len(own)), length, content=int(code.content[message]))
+    return Recipe(part, index, coefficients, places), positions
+
+
+def _cut(code: GradientCode, coordinates: IntArray | None, n_coordinates: int) -> tuple[IntArray, IntArray]:
+    """Cut a shard's vector into pieces: each group its own support, other codes all workers at the same places.
+
+    Returns:
+        For each piece and element of the message: the element of the shard's vector, and the coordinate; -1 for
+        padding. Both of shape (n_pieces, length).
+    """
+    everything = np.arange(n_coordinates)
+    if coordinates is None:
+        coordinates = everything
+    if code.groups is not None:
+        grid = _padded(np.arange(len(coordinates)), code.n_pieces)
+        return grid, np.where(grid >= 0, coordinates[grid], -1)
+    cut = _padded(everything, code.n_pieces)
+    element = np.full(n_coordinates, -1, dtype=np.int64)
+    element[coordinates] = np.arange(len(coordinates))
+    return np.where(cut >= 0, element[cut], -1), cut
+
+
+def _padded(values: IntArray, n_pieces: int) -> IntArray:
+    length = -(-len(values) // n_pieces)
+    grid = np.full(n_pieces * length, -1, dtype=np.int64)
+    grid[: len(values)] = values
+    return grid.reshape(n_pieces, length)

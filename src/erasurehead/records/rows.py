@@ -1,0 +1,89 @@
+"""One row a step, one row an arrival: what happened, and all that reports, planners and replays read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step of the optimizer.
+
+    Attributes:
+        step: counted from 0.
+        round: number of the order.
+        kind: of the order.
+        begin: when the order was submitted, in seconds since training began.
+        waited: seconds from there until the wait rule said stop.
+        end: when the model had moved, in seconds since training began.
+        arrived: workers whose messages were all in when the waiting stopped.
+        used: messages with a weight, ascending.
+        missing: workers that were still able to answer but had not, ascending.
+        dead: workers that were dead by then, ascending.
+        failed: what went wrong in this step, in words: exceptions, deaths, refused messages.
+        residual: of the decoding, in tasks; 0 is the full gradient.
+        coverage: fraction of the full gradient that was counted.
+        stepped: whether the model moved; False when nothing had arrived.
+        loss: estimate of the training objective at the model that the step began with (penalty included).
+        gradient_norm: Euclidean norm of the estimate with the penalty.
+        received: bytes of the messages that arrived in time.
+    """
+
+    step: int
+    round: int
+    kind: str
+    begin: float
+    waited: float
+    end: float
+    arrived: int
+    used: list[int]
+    missing: list[int]
+    dead: list[int]
+    failed: list[str]
+    residual: float
+    coverage: float
+    stepped: bool
+    loss: float | None
+    gradient_norm: float | None
+    received: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ArrivalRow:
+    """One message, or the knowledge that it had not come.
+
+    Attributes:
+        step: the step whose order it answers.
+        round: the round that it answers.
+        worker: who sent it.
+        message: row of the code.
+        unit: 0 for the worker's first message of the round, 1 for its second, and so on.
+        work: tasks that it combines.
+        started: when the worker began on the order, in seconds since it was submitted.
+        seconds: when the coordinator had the message, in seconds since the order was submitted; for a message that
+            had not come when the waiting stopped, that moment: it is known only to be slower.
+        censored: whether the message had not come.
+        late: whether it came in a later round; it was then already recorded as censored.
+        used: whether it was given a weight.
+    """
+
+    step: int
+    round: int
+    worker: int
+    message: int
+    unit: int
+    work: float
+    started: float | None
+    seconds: float
+    censored: bool = False
+    late: bool = False
+    used: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return asdict(self)

@@ -1,0 +1,259 @@
+"""What every engine must do, as tests: subclass `EngineConformance`, say how to make the engine, and run pytest.
+
+::
+
+    class TestMyEngine(EngineConformance):
+        def make(self, delays=None, late="preempt"):
+            return MyEngine(delays, late)
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import (
+    Arrived,
+    Died,
+    Engine,
+    Event,
+    Failed,
+    Joined,
+    LateWork,
+    MessageLost,
+    Order,
+    Program,
+)
+from erasurehead.errors import EngineError, InvalidArgument
+from erasurehead.testing.programs import Echo, Faulty, Timetable
+
+PATIENCE = 60.0
+"""Seconds within which anything must happen in these tests."""
+
+GRID = 0.1
+"""Seconds between two injected delays: far above the noise of a busy machine."""
+
+
+def start(engine: Engine, programs: Sequence[Program]) -> None:
+    """Assign programs to workers 0, 1, ... and wait until all of them are ready."""
+    for worker, program in enumerate(programs):
+        engine.assign(worker, program)
+    missing = set(range(len(programs)))
+    while missing:
+        event = engine.next_event(engine.now() + PATIENCE)
+        assert isinstance(event, Joined), event
+        missing.remove(event.worker)
+
+
+def order(number: int, step: int | None = None, n_parameters: int = 3) -> Order:
+    """Return an order whose point holds its number everywhere."""
+    return Order(number if step is None else step, (np.full(n_parameters, float(number)),), round=number)
+
+
+def take(engine: Engine, count: int) -> list[Event]:
+    """Return the next so many events."""
+    events: list[Event] = []
+    while len(events) < count:
+        event = engine.next_event(engine.now() + PATIENCE)
+        assert event is not None, f"only {events} within {PATIENCE} s"
+        events.append(event)
+    return events
+
+
+def arrivals(engine: Engine, count: int) -> list[Arrived]:
+    """Return the next so many events, all of which must be arrivals."""
+    found: list[Arrived] = []
+    for event in take(engine, count):
+        assert isinstance(event, Arrived), event
+        found.append(event)
+    return found
+
+
+class EngineConformance:
+    """The tests. Each makes its own engine and closes it."""
+
+    @abstractmethod
+    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
+        """Return a new engine."""
+
+    def test_every_worker_answers_every_order_once_and_rightly(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(4)])
+            for number in range(5):
+                begin = engine.now()
+                engine.submit(order(number))
+                events = arrivals(engine, 4)
+                assert sorted(event.worker for event in events) == [0, 1, 2, 3]
+                for event in events:
+                    assert event.read().tolist() == [number, event.worker, event.worker, number]
+                    assert (event.order_round, event.step) == (number, number)
+                    assert begin <= event.started <= event.time <= engine.now()
+                assert [event.time for event in events] == sorted(event.time for event in events)
+
+    def test_workers_arrive_in_the_order_of_their_delays(self) -> None:
+        delays = Timetable({(0, 0, 0): 3 * GRID, (1, 0, 0): 1 * GRID, (2, 0, 0): 2 * GRID})
+        with self.make(delays) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+            begin = engine.now()
+            engine.submit(order(0))
+            events = arrivals(engine, 3)
+            assert [event.worker for event in events] == [1, 2, 0]
+            for event, multiple in zip(events, (1, 2, 3), strict=True):
+                assert multiple * GRID <= event.time - begin < (multiple + 1) * GRID
+
+    def test_several_messages_come_in_order_each_with_its_own_delay(self) -> None:
+        delays = Timetable({(0, 0, 0): GRID, (0, 0, 1): GRID, (1, 0, 0): 1.5 * GRID})
+        with self.make(delays) as engine:
+            start(engine, [Echo(0, (7, 5)), Echo(1, (6,))])
+            engine.submit(order(0))
+            events = arrivals(engine, 3)
+            assert [event.part.message for event in events] == [7, 6, 5]
+            assert [event.read()[2] for event in events] == [7, 6, 5]
+
+    def test_preempt_drops_late_work(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "preempt") as engine:
+            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+            engine.submit(order(0))
+            assert [event.worker for event in arrivals(engine, 1)] == [1]
+            engine.submit(order(1))
+            assert {event.order_round for event in arrivals(engine, 2)} == {1}
+            assert engine.next_event(engine.now() + 4 * GRID) is None
+
+    def test_carry_finishes_late_work_then_takes_the_newest_order(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
+            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+            for number in range(4):
+                engine.submit(order(number))
+                assert [event.worker for event in arrivals(engine, 1)] == [1]
+            late, newest = arrivals(engine, 2)
+            assert (late.worker, late.order_round, late.read().tolist()) == (0, 0, [0, 0, 0, 0])
+            assert (newest.worker, newest.order_round, newest.read().tolist()) == (0, 3, [3, 0, 0, 3])
+            assert newest.started >= late.time - GRID / 2
+            assert engine.next_event(engine.now() + GRID) is None
+
+    def test_a_wait_ends_when_its_time_is_over(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 3 * GRID})) as engine:
+            start(engine, [Echo(0, (0,))])
+            engine.submit(order(0))
+            until = engine.now() + GRID
+            assert engine.next_event(until) is None
+            assert until <= engine.now() < until + GRID
+            assert arrivals(engine, 1)[0].worker == 0
+
+    def test_vectors_last_until_they_are_released_or_the_next_round(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.submit(order(0))
+            first, second = arrivals(engine, 2)
+            engine.release(first)
+            with pytest.raises(EngineError, match="released"):
+                first.read()
+            assert second.read()[0] == 0
+            engine.submit(order(1))
+            with pytest.raises(EngineError, match="released"):
+                second.read()
+
+    def test_the_current_round_may_be_sent_to_one_more_worker(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+            engine.submit(order(0), [0, 2])
+            events = arrivals(engine, 2)
+            assert {event.worker for event in events} == {0, 2}
+            engine.submit(order(0), [1])
+            (other,) = arrivals(engine, 1)
+            assert other.read().tolist() == [0, 1, 1, 0]
+            assert all(event.read()[1] == event.worker for event in events)
+
+    def test_a_failing_program_costs_its_message_and_nothing_else(self) -> None:
+        with self.make() as engine:
+            start(engine, [Faulty(0, (0,), raises_at=frozenset({0})), Echo(1, (1,))])
+            engine.submit(order(0))
+            told = [event for event in take(engine, 2) if _failure(event)]
+            assert len(told) == 1
+            assert "told to fail" in _failure(told[0])
+            engine.submit(order(1))
+            assert {event.read()[1] for event in arrivals(engine, 2)} == {0, 1}
+
+    def test_a_killed_worker_is_known_within_a_second(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+            engine.submit(order(0))
+            begin = engine.now()
+            engine.kill(0)
+            died = [event for event in take(engine, 3) if isinstance(event, Died)]
+            assert [event.worker for event in died] == [0]
+            assert died[0].time - begin < 1.0
+            engine.submit(order(1))
+            assert {event.worker for event in arrivals(engine, 2)} == {1, 2}
+
+    def test_a_replacement_joins_and_takes_the_current_order(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.submit(order(0))
+            (survivor,) = arrivals(engine, 1)
+            engine.kill(0)
+            assert isinstance(take(engine, 1)[0], Died)
+            engine.assign(0, Echo(9, (0,)))
+            (joined,) = take(engine, 1)
+            assert isinstance(joined, Joined)
+            assert joined.worker == 0
+            engine.submit(order(0, step=5), [0])
+            (answer,) = arrivals(engine, 1)
+            assert answer.order_round == 0
+            assert answer.read()[1] == 9
+            assert survivor.read()[1] == 1
+
+    def test_a_removed_worker_is_asked_no_more(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.assign(0, None)
+            engine.submit(order(0))
+            assert arrivals(engine, 1)[0].worker == 1
+            assert engine.next_event(engine.now() + GRID) is None
+
+    def test_orders_that_nobody_answers_do_not_block_the_coordinator(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
+            start(engine, [Echo(0, (0,))])
+            for number in range(2_000):
+                engine.submit(order(number))
+            newest = -1
+            while newest < 1_999:
+                (event,) = arrivals(engine, 1)
+                assert event.order_round > newest
+                newest = event.order_round
+                engine.release(event)
+
+    def test_nobody_left_is_an_error_not_an_endless_wait(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(0, (0,))])
+            engine.kill(0)
+            assert isinstance(take(engine, 1)[0], Died)
+            engine.submit(order(0))
+            with pytest.raises(EngineError, match="no worker"):
+                engine.next_event(None)
+
+    def test_closing_twice_is_fine(self) -> None:
+        engine = self.make()
+        start(engine, [Echo(0, (0,))])
+        engine.close()
+        engine.close()
+
+    def test_an_unknown_kind_of_late_work_is_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match="late must be 'preempt' or 'carry'"):
+            self.make(None, "queue")  # pyright: ignore[reportArgumentType]
+
+
+def _failure(event: Event) -> str:
+    """Return why an event brings no vector; empty if it does. Engines that compute late learn of it on reading."""
+    if isinstance(event, Failed):
+        return event.reason
+    if isinstance(event, Arrived):
+        try:
+            event.read()
+        except MessageLost as lost:
+            return str(lost)
+    return ""
