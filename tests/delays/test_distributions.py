@@ -15,6 +15,16 @@ MODELS: list[Delays] = [
     delays.Exponential(mean=0.5, seed=1),
     delays.ShiftedExponential(shift=0.2, mean=0.5, seed=1),
     delays.ShiftedExponential(shift=0.2, mean=0.5, seed=1, scale_with_load=True),
+    delays.Weibull(scale=0.5, shape=0.7, shift=0.1, seed=2),
+    delays.Pareto(minimum=0.1, exponent=1.5, seed=3, scale_with_load=True),
+    delays.LogNormal(median=0.3, sigma=0.8, shift=0.05, seed=4),
+    delays.Bimodal(0.1, delays.NoDelay(), delays.Exponential(5.0, seed=6), seed=5),
+    delays.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=7), delays.Exponential(2.0, seed=7), seed=8),
+    delays.Scaled(delays.Exponential(0.1, seed=7), tuple(1.0 + 0.5 * (worker % 3) for worker in range(70))),
+    delays.PerWorker((delays.Exponential(0.1, seed=7), delays.NoDelay()), tuple(worker % 2 for worker in range(70))),
+    delays.Late((3, 7), since=5),
+    delays.Exponential(0.1, seed=1) + delays.Weibull(0.1, 2.0, seed=2) + delays.Late((0,), 3.5),
+    delays.Fixed(((0.1, float("inf")) * 35, (0.0, 1.0) * 35)),
 ]
 
 
@@ -54,6 +64,9 @@ def test_a_delay_depends_on_its_worker_step_and_unit_only(
         (MODELS[0], 3.0, stats.expon(scale=0.5)),
         (MODELS[1], 3.0, stats.expon(loc=0.2, scale=0.5)),
         (MODELS[2], 3.0, stats.expon(loc=0.6, scale=1.5)),
+        (MODELS[3], 3.0, stats.weibull_min(0.7, loc=0.1, scale=0.5)),
+        (MODELS[4], 3.0, stats.pareto(1.5, scale=0.3)),
+        (MODELS[5], 3.0, stats.lognorm(0.8, loc=0.05, scale=0.3)),
     ],
     ids=str,
 )

@@ -1,28 +1,51 @@
-"""How slow workers are: distributions, tables, recorded runs.
+"""How slow workers are: distributions, mixtures, adversaries, tables, traces and recorded runs.
 
 >>> from erasurehead import delays
->>> model = delays.parse("exponential(mean=0.5, seed=0)")
->>> model == delays.Exponential(mean=0.5, seed=0)
+>>> model = delays.parse("exponential(mean=0.5, seed=0) + late([3])")
+>>> model == delays.Exponential(mean=0.5, seed=0) + delays.Late((3,))
 True
 >>> str(model)
-'exponential(mean=0.5, seed=0)'
+'exponential(mean=0.5, seed=0) + late(workers=[3])'
 >>> bool((model.row(step=7, n_workers=30)[:10] == model.row(step=7, n_workers=10)).all())
 True
 """
 
+from erasurehead.delays.adversaries import Late, worst_workers
 from erasurehead.delays.base import Delays
-from erasurehead.delays.distributions import Exponential, ShiftedExponential
+from erasurehead.delays.composed import PerWorker, Scaled, Sum
+from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
+from erasurehead.delays.mixed import Bimodal, MarkovModulated
 from erasurehead.specs import read
 
-__all__ = ["Delays", "Exponential", "Fixed", "NoDelay", "Recorded", "ShiftedExponential", "parse"]
+__all__ = [
+    "Bimodal",
+    "Delays",
+    "Exponential",
+    "Fixed",
+    "Late",
+    "LogNormal",
+    "MarkovModulated",
+    "NoDelay",
+    "Pareto",
+    "PerWorker",
+    "Recorded",
+    "Scaled",
+    "ShiftedExponential",
+    "Sum",
+    "Weibull",
+    "parse",
+    "worst_workers",
+]
 
 
 def parse(text: str) -> Delays:
     """Return the delay model that a text stands for, as a configuration file writes it; the inverse of `str(model)`.
 
     Arguments:
-        text: such as `"exponential(mean=0.5, seed=0)"`; `recorded(path)` reads a run's `arrivals.jsonl`.
+        text: such as `"exponential(mean=0.5, seed=0)"`, or a sum of them with `+`; models that are made of others
+            take them as arguments, as in `"bimodal(0.1, none(), exponential(5.0))"`; `recorded(path)` reads a run's
+            `arrivals.jsonl`.
 
     Raises:
         InvalidArgument: the text is of another form, or an argument is out of its range.
@@ -31,7 +54,15 @@ def parse(text: str) -> Delays:
         "none": NoDelay,
         "exponential": Exponential,
         "shifted_exponential": ShiftedExponential,
+        "weibull": Weibull,
+        "pareto": Pareto,
+        "lognormal": LogNormal,
+        "bimodal": Bimodal,
+        "markov": MarkovModulated,
+        "scaled": Scaled,
+        "per_worker": PerWorker,
+        "late": Late,
         "fixed": Fixed,
         "recorded": Recorded.from_file,
     }
-    return read(text, "delays", Delays, makers, {})
+    return read(text, "delays", Delays, makers, {"+": Delays.__add__})

@@ -52,6 +52,11 @@ class Delays(ABC):
         """Return the delay of one worker, in seconds."""
         return float(self.row(step, worker + 1, unit, work)[worker])
 
+    def __add__(self, other: Delays) -> Delays:
+        from erasurehead.delays.composed import Sum
+
+        return Sum((self, other))
+
 
 def room(out: Array | None, count: int, n_workers: int) -> Array:
     """Return `out`, or a new array of shape (count, n_workers) where it is None."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, ClassVar, cast, final
+
+import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
-from erasurehead.delays.draws import draw
+from erasurehead.delays.draws import Kind, draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def check_seconds(argument: str, value: float, zero: bool = False) -> None:
@@ -26,10 +33,37 @@ def grow(values: Array, work: float | Array, scale_with_load: bool) -> Array:
     return values
 
 
+class Drawn(Delays):
+    """A distribution: standard draws, transformed; then, under the scaled law, multiplied by the load.
+
+    Of the two laws in use, the additive one (`scale_with_load=False`) adds the delay to the computing time whatever
+    the load; the scaled one multiplies all of it by the load. They can rank codes in opposite orders.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind] = "exponential"
+    seed: int
+    scale_with_load: bool
+
+    @abstractmethod
+    def transform(self, values: Array) -> None:
+        """Turn standard draws into seconds of one unit of work, in place."""
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = draw(self.kind, self.seed, first, count, n_workers, unit, out=out)
+        self.transform(values)
+        return grow(values, work, self.scale_with_load)
+
+    def __str__(self) -> str:
+        return written(self.name, cast("DataclassInstance", self))
+
+
 @final
 @dataclass(frozen=True)
-class Exponential(Delays):
-    """Additive, memoryless delays that do not depend on the load: the ErasureHead experiments (mean 0.5 s).
+class Exponential(Drawn):
+    """Memoryless delays: those of the ErasureHead experiments (mean 0.5 s, additive).
 
     The paper's section 5.1 gives the parameter of the exponential as lambda = 1/2; the published code draws with
     *mean* 1/2, which its measured times confirm.
@@ -37,36 +71,30 @@ class Exponential(Delays):
     Arguments:
         mean: in seconds, greater than 0.
         seed: at least 0.
+        scale_with_load: which law.
     """
 
     mean: float
     seed: int = 0
+    scale_with_load: bool = False
+    name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
         check_seconds("mean", self.mean)
         check_count("seed", self.seed, at_least=0)
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        values = draw("exponential", self.seed, first, count, n_workers, unit, out=out)
+    def transform(self, values: Array) -> None:
         values *= self.mean
-        return values
-
-    def __str__(self) -> str:
-        return written("exponential", self)
 
 
 @final
 @dataclass(frozen=True)
-class ShiftedExponential(Delays):
-    """`shift` plus an exponential time, under either of the two laws in use.
+class ShiftedExponential(Drawn):
+    """`shift` plus an exponential time.
 
-    Additive (`scale_with_load=False`): the delay comes on top of the computing time, whatever the load.
-    Scaled (`scale_with_load=True`): both terms are multiplied by the load. With shift 1/n and mean 1/(lambda n) that is
-    the ErasureHead paper's model, section 4, equations (7)-(8): c tasks take c/n + Exp(rate lambda n / c). (Its (8)
-    prints `P[T <= 1/B + tau] = exp(-B lambda tau)`; the left side must be `P[T > ...]`.)
-    The two laws can rank codes in opposite orders.
+    Under the scaled law, with shift 1/n and mean 1/(lambda n), it is the ErasureHead paper's model, section 4,
+    equations (7)-(8): c tasks take c/n + Exp(rate lambda n / c). (Its (8) prints
+    `P[T <= 1/B + tau] = exp(-B lambda tau)`; the left side must be `P[T > ...]`.)
 
     Arguments:
         shift: in seconds, at least 0.
@@ -79,19 +107,111 @@ class ShiftedExponential(Delays):
     mean: float
     seed: int = 0
     scale_with_load: bool = False
+    name: ClassVar[str] = "shifted_exponential"
 
     def __post_init__(self) -> None:
         check_seconds("shift", self.shift, zero=True)
         check_seconds("mean", self.mean)
         check_count("seed", self.seed, at_least=0)
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        values = draw("exponential", self.seed, first, count, n_workers, unit, out=out)
+    def transform(self, values: Array) -> None:
         values *= self.mean
         values += self.shift
-        return grow(values, work, self.scale_with_load)
 
-    def __str__(self) -> str:
-        return written("shifted_exponential", self)
+
+@final
+@dataclass(frozen=True)
+class Weibull(Drawn):
+    """`shift` plus `scale` times an exponential to the power 1/shape: a shape below 1 has a tail heavier than it.
+
+    Arguments:
+        scale: in seconds, greater than 0.
+        shape: greater than 0; 1 is the exponential.
+        shift: in seconds, at least 0.
+        seed: at least 0.
+        scale_with_load: which law.
+    """
+
+    scale: float
+    shape: float
+    shift: float = 0.0
+    seed: int = 0
+    scale_with_load: bool = False
+    name: ClassVar[str] = "weibull"
+
+    def __post_init__(self) -> None:
+        check_seconds("scale", self.scale)
+        check_seconds("shape", self.shape)
+        check_seconds("shift", self.shift, zero=True)
+        check_count("seed", self.seed, at_least=0)
+
+    def transform(self, values: Array) -> None:
+        np.power(values, 1.0 / self.shape, out=values)
+        values *= self.scale
+        values += self.shift
+
+
+@final
+@dataclass(frozen=True)
+class Pareto(Drawn):
+    """At least `minimum`, and longer than t with probability (minimum / t) ** exponent.
+
+    Arguments:
+        minimum: in seconds, greater than 0.
+        exponent: greater than 0. At 1 or less the mean is infinite, which is allowed and warned of: the time to hear
+            from *all* workers then has no expectation, but the time to hear from the first r of them has.
+        seed: at least 0.
+        scale_with_load: which law.
+    """
+
+    minimum: float
+    exponent: float
+    seed: int = 0
+    scale_with_load: bool = False
+    name: ClassVar[str] = "pareto"
+
+    def __post_init__(self) -> None:
+        check_seconds("minimum", self.minimum)
+        check_seconds("exponent", self.exponent)
+        check_count("seed", self.seed, at_least=0)
+        if self.exponent <= 1.0:
+            warnings.warn(f"{self} has an infinite mean; averages of its delays do not settle.", stacklevel=3)
+
+    def transform(self, values: Array) -> None:
+        values /= self.exponent
+        np.exp(values, out=values)
+        values *= self.minimum
+
+
+@final
+@dataclass(frozen=True)
+class LogNormal(Drawn):
+    """`shift` plus `median` times the exponential of a normal variable.
+
+    Arguments:
+        median: of the part above the shift, in seconds, greater than 0.
+        sigma: standard deviation of the logarithm, greater than 0.
+        shift: in seconds, at least 0.
+        seed: at least 0.
+        scale_with_load: which law.
+    """
+
+    median: float
+    sigma: float
+    shift: float = 0.0
+    seed: int = 0
+    scale_with_load: bool = False
+    name: ClassVar[str] = "lognormal"
+    kind: ClassVar[Kind] = "normal"
+
+    def __post_init__(self) -> None:
+        check_seconds("median", self.median)
+        check_seconds("sigma", self.sigma)
+        check_seconds("shift", self.shift, zero=True)
+        check_count("seed", self.seed, at_least=0)
+
+    def transform(self, values: Array) -> None:
+        values *= self.sigma
+        np.exp(values, out=values)
+        values *= self.median
+        values += self.shift

@@ -1,0 +1,127 @@
+"""Workers that are sometimes slow: anew in each step, or for a while."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead.delays.base import Delays
+from erasurehead.delays.draws import draw
+from erasurehead.delays.written import written
+from erasurehead.errors import check_count, invalid
+
+_BACK = 64  # steps looked back at a time
+
+
+@final
+@dataclass(frozen=True)
+class Bimodal(Delays):
+    """Each message is slow with a fixed probability, independently of all others.
+
+    Arguments:
+        share: probability of being slow, from 0 to 1.
+        usual: the delay of a message that is not slow.
+        slow: the delay of one that is.
+        seed: of the choice, at least 0.
+    """
+
+    share: float
+    usual: Delays
+    slow: Delays
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise invalid("share", "must be from 0 to 1", self.share)
+        check_count("seed", self.seed, at_least=0)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = self.usual.rows(first, count, n_workers, unit, work, out)
+        slow = draw("uniform", self.seed, first, count, n_workers, unit, stream=1) < self.share
+        np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
+        return values
+
+    def __str__(self) -> str:
+        return written("bimodal", self)
+
+
+@final
+@dataclass(frozen=True)
+class MarkovModulated(Delays):
+    """Each worker is usual or slow, and stays so for a while: a two-state Markov chain over the steps.
+
+    A worker is slow for 1/leave steps on average, and in a share enter / (enter + leave) of all steps, the first
+    included. All messages of a step are in the same state.
+
+    Arguments:
+        enter: probability of turning slow from one step to the next, greater than 0.
+        leave: probability of turning usual again, greater than 0; `enter + leave` is at most 1.
+        usual: the delay in the usual state.
+        slow: the delay in the slow state.
+        seed: of the chain, at least 0.
+    """
+
+    enter: float
+    leave: float
+    usual: Delays
+    slow: Delays
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("enter", self.enter), ("leave", self.leave)):
+            if not 0.0 < value <= 1.0:
+                raise invalid(name, "must be greater than 0 and at most 1", value)
+        if self.enter + self.leave > 1.0:
+            raise invalid(
+                "enter + leave", "must be at most 1, or states alternate instead of lasting", self.enter + self.leave
+            )
+        check_count("seed", self.seed, at_least=0)
+
+    def is_slow(self, first: int, count: int, n_workers: int) -> BoolArray:
+        """Return who is slow when, shape (count, n_workers).
+
+        One uniform number u moves a worker from either state: below `enter` it is slow afterwards, above
+        `1 - leave` usual, and in between it stays as it was. So the state is that of the last step whose u was not
+        in between, and any step can be reached without walking there from the first.
+        """
+        slow = np.empty((count, n_workers), dtype=bool)
+        state = self._before(first, n_workers)
+        for step, moves in enumerate(self._moves(first, count, n_workers)):
+            state = np.where(moves == 0, state, moves > 0)
+            slow[step] = state
+        return slow
+
+    def _moves(self, first: int, count: int, n_workers: int) -> IntArray:
+        # 1: slow from here on; -1: usual; 0: as before. The first step of all is drawn from the stationary law.
+        uniform = draw("uniform", self.seed, first, count, n_workers, stream=2)
+        moves = (uniform < self.enter).astype(np.int64) - (uniform >= 1.0 - self.leave)
+        if first == 0:
+            moves[0] = np.where(uniform[0] < self.enter / (self.enter + self.leave), 1, -1)
+        return moves
+
+    def _before(self, first: int, n_workers: int) -> BoolArray:
+        state = np.zeros(n_workers, dtype=bool)
+        known = np.zeros(n_workers, dtype=bool)
+        while first > 0 and not known.all():
+            low = max(0, first - _BACK)
+            for moves in self._moves(low, first - low, n_workers)[::-1]:
+                state = np.where(known, state, moves > 0)
+                known |= moves != 0
+            first = low
+        return state
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = self.usual.rows(first, count, n_workers, unit, work, out)
+        slow = self.is_slow(first, count, n_workers)
+        np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
+        return values
+
+    def __str__(self) -> str:
+        return written("markov", self)
