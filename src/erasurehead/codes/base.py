@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
+    from erasurehead.codes.spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +222,17 @@ class GradientCode:
     def content(self) -> IntArray:
         """For each message the first message with the same row: equal entries mean equal vectors."""
         return first_equal_row(self.encoding)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The two largest singular values of the encoding, computed when first asked for."""
+        from erasurehead.codes.spectrum import spectrum_of  # imports scipy's eigensolvers
+
+        return spectrum_of(self.encoding)
+
+    def with_labels(self, **labels: object) -> GradientCode:
+        """Return the same code with more labels."""
+        return replace(self, labels={**self.labels, **labels})
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{key}={value}" for key, value in self.parameters.items())
