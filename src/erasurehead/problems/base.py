@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -99,4 +100,4 @@ def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
             "with more, some tasks would be empty",
         )  # fmt: skip
     edges = [n_samples * task // n_tasks for task in range(n_tasks + 1)]
-    return [slice(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(low, high) for low, high in pairwise(edges)]

@@ -1,0 +1,105 @@
+"""Data as users bring them, checked and brought into one form before any worker starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.errors import invalid
+from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
+
+if TYPE_CHECKING:
+    from erasurehead.arrays import SparseMatrix
+
+_MOST_COLUMNS = 2**31 - 1  # columns are numbered with 32 bits
+_REMEDY = "leave the sample out, or fill the value in"
+
+
+def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> Design:
+    """Check a matrix of samples x features, and choose its form.
+
+    Arguments:
+        X: a scipy sparse matrix or array, or whatever numpy makes an array of two dimensions of. A sparse one whose
+            stored numbers are all 1, such as a one-hot encoding, is kept as a pattern, without its numbers.
+        argument: its name, for errors.
+        n_columns: number of features that it must have, if that is known.
+
+    Raises:
+        InvalidArgument: if it is not a finite, real matrix with at least one row and one column, or has not the
+            columns that it must have.
+    """
+    is_sparse: bool = sparse.issparse(X)
+    matrix: Any = X if is_sparse else np.asarray(X)
+    if matrix.ndim != 2 or min(matrix.shape) < 1:
+        raise invalid(f"the shape of {argument}", "must be (samples, features), both at least 1", matrix.shape)
+    if n_columns is not None and matrix.shape[1] != n_columns:
+        raise invalid(
+            f"the number of columns of {argument}", f"must be {n_columns}, as in the training data", matrix.shape[1],
+            "encode it with the encoding of the training data",
+        )  # fmt: skip
+    if matrix.shape[1] > _MOST_COLUMNS:
+        raise invalid(f"the number of columns of {argument}", f"must be at most {_MOST_COLUMNS}", matrix.shape[1])
+    _check_kind(matrix.dtype, argument)
+    return _sparse_design(matrix, argument) if is_sparse else _dense_design(matrix, argument)
+
+
+def check_target(y: Any, argument: str, n_samples: int, design: str) -> Array:
+    """Check that there is one finite number a sample, and return them as float64, shape (n_samples,).
+
+    Arguments:
+        y: labels or targets.
+        argument: their name, for errors.
+        n_samples: rows of the design.
+        design: name of the design, for errors.
+
+    Raises:
+        InvalidArgument: if they are not.
+    """
+    values = np.asarray(y)
+    if values.shape != (n_samples,):
+        raise invalid(f"the shape of {argument}", f"must be ({n_samples},), one value a row of {design}", values.shape)
+    _check_kind(values.dtype, argument)
+    values = values.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise invalid(f"{argument}[{bad[0]}]", "must be a finite number", float(values[bad[0]]), _REMEDY)
+    return values
+
+
+def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
+    if dtype.kind not in "biuf":
+        raise invalid(
+            f"the dtype of {argument}", "must be one of real numbers", str(dtype), "encode it as numbers first"
+        )
+
+
+def _dense_design(matrix: NDArray[Any], argument: str) -> Design:
+    numbers = np.ascontiguousarray(matrix, dtype=np.float64)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise invalid(f"{argument}[{row}, {column}]", "must be a finite number", float(numbers[row, column]), _REMEDY)
+    return DenseDesign(numbers)
+
+
+def _sparse_design(matrix: Any, argument: str) -> Design:
+    rows = cast("SparseMatrix", sparse.csr_array(matrix, dtype=np.float64))
+    rows.check_format(full_check=True)  # a column out of bounds would have the loops write into foreign memory
+    if not (rows.has_canonical_format and rows.data.all()):
+        rows = rows.copy()  # the user's own arrays stay as they are
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    bad = np.flatnonzero(~np.isfinite(rows.data))
+    if len(bad):
+        entry = int(bad[0])
+        row = int(np.count_nonzero(rows.indptr[1:] <= entry))
+        place = f"{argument}[{row}, {rows.indices[entry]}]"
+        raise invalid(place, "must be a finite number", float(rows.data[entry]), _REMEDY)
+    if (rows.data == 1.0).all():
+        edges: IntArray = rows.indptr.astype(np.int64)
+        return PatternDesign(edges, rows.indices.astype(np.uint32), rows.shape[1])
+    return SparseDesign(rows)

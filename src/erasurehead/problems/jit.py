@@ -1,0 +1,49 @@
+"""The one door to numba: what is compiled, is compiled here, once, for types that are stated."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+# numba has no type stubs: it is Any from here on, and nothing but this module touches it.
+_numba: Any = importlib.import_module("numba")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FLOAT: Any = _numba.types.float64
+NOTHING: Any = _numba.types.void
+
+
+def reads(dtype: str, dimensions: int = 1) -> Any:
+    """Return the type of a C-contiguous array that is only read; arrays flagged read-only are taken too.
+
+    Arguments:
+        dtype: of the elements, as numpy writes it.
+        dimensions: of the array.
+    """
+    return _numba.types.Array(getattr(_numba.types, dtype), dimensions, "C", readonly=True)
+
+
+def writes(dtype: str, dimensions: int = 1) -> Any:
+    """Return the type of a C-contiguous array that is written to."""
+    return _numba.types.Array(getattr(_numba.types, dtype), dimensions, "C")
+
+
+def compiled(result: Any, *arguments: Any) -> Callable[[Function], Function]:
+    """Compile a function for one list of argument types when its module is imported; the machine code is kept on disk.
+
+    No other types are ever compiled for: a call that brings them raises `TypeError`, so that no worker spends a second
+    on compiling in the middle of a step. The function runs on one thread and without the interpreter's lock.
+    """
+
+    def decorate(function: Function) -> Function:
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+        signature = result(*arguments)
+        try:
+            return _numba.njit(signature, cache=True, **options)(function)
+        except RuntimeError:
+            # There is no folder that numba may write its cache to: then each process compiles for itself.
+            return _numba.njit(signature, **options)(function)
+
+    return decorate

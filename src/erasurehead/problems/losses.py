@@ -1,0 +1,179 @@
+"""The loss of one sample, given its margins: what makes a linear model a logistic, least-squares or softmax regression.
+
+Margins have shape (n_outputs, n_samples), with one output for a number or two classes, and one a class for more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import Array
+from erasurehead.errors import check_count, invalid
+from erasurehead.problems.metrics import accuracy, area_under_curve, r_squared
+
+Labels: TypeAlias = NDArray[Any]
+"""One a sample, in the form that the loss computes with: float64, or int64 if they number the classes."""
+
+
+class SampleLoss(ABC):
+    """The loss of one sample, and what it makes of margins."""
+
+    name: ClassVar[str]
+    n_outputs: int
+    """Margins a sample."""
+
+    @abstractmethod
+    def labels(self, values: Array, argument: str) -> Labels:
+        """Check labels, finite numbers of shape (n_samples,), and return them in the form to compute with.
+
+        Raises:
+            InvalidArgument: if there are others than the loss knows.
+        """
+
+    @abstractmethod
+    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+        """Put the derivatives of the losses in place of the margins.
+
+        Arguments:
+            margins: shape (n_outputs, n_samples); changed.
+            labels: shape (n_samples,).
+            scale: factor of the losses and of their derivatives.
+
+        Returns:
+            The sum of the losses, times the scale.
+        """
+
+    @abstractmethod
+    def predict(self, margins: Array) -> Labels:
+        """Return the class or the number that the margins speak for, shape (n_samples,)."""
+
+    @abstractmethod
+    def probabilities(self, margins: Array) -> Array | None:
+        """Return the probability of +1, shape (n_samples,), or of each class, shape (n_samples, n_classes).
+
+        None if the loss is not one over classes.
+        """
+
+    @abstractmethod
+    def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
+        """Return the quality of the margins by name, without those measures that are not defined for these labels."""
+
+
+@final
+class LogisticLoss(SampleLoss):
+    """`log(1 + exp(-label * margin))`, for labels -1 and +1."""
+
+    name = "logistic"
+    n_outputs = 1
+
+    def labels(self, values: Array, argument: str) -> Labels:
+        found = np.unique(values)
+        if not np.isin(found, (-1.0, 1.0)).all():
+            raise invalid(
+                f"every value of {argument}", "must be one of the two labels -1 and +1", _few(found),
+                "map one class to -1 and the other to +1",
+            )  # fmt: skip
+        return values
+
+    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+        from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
+
+        decays = np.abs(margins[0])
+        np.exp(np.negative(decays, out=decays), out=decays)
+        return kernels.logistic_residuals(margins[0], decays, labels, scale)
+
+    def predict(self, margins: Array) -> Labels:
+        return np.where(margins[0] > 0, 1.0, -1.0)
+
+    def probabilities(self, margins: Array) -> Array | None:
+        return np.exp(-np.logaddexp(0.0, -margins[0]))
+
+    def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
+        area = area_under_curve(labels, margins[0])
+        named = {} if area is None else {"auc": area}
+        log_loss = self.differentiate(margins.copy(), labels, 1.0 / len(labels))
+        return named | {"accuracy": accuracy(labels, self.predict(margins)), "log_loss": log_loss}
+
+
+@final
+class SquaredLoss(SampleLoss):
+    """`(margin - target)^2`, without the half that some authors put before it."""
+
+    name = "least_squares"
+    n_outputs = 1
+
+    def labels(self, values: Array, argument: str) -> Labels:
+        return values
+
+    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+        margins -= labels
+        loss = scale * float(margins[0] @ margins[0])
+        margins *= 2.0 * scale
+        return loss
+
+    def predict(self, margins: Array) -> Labels:
+        return margins[0]
+
+    def probabilities(self, margins: Array) -> Array | None:
+        return None
+
+    def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
+        misses: Array = margins[0] - labels
+        error = float(misses @ misses) / len(misses)
+        explained = r_squared(error, labels)
+        return {"mse": error} if explained is None else {"mse": error, "r2": explained}
+
+
+@final
+class SoftmaxLoss(SampleLoss):
+    """`log(sum_k exp(margin_k)) - margin_label`, for labels 0..n_classes-1.
+
+    Arguments:
+        n_classes: at least 2.
+    """
+
+    name = "softmax"
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_outputs = check_count("n_classes", n_classes, at_least=2)
+
+    def labels(self, values: Array, argument: str) -> Labels:
+        found = np.unique(values)
+        if not np.isin(found, np.arange(self.n_outputs)).all():
+            raise invalid(
+                f"every value of {argument}", f"must be a class number from 0 to {self.n_outputs - 1}", _few(found),
+                "number the classes from 0, or state n_classes",
+            )  # fmt: skip
+        return values.astype(np.int64)
+
+    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+        samples = np.arange(len(labels))
+        margins -= margins.max(axis=0)  # so that no exponential overflows
+        chosen = margins[labels, samples]
+        np.exp(margins, out=margins)
+        total = margins.sum(axis=0)
+        loss = scale * float((np.log(total) - chosen).sum())
+        margins *= scale / total
+        margins[labels, samples] -= scale
+        return loss
+
+    def predict(self, margins: Array) -> Labels:
+        return margins.argmax(axis=0)
+
+    def probabilities(self, margins: Array) -> Array | None:
+        powers = np.exp(margins - margins.max(axis=0))
+        return (powers / powers.sum(axis=0)).T
+
+    def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
+        log_loss = self.differentiate(margins.copy(), labels, 1.0 / len(labels))
+        return {"accuracy": accuracy(labels, self.predict(margins)), "log_loss": log_loss}
+
+
+def _few(found: Array, most: int = 6) -> str:
+    # The values found, as a person would write them.
+    shown = ", ".join(f"{value:g}" for value in found[:most])
+    return shown if len(found) <= most else f"{shown}, ... ({len(found)} different ones)"

@@ -1,0 +1,42 @@
+"""What a person wants to know of a model's outputs on samples that it was not trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import Array
+
+
+def area_under_curve(labels: Array, scores: Array) -> float | None:
+    """Return the area under the ROC curve: how often a positive sample scores above a negative one, ties for half.
+
+    Arguments:
+        labels: positive where above 0, shape (n_samples,).
+        scores: shape (n_samples,).
+
+    Returns:
+        The area, in [0, 1]; None where it is not defined: all samples of one class, or a score that is not a number.
+    """
+    positive = labels > 0
+    n_positive = int(np.count_nonzero(positive))
+    n_negative = len(labels) - n_positive
+    if not n_positive or not n_negative or np.isnan(scores).any():
+        return None
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2  # equal scores share the mean of their ranks
+    above = float(ranks[place[positive]].sum()) - n_positive * (n_positive + 1) / 2
+    return above / (n_positive * n_negative)
+
+
+def accuracy(labels: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """Return the share of samples whose class is predicted."""
+    return int(np.count_nonzero(labels == predicted)) / len(labels)
+
+
+def r_squared(mean_squared_error: float, targets: Array) -> float | None:
+    """Return the share of the targets' variance that is explained; None if they do not vary."""
+    variance = float(np.var(targets))
+    return 1.0 - mean_squared_error / variance if variance > 0 else None
