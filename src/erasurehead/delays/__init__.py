@@ -12,14 +12,18 @@ True
 
 from erasurehead.delays.adversaries import Late, worst_workers
 from erasurehead.delays.base import Delays
+from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.composed import PerWorker, Scaled, Sum
 from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
+from erasurehead.delays.trace import Trace
+from erasurehead.delays.trace_files import read_trace, write_trace
 from erasurehead.specs import read
 
 __all__ = [
     "Bimodal",
+    "Bootstrap",
     "Delays",
     "Exponential",
     "Fixed",
@@ -33,9 +37,12 @@ __all__ = [
     "Scaled",
     "ShiftedExponential",
     "Sum",
+    "Trace",
     "Weibull",
     "parse",
+    "read_trace",
     "worst_workers",
+    "write_trace",
 ]
 
 
@@ -45,7 +52,7 @@ def parse(text: str) -> Delays:
     Arguments:
         text: such as `"exponential(mean=0.5, seed=0)"`, or a sum of them with `+`; models that are made of others
             take them as arguments, as in `"bimodal(0.1, none(), exponential(5.0))"`; `recorded(path)` reads a run's
-            `arrivals.jsonl`.
+            `arrivals.jsonl`, `bootstrap(path)` a trace.
 
     Raises:
         InvalidArgument: the text is of another form, or an argument is out of its range.
@@ -62,6 +69,7 @@ def parse(text: str) -> Delays:
         "scaled": Scaled,
         "per_worker": PerWorker,
         "late": Late,
+        "bootstrap": Bootstrap.from_file,
         "fixed": Fixed,
         "recorded": Recorded.from_file,
     }

@@ -1,0 +1,135 @@
+"""A latency trace: how long each worker took in each step, and who was not waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead.errors import DataError, invalid
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Measured delays. Every run is one.
+
+    Arguments:
+        step: of each sample, shape (samples,), counted from 0 in the order of the steps.
+        worker: 0..n_workers-1, shape (samples,).
+        seconds: at least 0 and finite, shape (samples,). For a censored sample the moment when waiting stopped.
+        load: tasks that the worker computed, greater than 0, shape (samples,).
+        censored: whether the worker is known only to be slower than `seconds`, shape (samples,).
+        names: what each worker is called in the source, shape (n_workers,).
+        source: where the samples come from, for messages.
+    """
+
+    step: IntArray
+    worker: IntArray
+    seconds: Array
+    load: Array
+    censored: BoolArray
+    names: tuple[str, ...]
+    source: str = "the trace"
+
+    def __post_init__(self) -> None:
+        if not len(self.seconds):
+            raise DataError(f"{self.source} holds no samples.")
+
+    @classmethod
+    def from_table(cls, table: Array, source: str = "the table", load: float = 1.0) -> Self:
+        """Build a trace from seconds of shape (steps, workers); NaN where there is no sample."""
+        table = np.asarray(table, dtype=np.float64)
+        if table.ndim != 2:
+            raise invalid("table", "must have shape (steps, workers)", table.shape)
+        step, worker = np.nonzero(~np.isnan(table))
+        seconds = table[step, worker]
+        if not ((seconds >= 0.0) & np.isfinite(seconds)).all():
+            raise invalid("table", "must hold finite seconds of at least 0, or NaN", float(seconds.min()))
+        return cls(
+            step.astype(np.int64),
+            worker.astype(np.int64),
+            seconds,
+            np.full(len(seconds), float(load)),
+            np.zeros(len(seconds), dtype=bool),
+            tuple(str(index) for index in range(table.shape[1])),
+            source,
+        )
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.names)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps, those with missing samples included."""
+        return int(self.step.max()) + 1
+
+    def table(self) -> Array:
+        """Return the seconds as a table, shape (n_steps, n_workers); NaN where there is no sample.
+
+        Raises:
+            DataError: a worker has two samples in one step.
+        """
+        table = np.full((self.n_steps, self.n_workers), np.nan)
+        table[self.step, self.worker] = self.seconds
+        filled = int(np.count_nonzero(~np.isnan(table)))
+        if filled < len(self.seconds):
+            key = self.step * self.n_workers + self.worker
+            _, first, counts = np.unique(key, return_index=True, return_counts=True)
+            at = int(first[counts > 1][0])
+            raise DataError(
+                f"{self.source} has several samples of worker {self.names[int(self.worker[at])]} in step "
+                f"{int(self.step[at])}; select one block of it (where), or map another column to step."
+            )
+        return table
+
+    def steps(self, first: int, stop: int) -> Self:
+        """Return the samples of steps first..stop-1, counted from 0 again: one half of a trace, say."""
+        kept = (self.step >= first) & (self.step < stop)
+        return replace(
+            self,
+            step=self.step[kept] - first,
+            worker=self.worker[kept],
+            seconds=self.seconds[kept],
+            load=self.load[kept],
+            censored=self.censored[kept],
+        )
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a user should know before trusting this trace, as sentences; empty if nothing is amiss."""
+        said: list[str] = []
+        if self.n_workers == 1:
+            said.append(f"{self.source} has one worker only: it says nothing of how workers differ.")
+        if self.n_steps == 1:
+            said.append(f"{self.source} has one step only: it says nothing of how delays change in time.")
+        complete = np.bincount(self.step, minlength=self.n_steps) >= self.n_workers
+        if not complete.all():
+            said.append(f"{self.source}: {np.count_nonzero(~complete)} of {self.n_steps} steps lack some workers.")
+        if np.ptp(self.seconds) == 0.0:
+            said.append(f"{self.source}: all samples are {self.seconds[0]:g} s.")
+        for what, index in (("workers", self.worker), ("steps", self.step)):
+            factor = _unit_gap(self.seconds, index)
+            if factor:
+                said.append(
+                    f"{self.source}: the typical delays of some {what} are about {factor:,.0f} times those of others; "
+                    "seconds and milliseconds may be mixed."
+                )
+        return tuple(said)
+
+
+def _unit_gap(seconds: Array, index: IntArray) -> float:
+    # Medians fall into two clusters about 1,000 apart; single stalls do not move a median.
+    order = np.lexsort((seconds, index))
+    counts = np.bincount(index)
+    starts = np.cumsum(counts) - counts
+    present = counts > 0
+    medians = np.sort(seconds[order][starts[present] + counts[present] // 2])
+    medians = medians[medians > 0.0]
+    if len(medians) < 2:
+        return 0.0
+    gap = int(np.argmax(np.diff(np.log(medians))))
+    factor = float(np.median(medians[gap + 1 :]) / np.median(medians[: gap + 1]))
+    return factor if 300.0 <= factor <= 3000.0 and medians[gap + 1] / medians[gap] > 10.0 else 0.0

@@ -1,0 +1,238 @@
+"""Reading and writing traces: CSV and Parquet, of others and our own, and the arrivals of our runs."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import json
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import numpy as np
+
+from erasurehead.delays.trace import Trace
+from erasurehead.errors import DataError, MissingExtra, invalid
+
+COLUMNS = ("worker", "step", "seconds", "load", "censored")
+"""The columns of a trace file; `load` (1 if absent) and `censored` (no if absent) may be left out."""
+
+_REQUIRED = COLUMNS[:3]
+_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_TRUE, _FALSE = ("1", "true", "yes", "1.0"), ("0", "false", "no", "0.0", "", "none")
+
+
+def read_trace(
+    path: str | Path,
+    columns: Mapping[str, str] | None = None,
+    where: Mapping[str, str | float] | None = None,
+    unit: str = "s",
+) -> Trace:
+    """Read a trace; what is odd about it is warned of, what is wrong raises.
+
+    Arguments:
+        path: `.csv`, `.csv.gz`, `.csv.bz2`, `.parquet`, or a run's `arrivals.jsonl`.
+        columns: for a file of others, which of its columns is which of ours: `{"step": "round", "seconds":
+            "latency_s"}`; columns that are called as ours need not be named.
+        where: keep only the rows in which these columns have these values: `{"region": "Tokyo", "load": 0.5}`.
+        unit: of the seconds column: `"s"`, `"ms"`, `"us"` or `"ns"`.
+
+    Raises:
+        InvalidArgument: an unknown name in `columns`, or an unknown unit.
+        DataError: no such file, a column that is not there (the message lists those that are), a value that is no
+            number, negative or NaN (with its line), or nothing left.
+
+    Warns:
+        UserWarning: each of `Trace.remarks()`.
+    """
+    path, columns, where = Path(path), dict(columns or {}), dict(where or {})
+    for name in columns:
+        if name not in COLUMNS:
+            raise invalid("columns", f"must map some of {', '.join(COLUMNS)}", name)
+    if unit not in _UNITS:
+        raise invalid("unit", f"must be one of {', '.join(_UNITS)}", unit)
+    if not path.is_file():
+        raise DataError(f"{path} is not a file.")
+    if path.suffix == ".jsonl":
+        rows: Iterator[tuple[int, Mapping[str, Any]]] = _arrivals(path)
+    elif path.suffix == ".parquet":
+        rows = _parquet(path)
+    else:
+        rows = _csv(path)
+    trace = _collect(path, rows, columns, where, _UNITS[unit])
+    for remark in trace.remarks():
+        warnings.warn(remark, stacklevel=2)
+    return trace
+
+
+def write_trace(trace: Trace, path: str | Path) -> None:
+    """Write a trace as CSV or Parquet, by the file's ending, with the columns worker, step, seconds, load, censored."""
+    path = Path(path)
+    names = np.array(trace.names)[trace.worker]
+    table: dict[str, Sequence[object]] = {
+        "worker": names.tolist(),
+        "step": trace.step.tolist(),
+        "seconds": trace.seconds.tolist(),
+        "load": trace.load.tolist(),
+        "censored": trace.censored.tolist(),
+    }
+    if path.suffix == ".parquet":
+        arrow, parquet = _pyarrow()
+        parquet.write_table(arrow.table(table), path)
+        return
+    with _opened(path, "wt") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(
+            (worker, step, repr(seconds), f"{load:g}", int(cast("bool", censored)))
+            for worker, step, seconds, load, censored in zip(*table.values(), strict=True)
+        )
+
+
+def _opened(path: Path, mode: str) -> TextIO:
+    openers: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    return openers.get(path.suffix, open)(path, mode, encoding="utf-8", newline="")
+
+
+def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    with _opened(path, "rt") as file:
+        reader = csv.DictReader(file)
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except (csv.Error, UnicodeDecodeError, EOFError, OSError) as error:
+            raise DataError(f"{path} cannot be read after line {reader.line_num}: {error}.") from None
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")  # it has no type stubs
+    except ImportError:
+        raise MissingExtra("Parquet files need pyarrow: pip install 'erasurehead[report]'.") from None
+
+
+def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    table = _pyarrow()[1].read_table(path)
+    names = cast("list[str]", table.column_names)
+    values = [cast("list[object]", table.column(name).to_pylist()) for name in names]
+    for number, row in enumerate(zip(*values, strict=True), start=1):
+        yield number, dict(zip(names, row, strict=True))
+
+
+def _arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    # A worker's own time runs from when it began; a message that came late after all is no longer censored.
+    # Only the first message of a step is a sample: what a later one takes is not independent of it.
+    samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
+            if row["unit"] == 0 and row["started"] is not None:
+                own = {
+                    "worker": row["worker"],
+                    "step": row["step"],
+                    "seconds": max(0.0, row["seconds"] - row["started"]),
+                    "load": row["work"],
+                    "censored": row["censored"] and not row["late"],
+                }
+                samples[row["round"], row["worker"]] = number, own
+    yield from samples.values()
+
+
+def _collect(
+    path: Path,
+    rows: Iterator[tuple[int, Mapping[str, Any]]],
+    columns: Mapping[str, str],
+    where: Mapping[str, str | float],
+    scale: float,
+) -> Trace:
+    theirs = {name: columns.get(name, name) for name in COLUMNS}
+    kept: list[tuple[object, float, float, float, bool]] = []
+    for number, row in rows:
+        if not kept:
+            _check_columns(path, row, theirs, columns, where)
+        if all(_same(row[column], value) for column, value in where.items()):
+            kept.append(
+                (
+                    row[theirs["worker"]],
+                    _number(path, number, theirs["step"], row),
+                    scale * _number(path, number, theirs["seconds"], row, at_least=0.0),
+                    _number(path, number, theirs["load"], row, at_least=0.0) if theirs["load"] in row else 1.0,
+                    _flag(path, number, theirs["censored"], row) if theirs["censored"] in row else False,
+                )
+            )
+    if not kept:
+        rest = f" where {', '.join(f'{column} is {value}' for column, value in where.items())}" if where else ""
+        raise DataError(f"{path} holds no samples{rest}.")
+    worker, step, seconds, load, censored = zip(*kept, strict=True)
+    labels = [str(label) for label in worker]
+    names = sorted(set(labels), key=_natural)
+    position = {name: index for index, name in enumerate(names)}
+    # A load of 0 (as in a trace of idle workers) cannot be scaled with: it counts as 1.
+    return Trace(
+        np.unique(np.array(step), return_inverse=True)[1].astype(np.int64),
+        np.array([position[label] for label in labels], dtype=np.int64),
+        np.array(seconds),
+        np.where(np.array(load) > 0.0, load, 1.0),
+        np.array(censored),
+        tuple(names),
+        str(path),
+    )
+
+
+def _check_columns(
+    path: Path,
+    row: Mapping[str, Any],
+    theirs: Mapping[str, str],
+    columns: Mapping[str, str],
+    where: Mapping[str, str | float],
+) -> None:
+    for name in _REQUIRED:
+        if theirs[name] not in row:
+            raise DataError(
+                f"{path} has no column {theirs[name]!r} for {name!r}; it has {', '.join(map(str, row))}. "
+                f"Say which is which: columns={{{name!r}: ...}}."
+            )
+    for column in [*columns.values(), *where]:
+        if column not in row:
+            raise DataError(f"{path} has no column {column!r}; it has {', '.join(map(str, row))}.")
+
+
+def _same(found: object, wanted: str | float) -> bool:
+    if str(found) == str(wanted):
+        return True
+    try:
+        return float(cast("str", found)) == float(wanted)
+    except (TypeError, ValueError):
+        return False
+
+
+def _number(path: Path, line: int, column: str, row: Mapping[str, Any], at_least: float = -math.inf) -> float:
+    try:
+        value = float(row[column])
+    except (TypeError, ValueError):
+        raise DataError(f"{path}, line {line}: {column} must be a number, but it is {row[column]!r}.") from None
+    if not (math.isfinite(value) and value >= at_least):
+        bound = f" of at least {at_least:g}" if math.isfinite(at_least) else ""
+        raise DataError(f"{path}, line {line}: {column} must be a finite number{bound}, but it is {value}.")
+    return value
+
+
+def _flag(path: Path, line: int, column: str, row: Mapping[str, Any]) -> bool:
+    text = str(row[column]).strip().lower()
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise DataError(f"{path}, line {line}: {column} must be 0 or 1, but it is {row[column]!r}.")
+
+
+def _natural(label: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(label), label
+    except ValueError:
+        return 1, 0.0, label

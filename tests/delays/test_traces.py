@@ -1,0 +1,213 @@
+"""Traces: read from files of others and our own, written, drawn from; and what is wrong with one is said."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead import delays
+from erasurehead.delays import Trace, read_trace, write_trace
+from erasurehead.errors import DataError, InvalidArgument
+
+THEIRS = {"step": "round", "seconds": "latency_s"}
+
+
+def small() -> Trace:
+    rng = np.random.default_rng(0)
+    return Trace.from_table(rng.exponential(size=(40, 6)), "small")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.bz2", "t.parquet"])
+def test_what_is_written_is_read_back_to_the_bit(tmp_path: Path, name: str) -> None:
+    trace = small()
+    trace.censored[3] = True
+    write_trace(trace, tmp_path / name)
+    again = read_trace(tmp_path / name)
+    for field in ("step", "worker", "seconds", "load", "censored"):
+        assert (getattr(again, field) == getattr(trace, field)).all()
+    assert again.names == trace.names
+
+
+def test_the_aws_traces_are_read_by_mapping_their_columns(data_folder: Path) -> None:
+    path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
+    trace = read_trace(path, THEIRS, where={"region": "Canada", "load": 0.5})
+    assert (trace.n_steps, trace.n_workers, len(trace.seconds)) == (30, 256, 7680)
+    assert not trace.remarks()  # stalls of 26 to 38 s are stalls, not other units
+    table = trace.table()
+    assert not np.isnan(table).any()
+    assert np.median(table) == pytest.approx(1.158, abs=0.01)
+    with pytest.raises(DataError, match=r"several samples of worker .* select one block"):
+        read_trace(path, THEIRS).table()
+
+
+def test_workers_keep_their_names_in_natural_order(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("worker,step,seconds\n10,0,1\n9,0,2\n10,5,3\n9,5,4\n")
+    trace = read_trace(path)
+    assert trace.names == ("9", "10")
+    assert trace.table().tolist() == [[2.0, 1.0], [4.0, 3.0]]
+
+
+def test_a_unit_is_converted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("worker,step,seconds\n0,0,1500\n1,0,2500\n0,1,1000\n1,1,3000\n")
+    assert read_trace(path, unit="ms").table().tolist() == [[1.5, 2.5], [1.0, 3.0]]
+
+
+def test_every_run_is_a_trace(tmp_path: Path) -> None:
+    def row(worker: int, seconds: float, **more: object) -> dict[str, object]:
+        common = {"step": 0, "round": 3, "worker": worker, "message": worker, "unit": 0, "work": 3.0, "started": 0.0}
+        return {**common, "seconds": seconds, "censored": False, "late": False, "used": True, **more}
+
+    rows = [
+        row(0, 0.7, started=0.2),
+        row(0, 0.9, unit=1),
+        row(1, 0.8, censored=True),
+        row(2, 0.8, censored=True),
+        row(2, 1.9, censored=True, late=True),
+        row(3, 0.8, censored=True, started=None),
+    ]
+    path = tmp_path / "arrivals.jsonl"
+    path.write_text("".join(json.dumps(item) + "\n" for item in rows))
+    with pytest.warns(UserWarning, match="one step only"):
+        trace = read_trace(path)
+    assert trace.names == ("0", "1", "2")
+    assert trace.seconds.tolist() == [0.7 - 0.2, 0.8, 1.9]
+    assert trace.censored.tolist() == [False, True, False]
+    assert (trace.load == 3.0).all()
+
+
+class TestRemarks:
+    def test_mixed_units_are_warned_of(self, tmp_path: Path) -> None:
+        table = np.random.default_rng(0).exponential(size=(50, 8)) + 0.5
+        table[:, 5:] *= 1000.0
+        path = tmp_path / "t.csv"
+        write_trace(Trace.from_table(table), path)
+        with pytest.warns(UserWarning, match=r"some workers are about 1,\d\d\d times|some workers are about 9\d\d"):
+            read_trace(path)
+        by_step = Trace.from_table(np.where(np.arange(50)[:, None] < 20, 1e-3, 1.0) * (table[:, :5]))
+        assert any("some steps" in remark for remark in by_step.remarks())
+
+    def test_a_heavy_tail_is_not_mistaken_for_mixed_units(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = delays.Pareto(0.1, 0.9, seed=0).rows(0, 200, 30)
+        assert not Trace.from_table(table).remarks()
+
+    @pytest.mark.parametrize(
+        ("table", "said"),
+        [
+            (np.ones((1, 4)) + np.arange(4), "one step only"),
+            (np.arange(4.0)[:, None] + 1.0, "one worker only"),
+            (np.full((3, 3), 2.0), "all samples are 2 s"),
+            (np.where(np.eye(4) > 0, np.nan, 1.0 + np.arange(16.0).reshape(4, 4)), "4 of 4 steps lack some workers"),
+        ],
+    )
+    def test_little_data_is_said(self, table: np.ndarray, said: str) -> None:
+        assert any(said in remark for remark in Trace.from_table(table).remarks())
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("worker,step,seconds\n0,0,-1\n", {}, r"line 2: seconds must be a finite number of at least 0, but it is -1"),
+        ("worker,step,seconds\n0,0,1\n0,1,nan\n", {}, r"line 3: seconds must be a finite"),
+        ("worker,step,seconds\n0,0,fast\n", {}, r"line 2: seconds must be a number, but it is 'fast'"),
+        ("worker,step,seconds\n0,0\n", {}, r"line 2: seconds must be a number, but it is None"),
+        ("worker,round,latency\n0,0,1\n", {}, r"no column 'step' for 'step'; it has worker, round, latency"),
+        ("worker,step,seconds\n0,0,1\n", {"columns": {"load": "tasks"}}, "no column 'tasks'"),
+        ("worker,step,seconds\n0,0,1\n", {"where": {"region": "x"}}, "no column 'region'"),
+        ("worker,step,seconds,region\n0,0,1,y\n", {"where": {"region": "x"}}, "no samples where region is x"),
+        ("worker,step,seconds\n", {}, "holds no samples"),
+        ("worker,step,seconds,censored\n0,0,1,maybe\n", {}, "censored must be 0 or 1"),
+    ],
+)
+def test_a_wrong_file_says_where_and_why(tmp_path: Path, text: str, options: dict[str, object], said: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=said):
+        read_trace(path, **options)  # pyright: ignore
+
+
+def test_wrong_arguments_and_files(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("worker,step,seconds\n0,0,1\n")
+    with pytest.raises(InvalidArgument, match="columns must map some of worker"):
+        read_trace(path, {"latency": "x"})
+    with pytest.raises(InvalidArgument, match="unit must be one of s, ms"):
+        read_trace(path, unit="hours")
+    with pytest.raises(DataError, match="is not a file"):
+        read_trace(tmp_path / "absent.csv")
+    truncated = tmp_path / "t.csv.gz"
+    write_trace(small(), truncated)
+    truncated.write_bytes(truncated.read_bytes()[:300])
+    with pytest.raises(DataError, match="cannot be read after line"):
+        read_trace(truncated)
+
+
+def test_a_part_of_a_trace_begins_at_zero() -> None:
+    trace = small()
+    half = trace.steps(20, 40)
+    assert half.n_steps == 20
+    assert (half.table() == trace.table()[20:]).all()
+
+
+class TestBootstrap:
+    TABLE = np.arange(12.0).reshape(4, 3)
+
+    def test_rounds_are_drawn_whole(self) -> None:
+        rows = delays.Bootstrap(self.TABLE, "rounds").rows(0, 500, 3)
+        assert {tuple(row) for row in rows} == {tuple(row) for row in self.TABLE}
+
+    def test_workers_draw_their_own_samples_independently(self) -> None:
+        rows = delays.Bootstrap(self.TABLE, "workers").rows(0, 3000, 3)
+        assert (rows % 3 == np.arange(3)).all()
+        rounds = rows // 3
+        assert abs(np.corrcoef(rounds.T) - np.eye(3)).max() < 0.08
+        assert np.bincount(rounds[:, 0].astype(int)).min() > 650
+
+    def test_pooled_draws_for_any_number_of_workers(self) -> None:
+        rows = delays.Bootstrap(self.TABLE, "pooled").rows(0, 100, 50)
+        assert set(rows.ravel()) == set(range(12))
+
+    def test_blocks_keep_the_order_of_rounds(self) -> None:
+        rows = delays.Bootstrap(self.TABLE, "rounds", block=5).rows(0, 1000, 1)[:, 0] // 3
+        following = (rows[1:] - rows[:-1]) % 4 == 1
+        assert following.reshape(-1)[np.arange(999) % 5 != 4].all()
+        alone = delays.Bootstrap(self.TABLE, "workers", block=5).rows(0, 1000, 3) // 3
+        assert ((alone[1:5] - alone[:4]) % 4 == 1).all()
+
+    @pytest.mark.parametrize("keep", ["rounds", "workers", "pooled"])
+    def test_any_block_of_steps_gives_the_same_rows(self, keep: delays.bootstrap.Keep) -> None:
+        model = delays.Bootstrap(self.TABLE, keep, block=1 if keep == "pooled" else 3, seed=4)
+        whole = model.rows(0, 50, 3)
+        for first in (0, 1, 7, 48):
+            assert (model.rows(first, 2, 3) == whole[first : first + 2]).all()
+            assert (model.rows(first, 2, 2) == whole[first : first + 2, :2]).all()
+
+    def test_the_scaled_law_divides_by_the_loads_of_the_trace(self) -> None:
+        trace = Trace.from_table(self.TABLE, load=4.0)
+        model = delays.Bootstrap.from_trace(trace, scale_with_load=True)
+        assert set(model.rows(0, 200, 3, work=2.0).ravel()) == set(self.TABLE.ravel() / 2.0)
+
+    def test_it_is_named_by_its_file(self, tmp_path: Path) -> None:
+        write_trace(small(), tmp_path / "t.csv")
+        model = delays.Bootstrap.from_trace(read_trace(tmp_path / "t.csv"), "workers", block=2, seed=3)
+        assert (delays.parse(str(model)).rows(3, 9, 6) == model.rows(3, 9, 6)).all()
+
+    def test_what_cannot_be_drawn_is_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match="must have 4 workers, but it is '3 workers'; keep='pooled'"):
+            delays.Bootstrap(self.TABLE).row(0, 4)
+        censored = small()
+        censored.censored[:5] = True
+        with pytest.raises(DataError, match=r"5 of 240 samples are censored.*fit a distribution"):
+            delays.Bootstrap.from_trace(censored)
+        holes = self.TABLE.copy()
+        holes[:, 0] = np.nan
+        holes[0, 0], holes[0, 1] = 1.0, np.nan
+        with pytest.raises(DataError, match="no step has samples of all 3 workers"):
+            delays.Bootstrap.from_trace(Trace.from_table(holes))
