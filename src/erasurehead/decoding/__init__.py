@@ -8,3 +8,4 @@ from erasurehead.decoding.base import residual_of as residual_of
 from erasurehead.decoding.choice import for_code as for_code
 from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
+from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares

@@ -39,6 +39,11 @@ class Decoding:
         return np.asarray((self.code.encoding[self.messages].T @ self.weights.T).T)
 
     @property
+    def used(self) -> IntArray:
+        """Messages that have a weight, ascending."""
+        return self.messages[(self.weights != 0.0).any(axis=0)]
+
+    @property
     def coverage(self) -> float:
         """Fraction of the full gradient that is counted: the mean of `alpha` where the target is one."""
         return float(self.alpha[self.code.target > 0].mean())
@@ -85,7 +90,7 @@ class Decoder(ABC):
     code: GradientCode
 
     slack: float = 0.0
-    """By which part of itself `Session.residual` may exceed the optimum: 0 is exact up to rounding, 0.01 is 1%."""
+    """By about which part of itself `Session.residual` may exceed the optimum; 0: by nothing but rounding."""
 
     @abstractmethod
     def begin(self) -> Session:
@@ -114,6 +119,13 @@ class Decoder(ABC):
         return np.array([after(message) for message in messages])
 
 
+def combine(code: GradientCode, messages: IntArray, weights: Array) -> Array:
+    """Return `weights @ encoding[messages]` without cutting rows out of a sparse matrix, which is slow."""
+    spread = np.zeros((code.n_messages, len(weights)))
+    spread[messages] = weights.T
+    return np.asarray((code.encoding.T @ spread).T)
+
+
 def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float:
     """Return the residual of given weights by the definition, in float64.
 
@@ -122,8 +134,7 @@ def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float
         messages: shape (k,).
         weights: shape (n_pieces, k).
     """
-    alpha = np.asarray((code.encoding[messages].T @ weights.T).T)
-    error = alpha - code.target
+    error = combine(code, messages, weights) - code.target
     return float(np.einsum("pt,pt->", error, error)) / code.n_pieces
 
 

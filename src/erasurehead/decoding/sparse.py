@@ -1,0 +1,284 @@
+"""Decoding large sparse codes: conjugate gradients for the weights, local relaxation for the residual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.errors import check_count, invalid
+
+if TYPE_CHECKING:
+    from erasurehead.decoding.sparse_kernels import Index
+
+ACCURACY = 8e-7
+"""The residual of a decoding exceeds the optimum by at most about this much a task."""
+
+_ENTRIES = 2e8  # entries looked at in one solve, at most: a quarter of a second
+_TIGHTNESS = 1.5e-3
+_FLOOR = 1e-9
+_STEPS = 3  # of conjugate gradients, at least, each time the bound is tightened
+_LOOSE = 2e-3  # a bound that falls by more when tightened is tightened after every 1% of the messages
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The encoding as the kernels want it: 32-bit indices, and for each task the messages that touch it."""
+
+    starts: Index
+    columns: Index
+    values: Array
+    squares: Array
+    holder_starts: Index
+    holders: Index
+
+    @classmethod
+    def of(cls, code: GradientCode) -> _Rows:
+        encoding = code.encoding
+        transposed = encoding.T.tocsr()
+        owner = np.repeat(np.arange(code.n_messages), np.diff(encoding.indptr))
+        return cls(
+            starts=encoding.indptr.astype(np.int32),
+            columns=encoding.indices.astype(np.int32),
+            values=encoding.data,
+            squares=np.asarray(np.bincount(owner, encoding.data**2, minlength=code.n_messages), dtype=np.float64),
+            holder_starts=transposed.indptr.astype(np.int32),
+            holders=transposed.indices.astype(np.int32),
+        )
+
+
+@final
+class SparseLeastSquares(Decoder):
+    """Optimal decoding of sparse codes with hundreds to a million messages; nothing dense is ever formed.
+
+    *Weights* come from preconditioned conjugate gradients on the least-squares problem, always begun anew from the
+    best uniform weights, so that they depend on the set of arrivals alone. The residual exceeds the optimum by about
+    `ACCURACY * n_tasks` at most; where that would cost more than a quarter of a second (more than nine tenths arrived
+    of 10,000), it is what could be reached, and the decoding's own residual says so.
+
+    *The residual at every arrival* is an upper bound that never rises: the newcomer's weight is moved to where the
+    residual is least, then those of its neighbours, as long as a step gains something. A newcomer may look at
+    `budget` entries of the encoding. Now and then the bound is tightened by conjugate gradients: after every 1% of the
+    messages where that gains much (codes of load above about 3, or nearly all arrived), else less often. Measured on
+    regular, Bernoulli and block codes of 10,000 messages: within 1% up to two thirds arrived at load 3 or less, within
+    2.5% at load 10; with nine tenths arrived within 1%, and 7% for ill-conditioned block codes.
+
+    Arguments:
+        code: one piece only.
+        budget: entries that may be looked at for one arrival, at least 1.
+
+    Raises:
+        InvalidArgument: the code cuts gradients into pieces.
+
+    Source: Björck and Elfving, BIT 19 (1979), algorithm 4.2 (conjugate gradients with symmetric sweeps); the relaxation
+    is Gauss and Southwell's, with a queue.
+    """
+
+    slack = 0.01
+
+    def __init__(self, code: GradientCode, budget: int = 3000) -> None:
+        if code.n_pieces != 1:
+            raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", "decode it with LeastSquares")
+        self.code = code
+        self.budget = check_count("budget", budget)
+        self._rows = _Rows.of(code)
+
+    def begin(self) -> Session:
+        return _SparseSession(self.code, self._rows, self.budget)
+
+    def residual(self, messages: Iterable[int]) -> float:
+        return self.decode(messages).residual
+
+    def residuals(self, messages: Iterable[int]) -> Array:
+        sequence = as_messages(messages)
+        session = _SparseSession(self.code, self._rows, self.budget)
+        return session.follow(sequence)
+
+
+@final
+class _SparseSession(Session):
+    def __init__(self, code: GradientCode, rows: _Rows, budget: int) -> None:
+        self.code = code
+        self._rows = rows
+        self._budget = budget
+        self._seen: BoolArray = np.zeros(code.n_messages, dtype=bool)
+        self._seen_view = self._seen.data
+        self._pending: list[int] = []
+        self._chunk = max(1, code.n_messages // 100)
+        self._interval = self._chunk
+        self._since_refresh = 0
+        self._state: _State | None = None
+
+    def add(self, message: int) -> None:
+        if not self._seen_view[message]:
+            self._seen_view[message] = True
+            self._pending.append(message)
+
+    def extend(self, messages: Iterable[int]) -> None:
+        added = as_messages(messages)
+        new = np.zeros(self.code.n_messages, dtype=bool)
+        new[added] = True
+        new &= ~self._seen
+        self._seen |= new
+        self._pending.extend(np.flatnonzero(new).tolist())
+
+    def residual(self) -> float:
+        state = self._started()
+        if self._pending:
+            newcomers = np.array(self._pending, dtype=np.int32)
+            self._pending.clear()
+            if len(newcomers) > self._chunk:
+                # Many at once, as when a whole set is judged: one solve is cheaper than relaxing around each.
+                state.arrived[newcomers] = True
+                state.refresh(self._rows)
+            else:
+                self._relax(state, newcomers)
+        return float(state.scalars[0])
+
+    def follow(self, sequence: IntArray) -> Array:
+        """Add a sequence of messages and return the residual after each."""
+        state = self._started()
+        first = np.zeros(len(sequence), dtype=bool)
+        first[np.unique(sequence, return_index=True)[1]] = True
+        first &= ~self._seen[sequence]
+        self._seen[sequence] = True
+        newcomers = sequence[first].astype(np.int32)
+        begin = float(state.scalars[0])
+        parts = [np.array([begin])]
+        for at in range(0, len(newcomers), self._chunk):
+            parts.append(self._relax(state, newcomers[at : at + self._chunk]))
+        return np.concatenate(parts)[np.cumsum(first)]
+
+    def decoding(self) -> Decoding:
+        messages = np.flatnonzero(self._seen)
+        weights = solve(self.code, self._rows, messages)
+        used = weights[None, messages]
+        return Decoding(self.code, messages, used, residual_of(self.code, messages, used))
+
+    def _started(self) -> _State:
+        if self._state is None:
+            self._state = _State(self.code)
+        return self._state
+
+    def _relax(self, state: _State, newcomers: Index) -> Array:
+        residuals = state.relax(newcomers, self._rows, self._budget)
+        self._since_refresh += len(newcomers)
+        missing = self.code.n_messages - int(state.scalars[1])
+        if missing == 0:
+            state.refresh(self._rows)
+        elif self._since_refresh >= self._interval:
+            # The fewer are missing, the worse the condition, and the more steps it takes; small codes can afford them.
+            size = self.code.n_messages
+            gained = state.refresh(self._rows, max(_STEPS, size // missing, 20_000 // size))
+            seldom = min(16, 1 + size // 600) * self._chunk
+            self._interval = self._chunk if gained > _LOOSE else min(2 * self._interval, seldom)
+            self._since_refresh = 0
+        residuals[-1] = state.scalars[0]
+        return residuals
+
+
+@final
+class _State:
+    """Weights and gap of the relaxation, which only ever lowers the residual."""
+
+    def __init__(self, code: GradientCode) -> None:
+        n = code.n_messages
+        self.arrived: BoolArray = np.zeros(n, dtype=bool)
+        self.weights: Array = np.zeros(n)
+        self.gap: Array = np.ones(code.n_tasks)
+        self.scalars: Array = np.array([float(code.n_tasks), 0.0])  # residual, number arrived
+        self._queue: Index = np.zeros(n + 1, dtype=np.int32)
+        self._queued: BoolArray = np.zeros(n, dtype=bool)
+
+    def relax(self, newcomers: Index, rows: _Rows, budget: int) -> Array:
+        from erasurehead.decoding.sparse_kernels import relax
+
+        residuals = np.empty(len(newcomers))
+        relax(
+            newcomers,
+            rows.starts,
+            rows.columns,
+            rows.values,
+            rows.squares,
+            rows.holder_starts,
+            rows.holders,
+            self.arrived,
+            self.weights,
+            self.gap,
+            self._queue,
+            self._queued,
+            self.scalars,
+            _TIGHTNESS,
+            _FLOOR,
+            budget,
+            residuals,
+        )
+        return residuals
+
+    def refresh(self, rows: _Rows, steps: int | None = None) -> float:
+        """Tighten the bound by conjugate gradients, from the relaxation or from the best uniform weights.
+
+        Arguments:
+            rows: the encoding.
+            steps: iterations at most, or None for as many as it takes.
+
+        Returns:
+            By which part of itself the residual fell.
+        """
+        from erasurehead.decoding.sparse_kernels import conjugate, uniform
+
+        here = np.flatnonzero(self.arrived & (rows.squares > 0)).astype(np.int32)
+        n_tasks = len(self.gap)
+        weights, gap = np.zeros_like(self.weights), np.empty_like(self.gap)
+        if uniform(here, rows.starts, rows.columns, rows.values, weights, gap) < self.scalars[0]:
+            self.weights, self.gap = weights, gap
+        residual, _ = conjugate(
+            here,
+            rows.starts,
+            rows.columns,
+            rows.values,
+            rows.squares,
+            self.weights,
+            self.gap,
+            absolute=float(n_tasks),
+            relative=2e-3,
+            least=EXACT * n_tasks / 10,
+            limit=_limit(rows, here) if steps is None else steps,
+        )
+        before = float(self.scalars[0])
+        self.scalars[:] = min(before, residual), float(self.arrived.sum())
+        return (before - residual) / before if before > 0 else 0.0
+
+
+def solve(code: GradientCode, rows: _Rows, messages: IntArray) -> Array:
+    """Return the weights of all messages, zero for those that have not arrived, shape (n_messages,)."""
+    from erasurehead.decoding.sparse_kernels import conjugate, uniform
+
+    weights = np.zeros(code.n_messages)
+    gap = np.ones(code.n_tasks)
+    here = messages[rows.squares[messages] > 0].astype(np.int32)
+    uniform(here, rows.starts, rows.columns, rows.values, weights, gap)
+    conjugate(
+        here,
+        rows.starts,
+        rows.columns,
+        rows.values,
+        rows.squares,
+        weights,
+        gap,
+        absolute=ACCURACY * code.n_tasks,
+        relative=1e-3,
+        least=EXACT * code.n_tasks / 10,
+        limit=_limit(rows, here),
+    )
+    return weights
+
+
+def _limit(rows: _Rows, here: Index) -> int:
+    entries = 4 * int((rows.starts[here + 1] - rows.starts[here]).sum())
+    return int(min(5000, max(100, _ENTRIES // max(1, entries))))

@@ -1,0 +1,210 @@
+"""Machine code for large sparse least squares: minimise |1 - B'a|^2 over the weights a of the arrived messages.
+
+All kernels work on the rows of the encoding in compressed form (`starts`, `columns`, `values`), change their
+array arguments in place, and are deterministic. `gap` is the current 1 - B'a, one entry a task; the residual is its
+squared length, and every step lowers it: whatever happens, it is an upper bound on the optimum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import Array, BoolArray
+from erasurehead.decoding.compiled import compiled
+
+Index = NDArray[np.int32]
+
+
+@compiled
+def relax(
+    newcomers: Index,
+    starts: Index,
+    columns: Index,
+    values: Array,
+    squares: Array,
+    holder_starts: Index,
+    holders: Index,
+    arrived: BoolArray,
+    weights: Array,
+    gap: Array,
+    queue: Index,
+    queued: BoolArray,
+    scalars: Array,
+    tightness: float,
+    floor: float,
+    budget: int,
+    residuals: Array,
+) -> None:
+    """Add messages one by one, and after each relax the weights around it until none can gain much.
+
+    A queue of messages is begun with the newcomer. Whoever leaves it moves its own weight to where the residual is
+    least (one coordinate step), and queues the messages that share a task with it, if that lowered the residual by
+    more than its share of the tolerance; else it changes nothing.
+
+    Arguments:
+        newcomers: messages to add, none of which has arrived before.
+        starts, columns, values, squares: rows of the encoding, and their squared lengths.
+        holder_starts, holders: messages that touch each task.
+        arrived, weights, gap: the state.
+        queue, queued: working space, n_messages + 1 and n_messages entries; empty between calls.
+        scalars: residual and number arrived; changed in place.
+        tightness: the least gain of a step, as a part of the residual per arrived message.
+        floor: the least gain of a step whatever the residual.
+        budget: entries of the encoding that may be looked at for one newcomer.
+        residuals: filled with the residual after each newcomer.
+    """
+    size = queue.shape[0]
+    residual, count = scalars[0], scalars[1]
+    for position in range(newcomers.shape[0]):
+        newcomer = newcomers[position]
+        arrived[newcomer] = True
+        count += 1.0
+        queue[0] = newcomer
+        queued[newcomer] = True
+        head, tail = 0, 1
+        work = 0
+        while head != tail:
+            message = queue[head]
+            head = 0 if head + 1 == size else head + 1
+            queued[message] = False
+            if squares[message] == 0.0 or work > budget:
+                continue
+            begin, end = starts[message], starts[message + 1]
+            slope = 0.0
+            for entry in range(begin, end):
+                slope += values[entry] * gap[columns[entry]]
+            work += end - begin
+            gain = slope * slope / squares[message]
+            if gain <= tightness * residual / count + floor:
+                continue
+            step = slope / squares[message]
+            weights[message] += step
+            residual -= gain
+            for entry in range(begin, end):
+                gap[columns[entry]] -= step * values[entry]
+            for entry in range(begin, end):
+                task = columns[entry]
+                work += holder_starts[task + 1] - holder_starts[task]
+                for place in range(holder_starts[task], holder_starts[task + 1]):
+                    neighbour = holders[place]
+                    if arrived[neighbour] and not queued[neighbour] and neighbour != message:
+                        queued[neighbour] = True
+                        queue[tail] = neighbour
+                        tail = 0 if tail + 1 == size else tail + 1
+        residual = max(residual, 0.0)
+        residuals[position] = residual
+    scalars[0], scalars[1] = residual, count
+
+
+@compiled
+def uniform(rows: Index, starts: Index, columns: Index, values: Array, weights: Array, gap: Array) -> float:
+    """Set all weights of `rows` to the one number that serves best, and return the residual: two products."""
+    gap[:] = 0.0
+    for row in rows:
+        for entry in range(starts[row], starts[row + 1]):
+            gap[columns[entry]] += values[entry]
+    square, total = 0.0, 0.0
+    for value in gap:
+        square += value * value
+        total += value
+    best = total / square if square > 0.0 else 0.0
+    weights[rows] = best
+    residual = 0.0
+    for task in range(gap.shape[0]):
+        gap[task] = 1.0 - best * gap[task]
+        residual += gap[task] * gap[task]
+    return residual
+
+
+@compiled
+def conjugate(
+    rows: Index,
+    starts: Index,
+    columns: Index,
+    values: Array,
+    squares: Array,
+    weights: Array,
+    gap: Array,
+    absolute: float,
+    relative: float,
+    least: float,
+    limit: int,
+) -> tuple[float, int]:
+    """Lower the residual by conjugate gradients on the least-squares problem, preconditioned by symmetric sweeps.
+
+    The preconditioner (one symmetric Gauss-Seidel sweep over the messages) is applied row by row without forming
+    B B': Björck and Elfving, BIT 19 (1979) 145-163, algorithm 4.2. An iteration looks at each entry of the
+    arrived rows four times (as four products of the encoding with a vector) and takes 2.2 to 2.8 times fewer
+    iterations than without.
+
+    It stops when what is still to gain, extrapolated from the last two spans of four iterations, is below
+    `max(min(absolute, relative * residual), least)`.
+
+    Arguments:
+        rows: arrived messages that are not empty, ascending.
+        starts, columns, values, squares: rows of the encoding, and their squared lengths.
+        weights, gap: the state, changed in place; `gap` must be 1 - B'weights.
+        absolute, relative, least: tolerances, see above.
+        limit: the largest number of iterations.
+
+    Returns:
+        The residual, and how many products of the encoding were spent.
+    """
+    span = 4
+    count = rows.shape[0]
+    residuals = np.empty(limit + 1)
+    swept = np.empty_like(gap)
+    gradient = np.empty(count)
+    direction = np.zeros(count)
+    step = np.empty(count)
+    residual = np.dot(gap, gap)
+    residuals[0] = residual
+    before = 0.0
+    iteration = 0
+    while iteration < limit:
+        # Forward sweep: the preconditioned gradient.
+        swept[:] = gap
+        square = 0.0
+        for place in range(count):
+            row = rows[place]
+            slope = 0.0
+            for entry in range(starts[row], starts[row + 1]):
+                slope += values[entry] * swept[columns[entry]]
+            move = slope / squares[row]
+            for entry in range(starts[row], starts[row + 1]):
+                swept[columns[entry]] -= move * values[entry]
+            gradient[place] = slope / np.sqrt(squares[row])
+            square += gradient[place] * gradient[place]
+        if square <= 1e-32 * gap.shape[0]:
+            break
+        momentum = square / before if iteration else 0.0
+        before = square
+        # Backward sweep: the step in the weights, and in passing its product with the rows.
+        swept[:] = 0.0
+        for back in range(count):
+            place = count - 1 - back
+            row = rows[place]
+            direction[place] = gradient[place] + momentum * direction[place]
+            slope = 0.0
+            for entry in range(starts[row], starts[row + 1]):
+                slope += values[entry] * swept[columns[entry]]
+            step[place] = direction[place] / np.sqrt(squares[row]) - slope / squares[row]
+            for entry in range(starts[row], starts[row + 1]):
+                swept[columns[entry]] += step[place] * values[entry]
+        length = square / np.dot(swept, swept)
+        for place in range(count):
+            weights[rows[place]] += length * step[place]
+        for task in range(gap.shape[0]):
+            gap[task] -= length * swept[task]
+        residual = np.dot(gap, gap)
+        iteration += 1
+        residuals[iteration] = residual
+        if iteration >= 2 * span:
+            last = residuals[iteration - span] - residual
+            earlier = residuals[iteration - 2 * span] - residuals[iteration - span]
+            rate = max(last / earlier, 0.8) if earlier > 0.0 else 0.8  # the first spans gain more than what follows
+            left = last * rate / (1.0 - rate) if rate < 1.0 else last * span
+            if left <= max(min(absolute, relative * residual), least):
+                break
+    return residual, 4 * iteration
