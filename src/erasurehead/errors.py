@@ -20,7 +20,7 @@ class Unreachable(ErasureHeadError, RuntimeError):
 
 
 class Diverged(ErasureHeadError, ArithmeticError):
-    """The gradient estimate is not finite although every message is: the step size is too large."""
+    """The gradient estimate is not finite, and no single worker is to blame: the step size is too large."""
 
 
 class EngineError(ErasureHeadError, RuntimeError):

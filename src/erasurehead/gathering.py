@@ -88,10 +88,10 @@ class Gathering:
             if estimate is None or np.isfinite(estimate).all():
                 break
             bad = self._unusable(decoding)
-            if not bad:
+            if len(bad) in (0, len(vectors)):  # not some worker's fault
                 raise Diverged(
-                    f"the gradient estimate of step {order.step} is not finite although every message is: the "
-                    "model has diverged; take a smaller step size (rate)."
+                    f"the gradient estimate of step {order.step} is not finite, with {len(bad)} of {len(vectors)} "
+                    "messages at fault: the model has diverged; take a smaller step size (rate)."
                 )
             self._refuse(view, bad)
         used = set(decoding.used.tolist())
@@ -196,7 +196,7 @@ class Gathering:
         for message in [*view.arrived, *view.pending.tolist()]:
             present[code.tasks_of_message(message)] = True
         lost: list[int] = np.flatnonzero(~present).tolist()
-        gone = sorted(set(range(code.n_workers)) - view.able)
+        gone = sorted((set(range(code.n_workers)) - view.able) | {int(code.owner[m]) for m in view.refused})
         what = f"tasks {_shown(lost)} are lost with them" if lost else "too few workers are left"
         return (
             f"step {view.step}: the wait rule {self.scheme.rule} cannot be met any more: workers {_shown(gone)} will "
@@ -220,15 +220,17 @@ class Gathering:
         )
 
     def _rows(self, order: Order, view: View, begin: float, used: set[int]) -> tuple[ArrivalRow, ...]:
-        arrived = [self._row(self._arrivals[m], begin, used=m in used) for m in view.arrived]
+        rows = [self._row(self._arrivals[message], begin, used=message in used) for message in view.arrived]
         code = self.scheme.code
-        for message in view.pending.tolist():
+        pending: list[int] = view.pending.tolist()
+        for message in pending:
             worker = int(code.owner[message])
             unit = int(np.searchsorted(code.messages_of(worker), message))
             work = float(len(code.tasks_of_message(message)))
-            row = ArrivalRow(order.step, order.round, worker, message, unit, work, None, view.elapsed, censored=True)
-            arrived.append(row)
-        return tuple(arrived)
+            rows.append(
+                ArrivalRow(order.step, order.round, worker, message, unit, work, None, view.elapsed, censored=True)
+            )
+        return tuple(rows)
 
 
 def _shown(numbers: Sequence[int], most: int = 12) -> str:

@@ -2,15 +2,314 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
+from erasurehead import schemes
 from erasurehead.delays.base import Delays
-from erasurehead.engines import LateWork, ProcessEngine
-from erasurehead.testing import EngineConformance
+from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
+from erasurehead.engines.base import Arrived, Order, Part
+from erasurehead.engines.processes.mailbox import Board, Slots
+from erasurehead.engines.processes.memory import Block
+from erasurehead.engines.processes.parcel import pack
+from erasurehead.instruments import Instrument
+from erasurehead.optimizers import Nesterov
+from erasurehead.records.rows import StepRow
+from erasurehead.run import Run
+from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
+from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
+from erasurehead.training import train
 
 pytestmark = pytest.mark.processes
+
+GRID = 0.06  # seconds between two injected delays
 
 
 class TestProcessEngine(EngineConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> ProcessEngine:
         return ProcessEngine(delays, late)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_gone(pids: Sequence[int], seconds: float) -> list[int]:
+    deadline = time.monotonic() + seconds
+    while left := [pid for pid in pids if alive(pid)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return left
+
+
+@pytest.fixture
+def shared_memory_names() -> Any:
+    before = set(os.listdir("/dev/shm")) if Path("/dev/shm").is_dir() else set()
+    yield
+    after = set(os.listdir("/dev/shm")) if Path("/dev/shm").is_dir() else set()
+    assert after <= before
+
+
+@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_closing_ends_every_worker_at_once_whatever_it_does(late: LateWork) -> None:
+    with ProcessEngine(Timetable({(w, 0, 0): 1e6 for w in range(3)}), late) as engine:
+        start(engine, [Echo(worker, (worker,)) for worker in range(4)])
+        pids = [engine.pid(worker) for worker in range(4)]
+        engine.submit(order(0))
+        arrivals(engine, 1)
+        os.kill(pids[2], signal.SIGSTOP)
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 5.0
+    assert wait_until_gone(pids, 1.0) == []
+
+
+SCRIPT = """
+    import time
+    from erasurehead.engines import ProcessEngine
+    from erasurehead.testing import Echo, Timetable
+    from erasurehead.testing.conformance import order, start
+    print("script runs", flush=True)
+    engine = ProcessEngine(Timetable({(w, 0, 0): 1e6 for w in range(3)}), "carry")
+    start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+    engine.submit(order(0))
+    print(*[engine.pid(worker) for worker in range(3)], flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel for a signal at the parent's death: Linux only")
+def test_workers_end_with_a_coordinator_that_is_killed_even_if_they_are_stopped(tmp_path: Path) -> None:
+    # The script has no `if __name__ == "__main__"`: workers must not import it, or it would run four times.
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(SCRIPT))
+    with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "script runs\n"
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(pids) == 3
+        os.kill(pids[0], signal.SIGSTOP)
+        process.kill()
+        left = wait_until_gone(pids, 5.0)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert left == []
+
+
+@dataclass(eq=False)
+class Threads(Echo):
+    """Answers how many threads the busiest numerical library of its process would use."""
+
+    messages: tuple[int, ...] = (0,)
+    worker: int = 0
+
+    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+        from threadpoolctl import threadpool_info
+
+        out[:] = max(library["num_threads"] for library in threadpool_info())
+
+
+def test_a_worker_has_one_blas_thread() -> None:
+    with ProcessEngine() as engine:
+        start(engine, [Threads()])
+        engine.submit(order(0))
+        assert arrivals(engine, 1)[0].read()[0] == 1
+
+
+@dataclass(eq=False)
+class Holder(Echo):
+    """Holds an array; answers its sum, and whether it can be written."""
+
+    data: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+        out[:] = [self.data.sum(), self.data.flags.writeable, 0.0, 0.0]
+
+
+def test_data_cross_once_and_equal_data_share_their_memory() -> None:
+    shared, other = np.ones(10_000), np.full(10_000, 2.0)
+    programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
+    blocks: dict[Any, Block] = {}
+    parcels = [pack(program, blocks) for program in programs]
+    assert len(blocks) == 2
+    assert all(len(parcel.head) < 2_000 for parcel in parcels)
+    with ProcessEngine() as engine:
+        start(engine, programs)
+        engine.submit(order(0))
+        answers = {event.worker: event.read().tolist()[:2] for event in arrivals(engine, 3)}
+    assert answers == {0: [10_000.0, 0.0], 1: [10_000.0, 0.0], 2: [20_000.0, 0.0]}
+
+
+class Unopenable(Echo):
+    """Cannot be unpickled."""
+
+    def __setstate__(self, state: object) -> None:
+        raise RuntimeError("no room at the inn")
+
+
+def test_a_worker_that_cannot_start_says_why() -> None:
+    with ProcessEngine() as engine:
+        engine.assign(0, Unopenable(0, (0,)))
+        (event,) = take(engine, 1)
+        assert "no room at the inn" in event.reason
+
+
+def test_the_board_shows_the_two_newest_orders_and_no_torn_ones() -> None:
+    board = Board(4)
+    for number in range(3):
+        board.write(Order(number, (np.full(3, float(number)),), round=number, note={"tolerance": number}))
+    assert board.read(0) is None
+    for number in (1, 2):
+        found = board.read(number)
+        assert found is not None
+        assert found.points[0].tolist() == [number] * 3
+        assert found.note == {"tolerance": number}
+        with pytest.raises(ValueError, match="read-only"):
+            found.points[0][0] = 1.0
+    board.close()
+
+
+def test_a_message_has_two_slots_and_no_third() -> None:
+    parts = [Part(7, 1.0, 3), Part(8, 1.0, 5, dtype="float32")]
+    slots = Slots(parts)
+    assert [slots.claim(7), slots.claim(7), slots.claim(7)] == [0, 1, None]
+    slots.vector(parts[0], 0)[:] = 1.0
+    slots.vector(parts[0], 1)[:] = 2.0
+    slots.vector(parts[1], 0)[:] = 3.0
+    assert slots.vector(parts[0], 0).tolist() == [1.0] * 3
+    assert slots.vector(parts[1], 0).dtype == np.float32
+    slots.free(7, 0)
+    assert slots.claim(7) == 0
+    assert slots.newest == 0
+    slots.close()
+
+
+PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)
+
+
+def grid_delays(n_workers: int, steps: int, seed: int) -> Timetable:
+    """Delays of all workers in a step: multiples of the grid in random order."""
+    rng = np.random.default_rng(seed)
+    return Timetable({(w, s, 0): GRID * k for s in range(steps) for w, k in enumerate(rng.permutation(n_workers))})
+
+
+def short_train(scheme: schemes.Scheme, engine: ProcessEngine | VirtualEngine, steps: int, *watch: Instrument) -> Run:
+    return train(PROBLEM, scheme, Nesterov(np.ones(40), 0.05), engine, steps, watch)
+
+
+def events_of(run: Run) -> np.ndarray:
+    """When each arrival of a run came, late ones included, in seconds since training began; ascending."""
+    begins = [row.begin for row in run.steps]
+    return np.sort([begins[a.step] + a.seconds for a in run.arrivals if not a.censored])
+
+
+def spread_delays(scheme: schemes.Scheme, steps: int) -> Timetable:
+    """Random delays under which all arrivals of a `carry` run, late ones included, lie a grid apart."""
+    for seed in range(20_000):
+        rng = np.random.default_rng(seed)
+        n = scheme.code.n_workers
+        delays = Timetable({(w, s, 0): float(rng.uniform(0.1, 1.2)) for s in range(steps) for w in range(n)})
+        run = short_train(scheme, VirtualEngine(delays, "carry"), steps)
+        if np.diff(events_of(run)).min() >= 0.05 and any(a.late for a in run.arrivals):
+            return delays
+    raise AssertionError("no seed spreads the arrivals far enough")
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("scheme", [schemes.erasurehead(6, 2, 2), schemes.exact(6, 4, "cyclic")], ids=lambda s: s.name)
+def test_both_engines_stop_on_the_same_arrivals_and_reach_the_same_bits(scheme: schemes.Scheme, late: LateWork) -> None:
+    steps = 3
+    delays = grid_delays(6, steps, seed=11) if late == "preempt" else spread_delays(scheme, steps)
+    virtual = short_train(scheme, VirtualEngine(delays, late), steps)
+    real = short_train(scheme, ProcessEngine(delays, late), steps)
+    for ours, theirs in zip(real.steps, virtual.steps, strict=True):
+        in_time = [{a.message for a in run.arrivals if a.step == ours.step and not a.censored and not a.late}
+                   for run in (real, virtual)]  # fmt: skip
+        assert in_time[0] == in_time[1]
+        assert (ours.used, ours.missing, ours.residual) == (theirs.used, theirs.missing, theirs.residual)
+        assert ours.waited == pytest.approx(theirs.waited, abs=GRID)
+    assert real.x.tobytes() == virtual.x.tobytes()
+    assert real.losses.tobytes() == virtual.losses.tobytes()
+
+
+def test_the_virtual_engine_replays_a_real_run_to_the_same_bits() -> None:
+    rng = np.random.default_rng(3)
+    delays = Timetable({(w, s, 0): float(rng.exponential(0.02)) for w in range(8) for s in range(20)})
+    scheme = schemes.erasurehead(8, 2, 3)
+    real = short_train(scheme, ProcessEngine(delays), 20)
+    recorded = {(a.worker, a.step, a.unit): float("inf") if a.censored else a.seconds for a in real.arrivals}
+    replayed = short_train(scheme, VirtualEngine(Timetable(recorded)), 20)
+    assert [row.used for row in replayed.steps] == [row.used for row in real.steps]
+    assert replayed.x.tobytes() == real.x.tobytes()
+
+
+class _Killer(Instrument):
+    """Kills workers after a step."""
+
+    def __init__(self, engine: ProcessEngine, after: int, workers: Sequence[int]) -> None:
+        self.engine, self.after, self.workers = engine, after, workers
+        self.notices: list[str] = []
+
+    def step(self, row: StepRow, x: np.ndarray) -> None:
+        if row.step == self.after:
+            for worker in self.workers:
+                self.engine.kill(worker)
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+@pytest.mark.usefixtures("shared_memory_names")
+def test_killed_workers_are_erasures_and_the_run_goes_on() -> None:
+    engine = ProcessEngine(Timetable({(w, s, 0): 0.02 for w in range(8) for s in range(6)}))
+    killer = _Killer(engine, after=1, workers=(0, 5, 7))
+    run = short_train(schemes.exact(8, 2), engine, 6, killer)
+    virtual = short_train(schemes.exact(8, 2), VirtualEngine(), 6)
+    np.testing.assert_allclose(run.x, virtual.x, rtol=1e-12)
+    assert sorted(killer.notices) == [f"worker {w} died: killed by SIGKILL" for w in (0, 5, 7)]
+    assert run.steps[-1].dead == [0, 5, 7]
+
+
+@dataclass(eq=False)
+class Big(Faulty):
+    """Large messages, so that a torn one would be seen."""
+
+    length: int = 50_000
+
+
+def test_messages_are_whole_under_a_storm_of_orders() -> None:
+    with ProcessEngine(late="carry") as engine:
+        start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
+        seen: list[int] = []
+        for number in range(150):
+            engine.submit(order(number, n_parameters=20_000))
+            while (event := engine.next_event(engine.now() + 0.002)) is not None:
+                assert isinstance(event, Arrived), event
+                step, worker, message, point = event.read().reshape(-1, 4).T
+                for column, value in ((step, event.step), (worker, event.worker), (message, event.worker)):
+                    assert (column == value).all()
+                assert (point == event.order_round).all()
+                engine.release(event)
+                seen.append(event.order_round)
+        deadline = engine.now() + PATIENCE
+        while seen.count(149) < 4:
+            event = engine.next_event(deadline)
+            assert isinstance(event, Arrived)
+            engine.release(event)
+            seen.append(event.order_round)

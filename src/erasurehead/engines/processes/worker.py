@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -63,9 +64,18 @@ def _open(parcel: Parcel, outlet: Connection) -> Program | None:
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel for a SIGKILL when the server that forked us ends: a stopped process sees no end of file."""
+    """Ask the kernel for a SIGKILL when the server that forked us ends: a stopped process sees no end of file.
+
+    The server ends when nobody holds its lifeline any more. Workers are handed a copy, in case they want to fork
+    workers of their own; they must drop it, or a stopped one would keep the server, and so itself, alive.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    server: Any = getattr(forkserver, "_forkserver", None)
+    lifeline = getattr(server, "_forkserver_alive_fd", None)
+    if lifeline is not None:
+        os.close(lifeline)
+        server._forkserver_alive_fd = None
 
 
 def _send(outlet: Connection, item: tuple[Any, ...]) -> None:

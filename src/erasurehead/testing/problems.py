@@ -1,0 +1,81 @@
+"""A problem whose gradients are known beforehand, with which codes and loops are tested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.problems.base import Problem, Shard
+
+
+@dataclass(eq=False)
+class _Rows(Shard):
+    """Some samples' gradients and their minima, restricted to the parameters that they touch."""
+
+    rows: list[Array]
+    centres: list[Array]
+    support: IntArray | None
+    n_samples: int
+
+    def __post_init__(self) -> None:
+        self.n_tasks = len(self.rows)
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        out[:] = 0.0
+        loss = 0.0
+        for coefficient, rows, centres in zip(coefficients, self.rows, self.centres, strict=True):
+            errors = rows @ local - centres
+            out += coefficient * (errors @ rows) / self.n_samples
+            loss += float(coefficient * (errors @ errors)) / (2 * self.n_samples)
+        return loss
+
+
+class Quadratic(Problem):
+    """The mean of `(row @ x - centre)^2 / 2` over samples: exact, smooth, with a known minimum.
+
+    Arguments:
+        rows: shape (n_samples, n_parameters). Zeros are structural: a shard's support is where it has others.
+        centres: shape (n_samples,).
+        l2: of the penalty.
+        sparse: whether shards keep only the parameters that they touch.
+    """
+
+    def __init__(self, rows: Array, centres: Array, l2: float = 0.0, sparse: bool = False) -> None:
+        self.rows, self.centres, self.l2, self.sparse = rows, centres, l2, sparse
+        self.n_samples, self.n_parameters = rows.shape
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        held = [self.rows[task] for task in tasks]
+        centres = [self.centres[task] for task in tasks]
+        if not self.sparse:
+            return _Rows(held, centres, None, self.n_samples)
+        support = np.flatnonzero((np.vstack(held) != 0).any(axis=0))
+        return _Rows([rows[:, support] for rows in held], centres, support, self.n_samples)
+
+    def loss(self, x: Array) -> float:
+        errors = self.rows @ x - self.centres
+        return float(errors @ errors) / (2 * self.n_samples)
+
+    def gradient(self, x: Array) -> Array:
+        return (self.rows @ x - self.centres) @ self.rows / self.n_samples
+
+    def metrics(self, x: Array) -> dict[str, float]:
+        return {"objective": self.objective(x)}
+
+    @classmethod
+    def random(
+        cls,
+        n_samples: int,
+        n_parameters: int,
+        seed: int = 0,
+        density: float = 1.0,
+        l2: float = 0.0,
+        sparse: bool = False,
+    ) -> Quadratic:
+        """Return a random problem; `density` is the share of rows' elements that are not zero."""
+        rng = np.random.default_rng(seed)
+        rows = rng.standard_normal((n_samples, n_parameters)) * (rng.random((n_samples, n_parameters)) < density)
+        return cls(rows, rng.standard_normal(n_samples), l2, sparse)

@@ -1,0 +1,48 @@
+"""Weighted sums, put in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead import codes
+from erasurehead.decoding.base import Decoding
+from erasurehead.layout import Layout
+
+
+@given(
+    weights=st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=1, max_size=5), length=st.sampled_from([1, 7, 40_000])
+)
+def test_dense_messages_are_summed_with_their_weights(weights: list[float], length: int) -> None:
+    rng = np.random.default_rng(0)
+    vectors = [rng.standard_normal(length) for _ in weights]
+    kept = [vector.copy() for vector in vectors]
+    for vector in vectors:
+        vector.flags.writeable = False
+    code = codes.uncoded(len(weights))
+    decoding = Decoding(code, np.arange(len(weights)), np.array([weights]), 0.0)
+    total = Layout(length, [None] * len(weights)).decode(decoding, vectors)
+    np.testing.assert_allclose(total, sum(w * v for w, v in zip(weights, kept, strict=True)), atol=1e-12)
+    for vector, before in zip(vectors, kept, strict=True):
+        assert vector.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_supports_padding_and_whole_messages_mix(dtype: str) -> None:
+    code = codes.uncoded(3)
+    layout = Layout(5, [np.array([[4, 0]]), None, np.array([[1, -1, 3]])])
+    vectors = [np.array([1.0, 2.0]), np.ones(5), np.array([7.0, np.nan, 9.0])]
+    vectors = [vector.astype(dtype) for vector in vectors]
+    decoding = Decoding(code, np.arange(3), np.array([[1.0, 2.0, -1.0]]), 0.0)
+    assert layout.decode(decoding, vectors).tolist() == [4.0, -5.0, 2.0, -7.0, 3.0]
+    assert [layout.length(message) for message in range(3)] == [2, 5, 3]
+
+
+def test_a_message_without_weight_is_not_read() -> None:
+    code = codes.uncoded(2)
+    for positions in ([None, None], [np.array([[0, 1]]), np.array([[0, 1]])]):
+        layout = Layout(2, positions)
+        decoding = Decoding(code, np.arange(2), np.array([[1.0, 0.0]]), 0.0)
+        assert layout.decode(decoding, [np.ones(2), np.full(2, np.nan)]).tolist() == [1.0, 1.0]

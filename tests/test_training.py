@@ -1,0 +1,229 @@
+"""The one loop on the virtual clock: what must always hold (DESIGN: exactness, staleness, deaths, honesty)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import codes, schemes, waiting
+from erasurehead.aggregation import Aggregation, ByCoverage, Plain
+from erasurehead.arrays import Array
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Arrived, Order
+from erasurehead.errors import Diverged, InvalidArgument, Unreachable
+from erasurehead.instruments import Instrument
+from erasurehead.layout import Layout
+from erasurehead.optimizers import GradientDescent, Nesterov
+from erasurehead.problems.base import Shard
+from erasurehead.run import Run
+from erasurehead.testing import Quadratic, Timetable
+from erasurehead.training import train
+
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+
+
+def descend(steps: int, rate: float = 0.1, problem: Quadratic = PROBLEM) -> Array:
+    x = np.zeros(problem.n_parameters)
+    for _ in range(steps):
+        x = x - rate * (problem.gradient(x) + problem.penalty_gradient(x))
+    return x
+
+
+def plain_train(scheme: schemes.Scheme, engine: VirtualEngine, steps: int = 8, **others: object) -> Run:
+    return train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, steps, **others)  # type: ignore[arg-type]
+
+
+def random_delays(n_workers: int, steps: int, seed: int) -> Timetable:
+    rng = np.random.default_rng(seed)
+    return Timetable({(w, s, 0): float(rng.exponential()) for w in range(n_workers) for s in range(steps)})
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize(
+    "scheme", [schemes.uncoded(6), schemes.exact(6, 3), schemes.exact(6, 3, code="cyclic")], ids=str
+)
+def test_exact_schemes_end_at_the_model_of_plain_gradient_descent(scheme: schemes.Scheme, late: str) -> None:
+    run = plain_train(scheme, VirtualEngine(random_delays(6, 8, seed=1), late))  # type: ignore[arg-type]
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert all(row.residual < 1e-12 for row in run.steps)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), wait_for=st.integers(1, 6))
+def test_a_step_lasts_as_long_as_the_order_statistic_or_the_last_group(seed: int, wait_for: int) -> None:
+    delays = random_delays(6, 5, seed)
+    run = plain_train(schemes.erasurehead(6, 2, wait_for), VirtualEngine(delays), steps=5)
+    for row in run.steps:
+        times = delays.row(row.step, 6)
+        all_groups = max(times[:2].min(), times[2:4].min(), times[4:].min())
+        assert row.waited == pytest.approx(min(np.sort(times)[wait_for - 1], all_groups))
+        assert row.coverage == pytest.approx(1 - row.residual / 6)
+    assert run.seconds == pytest.approx(sum(row.waited for row in run.steps))
+
+
+def test_the_recorded_loss_is_the_objective_where_the_step_began() -> None:
+    run = plain_train(schemes.uncoded(6), VirtualEngine())
+    assert run.losses == pytest.approx([PROBLEM.objective(descend(step)) for step in range(8)])
+    assert [e.metrics["objective"] for e in run.evaluations] == pytest.approx(
+        [PROBLEM.objective(descend(step)) for step in range(9)]
+    )
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    def once() -> Run:
+        return plain_train(schemes.erasurehead(6, 2, 3), VirtualEngine(random_delays(6, 8, 7), "carry"))
+
+    first, second = once(), once()
+    assert first.x.tobytes() == second.x.tobytes()
+    assert list(first.steps) == list(second.steps)
+    assert list(first.arrivals) == list(second.arrivals)
+
+
+class _Watch(Aggregation):
+    """Sees which messages count, and which are late."""
+
+    def __init__(self, wants_late: bool) -> None:
+        self.wants_late = wants_late
+        self.counted: list[tuple[int, float]] = []
+        self.late_rounds: list[int] = []
+
+    def late(self, arrived: Arrived) -> None:
+        self.late_rounds.append(arrived.order_round)
+
+    def estimate(self, decoding: object, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+        return Plain().estimate(decoding, vectors, layout, order)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wants_late", [False, True])
+def test_a_message_of_an_earlier_order_never_counts_in_a_later_one(wants_late: bool) -> None:
+    # Worker 0 is stuck with step 0 until step 3; what it then sends belongs to the model of step 0.
+    delays = Timetable({(0, 0, 0): 3.5, **{(w, s, 0): 1.0 for w in range(1, 6) for s in range(6)}})
+    watch = _Watch(wants_late)
+    scheme = schemes.custom(codes.uncoded(6), "first(5)", watch)
+    run = plain_train(scheme, VirtualEngine(delays, "carry"), steps=6)
+    late = [row for row in run.arrivals if row.late]
+    assert [(row.step, row.seconds) for row in late if row.worker == 0] == [(0, 3.5)]
+    assert watch.late_rounds == ([row.round for row in late] if wants_late else [])
+    assert not any(row.used for row in late)
+    assert all(0 not in row.used for row in run.steps[:3])
+    for row in run.steps:
+        used = [a.message for a in run.arrivals if a.step == row.step and a.used]
+        assert sorted(used) == row.used
+    # Worker 0 takes the newest order, of step 3, at 3.5, and answers it (no delay) before the others at 4.0.
+    assert 0 in run.steps[3].used
+
+
+def test_what_was_not_waited_for_is_recorded_as_censored() -> None:
+    delays = Timetable({(w, 0, 0): float(w) for w in range(6)})
+    run = plain_train(schemes.custom(codes.uncoded(6), "first(3)"), VirtualEngine(delays), steps=1)
+    assert [(row.worker, row.seconds, row.censored) for row in run.arrivals] == [
+        (0, 0.0, False), (1, 1.0, False), (2, 2.0, False), (3, 2.0, True), (4, 2.0, True), (5, 2.0, True),
+    ]  # fmt: skip
+    assert run.steps[0].missing == [3, 4, 5]
+
+
+def test_a_death_costs_its_messages_and_nothing_else() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    engine.kill(2, at=3.5)
+    run = plain_train(schemes.exact(6, 3), engine)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert run.seconds == pytest.approx(8.0)
+    assert [2 in row.dead for row in run.steps] == [False] * 3 + [True] * 5
+    assert any("worker 2 died" in text for text in run.steps[3].failed)
+    assert all(2 not in row.missing for row in run.steps[3:])
+
+
+class _Silent(Instrument):
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def finished(self, run: Run) -> None:
+        self.run = run
+
+
+def test_no_rule_waits_for_the_dead_and_the_error_names_what_is_lost() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    engine.kill(4, at=2.5)
+    engine.kill(5, at=2.6)
+    witness = _Silent()
+    with pytest.raises(Unreachable, match=r"step 2: .* workers 4, 5 will not answer, and tasks 4, 5 are lost"):
+        plain_train(schemes.exact(6, 2), engine, instruments=[witness])
+    assert witness.run is not None
+    assert len(witness.run.steps) == 2
+    assert "cannot be met" in witness.run.stopped
+
+
+def test_erasurehead_goes_on_when_a_whole_group_is_dead_and_says_so_in_every_record() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    engine.kill(0, at=0.5)
+    engine.kill(1, at=0.5)
+    run = plain_train(schemes.erasurehead(6, 2, wait_for=4), engine)
+    assert all(row.residual == pytest.approx(2.0) for row in run.steps)
+    assert all(row.coverage == pytest.approx(2 / 3) for row in run.steps)
+    remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
+    np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rescale", ["none", "coverage", "expectation"])
+def test_nothing_arrived_means_no_step_not_a_zero_step(rescale: str) -> None:
+    from erasurehead.aggregation import rescaling
+
+    code = codes.fractional_repetition(6, 2)
+    delays = Timetable({(w, 1, 0): 9.0 for w in range(6)})
+    scheme = schemes.custom(code, waiting.decodable() | waiting.deadline(2.0), rescaling(rescale, code, 3))
+    run = train(PROBLEM, scheme, Nesterov(np.ones(6), 0.1), VirtualEngine(delays), 2)
+    assert [row.stepped for row in run.steps] == [True, False]
+    assert run.steps[1].waited == pytest.approx(2.0)
+    assert run.steps[1].loss is None
+    assert run.steps[1].residual == pytest.approx(6.0)
+    once = train(PROBLEM, scheme, Nesterov(np.ones(6), 0.1), VirtualEngine(delays), 1)
+    assert run.x.tobytes() == once.x.tobytes()
+
+
+class _Poisoned(Quadratic):
+    """A problem one of whose tasks answers NaN."""
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        shard = super().shard(tasks)
+        if tasks[0].start == 0:
+            combine = shard.combine
+
+            def poisoned(local: Array, coefficients: Array, step: int, out: Array) -> float:
+                combine(local, coefficients, step, out)
+                out[0] = np.nan
+                return 0.0
+
+            shard.combine = poisoned  # type: ignore[method-assign]
+        return shard
+
+
+def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures() -> None:
+    problem = _Poisoned(PROBLEM.rows, PROBLEM.centres)
+    scheme = schemes.custom(codes.uncoded(6), "first(4)", ByCoverage())
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+    assert np.isfinite(run.x).all()
+    for row in run.steps:
+        assert row.failed == ["message 0 of worker 0 is refused: its vector is not finite"]
+        assert row.used == [1, 2, 3, 4]
+    with pytest.raises(Unreachable, match=r"cannot be met any more.*tasks 0 are lost"):
+        train(problem, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+
+
+def test_a_model_that_diverges_is_said_so() -> None:
+    with pytest.raises(Diverged, match="smaller step size"), np.errstate(over="ignore", invalid="ignore"):
+        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.full(6, 1e300), 1e10), VirtualEngine(), 50)
+
+
+def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
+    engine = VirtualEngine()
+    with pytest.raises(InvalidArgument, match="steps must be at least 1"):
+        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 0)
+    with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, but it is 5"):
+        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(5), 0.1), engine, 1)
+    with pytest.raises(InvalidArgument, match="n_tasks must be at most"):
+        train(PROBLEM, schemes.uncoded(25), GradientDescent(np.zeros(6), 0.1), engine, 1)
+    assert engine.next_event(0.0) is None
