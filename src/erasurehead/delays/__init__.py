@@ -15,17 +15,22 @@ from erasurehead.delays.base import Delays
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.composed import PerWorker, Scaled, Sum
 from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
+from erasurehead.delays.families import FAMILIES
+from erasurehead.delays.fitting import Fit, fit, fit_trace, fit_workers
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
+from erasurehead.delays.slow_workers import SlowWorker, slow_workers
 from erasurehead.delays.trace import Trace
 from erasurehead.delays.trace_files import read_trace, write_trace
 from erasurehead.specs import read
 
 __all__ = [
+    "FAMILIES",
     "Bimodal",
     "Bootstrap",
     "Delays",
     "Exponential",
+    "Fit",
     "Fixed",
     "Late",
     "LogNormal",
@@ -36,11 +41,16 @@ __all__ = [
     "Recorded",
     "Scaled",
     "ShiftedExponential",
+    "SlowWorker",
     "Sum",
     "Trace",
     "Weibull",
+    "fit",
+    "fit_trace",
+    "fit_workers",
     "parse",
     "read_trace",
+    "slow_workers",
     "worst_workers",
     "write_trace",
 ]

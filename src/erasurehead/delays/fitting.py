@@ -1,0 +1,272 @@
+"""Fitting a distribution to delays, some of which are known only to be longer than the time that was waited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray
+from erasurehead.delays.base import Delays
+from erasurehead.delays.families import FAMILIES, Family, family
+from erasurehead.delays.trace import Trace
+from erasurehead.errors import DataError, invalid
+
+_Z95 = 1.959963984540054
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A distribution fitted by maximum likelihood.
+
+    Attributes:
+        family: its name, one of `FAMILIES`.
+        parameters: fitted values by name, in seconds where they are times.
+        intervals: 95% confidence intervals by name. From the curvature of the likelihood; for a location at the
+            smallest sample from the law of the smallest sample. A location that the search left at the edge of its
+            range has none.
+        model: the delays that follow it, with seed 0.
+        log_likelihood: at the fitted values.
+        aic: Akaike's criterion, 2 * (number of parameters - log_likelihood): of several families, the smaller fits
+            better; a difference below 2 tells nothing.
+        gap: largest vertical distance of the P-P plot from the diagonal, from 0 to 1. About 1.4 / sqrt(n) is what
+            chance alone leaves of n uncensored samples of the right family. With censored samples it is taken up to
+            the time when 5% of all samples were still waited for.
+        n: number of samples.
+        n_censored: how many of them are censored.
+        empirical: P-P plot, the Kaplan-Meier estimate of the distribution at each uncensored sample, shape (points,).
+        fitted: P-P plot, the fitted distribution there, shape (points,).
+    """
+
+    family: str
+    parameters: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    model: Delays
+    log_likelihood: float
+    aic: float
+    gap: float
+    n: int
+    n_censored: int
+    empirical: Array
+    fitted: Array
+
+
+def fit(
+    seconds: Array | Sequence[float],
+    censored: BoolArray | Sequence[bool] | None = None,
+    name: str = "exponential",
+    scale_with_load: bool = False,
+) -> Fit:
+    """Fit one family to delays by maximum likelihood.
+
+    Arguments:
+        seconds: at least 0, shape (n,); for a censored sample, how long it was waited for.
+        censored: whether each sample is known only to be longer, shape (n,); none if left out.
+        name: of the family, one of `FAMILIES`.
+        scale_with_load: for the returned model; the seconds are then those of one task.
+
+    Raises:
+        DataError: fewer than two different uncensored samples, or samples at 0 in a family that has none.
+    """
+    chosen = family(name)
+    times, hidden = _checked(seconds, censored)
+    known = times[~hidden]
+    if known.min() == 0.0 and (chosen.name == "pareto" or len(chosen.parameters) == 2):
+        raise DataError(f"a {chosen.name} distribution has no delays of 0 s, but {np.sum(known == 0.0)} samples are.")
+    vector, loss, decode, at_edge = _search(chosen, times, hidden)
+    theta, location = decode(vector)
+    values = dict(zip(chosen.parameters, theta.tolist(), strict=True))
+    if chosen.location:
+        values[chosen.location] = location
+    intervals = _intervals(chosen, vector, loss, decode, at_edge, len(times))
+    empirical, points = kaplan_meier(times, hidden)
+    if hidden.any():
+        # Where few samples are left that were still waited for, the estimate is mostly chance.
+        waited = np.searchsorted(np.sort(times), points, side="left") <= 0.95 * len(times)
+        empirical, points = empirical[waited], points[waited]
+    fitted = -np.expm1(chosen.log_survival(points, theta, location))
+    likelihood = -loss(vector)
+    before = np.concatenate(([0.0], empirical[:-1]))
+    gap = float(max(np.abs(fitted - empirical).max(), np.abs(fitted - before).max()))
+    return Fit(
+        family=chosen.name,
+        parameters=values,
+        intervals=intervals,
+        model=chosen.build(values, 0, scale_with_load),
+        log_likelihood=likelihood,
+        aic=2.0 * (chosen.n_parameters - likelihood),
+        gap=gap,
+        n=len(times),
+        n_censored=int(hidden.sum()),
+        empirical=0.5 * (empirical + before),
+        fitted=fitted,
+    )
+
+
+def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load: bool = False) -> tuple[Fit, ...]:
+    """Fit families to all samples of a trace taken together, and rank them by AIC, the best first.
+
+    Arguments:
+        trace: with its censored samples.
+        names: families to try; all of `FAMILIES` if left out. One that the samples rule out is left out.
+        scale_with_load: fit seconds per task.
+    """
+    seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
+    fits: list[Fit] = []
+    refused: list[DataError] = []
+    for name in FAMILIES if names is None else names:
+        try:
+            fits.append(fit(seconds, trace.censored, name, scale_with_load))
+        except DataError as error:
+            refused.append(error)
+    if not fits:
+        raise refused[0]
+    return tuple(sorted(fits, key=lambda item: item.aic))
+
+
+def fit_workers(trace: Trace, name: str, scale_with_load: bool = False) -> dict[str, Fit]:
+    """Fit one family to each worker of a trace by itself.
+
+    Returns:
+        The fits by the worker's name; a worker with fewer than two different uncensored samples is left out.
+        Workers differ if the sum of their AIC is below the AIC of the fit to all samples.
+    """
+    fits: dict[str, Fit] = {}
+    for index, worker in enumerate(trace.names):
+        own = trace.worker == index
+        seconds = trace.seconds[own] / trace.load[own] if scale_with_load else trace.seconds[own]
+        try:
+            fits[worker] = fit(seconds, trace.censored[own], name, scale_with_load)
+        except DataError:
+            continue
+    return fits
+
+
+def kaplan_meier(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
+    """Return the Kaplan-Meier estimate of a distribution from right-censored samples.
+
+    Returns:
+        The estimated probability of being at most as long as each different uncensored sample, and those samples,
+        ascending; both of shape (points,).
+    """
+    points, deaths = np.unique(seconds[~censored], return_counts=True)
+    at_risk = len(seconds) - np.searchsorted(np.sort(seconds), points, side="left")
+    survival = np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
+    return 1.0 - survival, points
+
+
+def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bool] | None) -> tuple[Array, BoolArray]:
+    times = np.asarray(seconds, dtype=np.float64)
+    hidden = np.zeros(len(times), dtype=bool) if censored is None else np.asarray(censored, dtype=bool)
+    if hidden.shape != times.shape or times.ndim != 1:
+        raise invalid("censored", f"must have the shape of seconds, {times.shape}", hidden.shape)
+    if not (np.isfinite(times) & (times >= 0.0)).all():
+        raise invalid(
+            "seconds", "must be finite and at least 0", float(times[~(times >= 0.0) | ~np.isfinite(times)][0])
+        )
+    known = np.unique(times[~hidden])
+    if len(known) < 2:
+        what = "none is known exactly" if not len(known) else f"all that are known exactly are {known[0]:g} s"
+        raise DataError(f"of {len(times)} delays {what}, so that there is no distribution to fit.")
+    return times, hidden
+
+
+class _Decode:
+    """From an unconstrained vector to (positive parameters, location)."""
+
+    def __init__(self, chosen: Family, known: Array) -> None:
+        self.n = len(chosen.parameters)
+        self.fixed = float(known.min()) if chosen.at_minimum else 0.0
+        self.searched = bool(chosen.location) and not chosen.at_minimum
+        # The likelihood of a shifted family may grow without bound as the shift nears the smallest sample; as the
+        # smallest of n lies about 1/n of their spread above the shift, the search keeps that distance.
+        spread = float(np.median(known) - known.min())
+        self.ceiling = max(0.0, float(known.min()) - spread / len(known))
+
+    def __call__(self, vector: Array) -> tuple[Array, float]:
+        theta = np.exp(vector[: self.n])
+        if not self.searched:
+            return theta, self.fixed
+        return theta, self.ceiling / (1.0 + math.exp(-float(np.clip(vector[self.n], -50.0, 50.0))))
+
+
+class _Loss:
+    """The negative log-likelihood, of the unconstrained vector."""
+
+    def __init__(self, chosen: Family, times: Array, hidden: BoolArray, decode: _Decode) -> None:
+        self.chosen, self.decode = chosen, decode
+        self.known, self.waited = times[~hidden], times[hidden]
+
+    def __call__(self, vector: Array) -> float:
+        if np.abs(vector).max() > 300.0:
+            return math.inf
+        theta, location = self.decode(vector)
+        with np.errstate(over="ignore"):
+            total = self.chosen.log_density(self.known, theta, location).sum()
+            if len(self.waited):
+                total += self.chosen.log_survival(self.waited, theta, location).sum()
+        return -float(total) if np.isfinite(total) else math.inf
+
+
+def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Loss, _Decode, bool]:
+    from scipy.optimize import minimize  # slow to import, and not needed to draw delays
+
+    decode = _Decode(chosen, times[~hidden])
+    loss = _Loss(chosen, times, hidden, decode)
+    best, least = np.zeros(0), math.inf
+    for begin in (-2.0, 1.0, 4.0) if decode.searched else (0.0,):
+        location = decode.ceiling / (1.0 + math.exp(-begin)) if decode.searched else decode.fixed
+        above = times[~hidden] - (location if chosen.name != "pareto" else 0.0)
+        start = np.log(chosen.start(above[above > 0.0]))
+        vector = np.append(start, begin) if decode.searched else start
+        for _ in range(2):  # a second simplex, begun where the first one ended, undoes its premature shrinking
+            found = minimize(
+                loss, vector, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9 * len(times), "maxiter": 2000}
+            )
+            vector = np.asarray(found.x, dtype=np.float64)
+        if loss(vector) < least:
+            best, least = vector, loss(vector)
+    if not math.isfinite(least):
+        raise DataError(f"the samples rule out a {chosen.name} distribution.")
+    at_edge = decode.searched and abs(float(best[-1])) > 6.0
+    return best, loss, decode, at_edge
+
+
+def _intervals(
+    chosen: Family, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, n: int
+) -> dict[str, tuple[float, float]]:
+    free = len(chosen.parameters) if at_edge or not decode.searched else len(vector)
+    covariance = np.linalg.pinv(_curvature(partial(_with_rest, loss, vector[free:]), vector[:free]))
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    low, high = vector.copy(), vector.copy()
+    low[:free] -= _Z95 * errors
+    high[:free] += _Z95 * errors
+    (below, low_location), (above, high_location) = decode(low), decode(high)
+    intervals = {name: (float(a), float(b)) for name, a, b in zip(chosen.parameters, below, above, strict=True)}
+    theta, location = decode(vector)
+    if decode.searched and not at_edge:
+        intervals[chosen.location] = (low_location, high_location)
+    elif chosen.name == "shifted_exponential":
+        intervals["shift"] = (max(0.0, location - float(theta[0]) * math.log(20.0) / n), location)
+    elif chosen.name == "pareto":
+        intervals["minimum"] = (location * 20.0 ** (-1.0 / (n * float(theta[0]))), location)
+    return intervals
+
+
+def _with_rest(loss: _Loss, rest: Array, vector: Array) -> float:
+    return loss(np.concatenate((vector, rest)))
+
+
+def _curvature(function: partial[float], at: Array, step: float = 1e-3) -> Array:
+    n = len(at)
+    hessian = np.empty((n, n))
+    steps = step * np.eye(n)
+    for i in range(n):
+        for j in range(i + 1):
+            a, b = steps[i], steps[j]
+            mixed = function(at + a + b) - function(at + a - b) - function(at - a + b) + function(at - a - b)
+            hessian[i, j] = hessian[j, i] = mixed / (4.0 * step * step)
+    return hessian

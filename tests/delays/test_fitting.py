@@ -1,0 +1,174 @@
+"""Fits find the parameters that the delays were drawn with, also where the slow ones were not waited for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from erasurehead import delays
+from erasurehead.delays import Delays, Trace, read_trace
+from erasurehead.delays.families import FAMILIES
+from erasurehead.delays.fitting import fit, fit_trace, fit_workers, kaplan_meier
+from erasurehead.delays.slow_workers import slow_workers
+from erasurehead.errors import DataError, InvalidArgument
+
+TRUTHS: dict[str, tuple[Delays, dict[str, float]]] = {
+    "exponential": (delays.Exponential(0.5, seed=2), {"mean": 0.5}),
+    "shifted_exponential": (delays.ShiftedExponential(0.3, 0.5, seed=2), {"mean": 0.5, "shift": 0.3}),
+    "weibull": (delays.Weibull(0.5, 0.7, seed=2), {"scale": 0.5, "shape": 0.7}),
+    "shifted_weibull": (delays.Weibull(0.5, 1.8, 0.4, seed=2), {"scale": 0.5, "shape": 1.8, "shift": 0.4}),
+    "lognormal": (delays.LogNormal(0.4, 0.6, seed=2), {"median": 0.4, "sigma": 0.6}),
+    "shifted_lognormal": (delays.LogNormal(0.4, 0.6, 0.5, seed=2), {"median": 0.4, "sigma": 0.6, "shift": 0.5}),
+    "pareto": (delays.Pareto(0.2, 1.6, seed=2), {"exponent": 1.6, "minimum": 0.2}),
+}
+
+
+def waited_for(rows: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Stop each round at the r-th arrival: whoever is slower is censored at that moment."""
+    stop = np.partition(rows, first - 1, axis=1)[:, [first - 1]]
+    return np.minimum(rows, stop).ravel(), (rows > stop).ravel()
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+@pytest.mark.parametrize("first", [30, 15])
+def test_the_true_parameters_are_within_their_intervals(name: str, first: int) -> None:
+    model, truth = TRUTHS[name]
+    seconds, censored = waited_for(model.rows(0, 128, 30), first)
+    found = fit(seconds, censored, name)
+    assert found.n_censored == 128 * (30 - first)
+    assert set(found.parameters) == set(truth)
+    for parameter, value in truth.items():
+        low, high = found.intervals[parameter]
+        assert low <= found.parameters[parameter] <= high
+        slack = 0.3 * (high - low)  # one draw of 95% intervals: a near miss is no error
+        assert low - slack <= value <= high + slack, parameter
+    assert found.gap < 1.9 / np.sqrt(len(seconds) - censored.sum())
+    assert np.abs(found.empirical - found.fitted).max() <= found.gap
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    rows = delays.Weibull(0.5, 0.8, seed=4).rows(0, 3000, 20).reshape(150, 20, 20)
+    inside = []
+    for trial in rows:
+        found = fit(*waited_for(trial, 12), "weibull")
+        inside.append(
+            [low <= true <= high for (low, high), true in zip(found.intervals.values(), (0.5, 0.8), strict=True)]
+        )
+    share = np.mean(inside, axis=0)
+    assert (share > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 150)).all()
+
+
+def test_ignoring_the_stragglers_would_be_wrong_and_is_not_done() -> None:
+    """DESIGN section 6: true mean 0.5 s; a fit of the arrivals alone says 0.34 or less."""
+    seconds, censored = waited_for(delays.Exponential(0.5, seed=0).rows(0, 200, 30), 20)
+    assert fit(seconds, censored).parameters["mean"] == pytest.approx(0.5, rel=0.05)
+    assert fit(seconds[~censored]).parameters["mean"] < 0.34
+
+
+@pytest.mark.parametrize("name", sorted(TRUTHS))
+def test_aic_prefers_the_family_that_the_delays_came_from(name: str) -> None:
+    model, _ = TRUTHS[name]
+    trace = Trace.from_table(model.rows(0, 60, 30))
+    ranked = fit_trace(trace)
+    assert len(ranked) >= 5
+    assert [item.aic for item in ranked] == sorted(item.aic for item in ranked)
+    best, mine = ranked[0].aic, next(item.aic for item in ranked if item.family == name)
+    assert mine - best < 4.0  # a family with one more parameter may do as well
+
+
+def test_the_fit_agrees_with_scipy() -> None:
+    seconds, censored = waited_for(delays.Weibull(0.5, 1.4, seed=9).rows(0, 50, 20), 14)
+    data = stats.CensoredData.right_censored(seconds, censored)
+    shape, _, scale = stats.weibull_min.fit(data, floc=0)
+    found = fit(seconds, censored, "weibull")
+    assert found.parameters["shape"] == pytest.approx(shape, rel=1e-3)
+    assert found.parameters["scale"] == pytest.approx(scale, rel=1e-3)
+
+
+def test_kaplan_meier_by_hand() -> None:
+    """Samples 1, 2+, 3, 3, 4+, 5: survival 5/6, then * (1 - 2/4), then * 0."""
+    empirical, points = kaplan_meier(
+        np.array([1.0, 2.0, 3.0, 3.0, 4.0, 5.0]), np.array([False, True, False, False, True, False])
+    )
+    assert points.tolist() == [1.0, 3.0, 5.0]
+    assert empirical == pytest.approx([1 / 6, 1 - 5 / 12, 1.0])
+
+
+def test_a_fit_on_the_scaled_law_is_of_one_task() -> None:
+    model = delays.ShiftedExponential(0.1, 0.2, seed=1, scale_with_load=True)
+    trace = Trace.from_table(model.rows(0, 200, 20, work=3.0), load=3.0)
+    best = fit_trace(trace, ["shifted_exponential"], scale_with_load=True)[0]
+    assert best.parameters["shift"] == pytest.approx(0.1, rel=0.01)
+    assert best.parameters["mean"] == pytest.approx(0.2, rel=0.05)
+    assert best.model.row(0, 1, work=2.0)[0] == 2.0 * best.model.row(0, 1)[0]
+
+
+class TestSlowWorkers:
+    def test_they_are_named_with_their_factor(self) -> None:
+        factors = [1.0] * 20
+        factors[3], factors[17] = 2.0, 1.5
+        model = delays.Scaled(delays.LogNormal(0.5, 0.4, seed=1), tuple(factors))
+        trace = Trace.from_table(model.rows(0, 150, 20))
+        named = slow_workers(replace(trace, names=tuple(f"node{index}" for index in range(20))))
+        assert [(item.worker, item.name) for item in named] == [(3, "node3"), (17, "node17")]
+        assert named[0].factor == pytest.approx(2.0, rel=0.15)
+        by_worker = fit_workers(trace, "lognormal")
+        assert by_worker["3"].parameters["median"] == pytest.approx(1.0, rel=0.15)
+        pooled = fit_trace(trace, ["lognormal"])[0]
+        assert sum(item.aic for item in by_worker.values()) < pooled.aic
+
+    def test_nobody_is_named_where_all_are_alike(self) -> None:
+        for seed in range(20):
+            assert not slow_workers(Trace.from_table(delays.Exponential(0.5, seed=seed).rows(0, 100, 20)), 1.0)
+
+    def test_steps_in_which_all_are_slow_accuse_nobody(self) -> None:
+        rows = delays.Exponential(0.5, seed=1).rows(0, 60, 20)
+        rows[30:] *= 50.0
+        assert not slow_workers(Trace.from_table(rows))
+
+    def test_those_who_were_never_waited_for_are_found(self) -> None:
+        rows = delays.Exponential(0.5, seed=1).rows(0, 100, 20)
+        rows[:, 5] += 3.0
+        seconds, censored = waited_for(rows, 14)
+        trace = replace(Trace.from_table(seconds.reshape(100, 20)), censored=censored)
+        assert [item.worker for item in slow_workers(trace)] == [5]
+
+
+def test_a_real_trace_is_fitted(data_folder: Path) -> None:
+    path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
+    columns = {"step": "round", "seconds": "latency_s"}
+    trace = read_trace(path, columns, where={"region": "Canada", "load": 0})
+    ranked = fit_trace(trace)
+    assert ranked[0].family == "shifted_lognormal"
+    assert ranked[0].gap < 0.2  # two humps: no single family does, and the gap says so
+    assert ranked[0].gap < min(item.gap for item in ranked if not item.family.startswith("shifted"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "censored", "said"),
+    [
+        ([1.0, 1.0, 1.0], None, "all that are known exactly are 1 s"),
+        ([1.0, 2.0], [True, True], "none is known exactly"),
+        ([2.0], None, "all that are known exactly are 2 s"),
+    ],
+)
+def test_too_little_to_fit_is_said(seconds: list[float], censored: list[bool] | None, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        fit(seconds, censored)
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(InvalidArgument, match="family must be one of exponential"):
+        fit([1.0, 2.0], name="gaussian")
+    with pytest.raises(InvalidArgument, match="seconds must be finite and at least 0"):
+        fit([1.0, -2.0])
+    with pytest.raises(InvalidArgument, match="must have the shape of seconds"):
+        fit([1.0, 2.0], [True])
+    with pytest.raises(DataError, match="has no delays of 0 s"):
+        fit([0.0, 1.0, 2.0], name="lognormal")
+    zeros = Trace.from_table(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    assert {item.family for item in fit_trace(zeros)} == {"exponential", "shifted_exponential"}
