@@ -1,0 +1,103 @@
+"""The constants of the convergence bounds, estimated from a problem: what Theorem 3 needs to speak of real data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.errors import check_count, invalid
+from erasurehead.planning.convergence import Constants
+from erasurehead.problems.base import Problem, split_samples
+
+
+def estimate_constants(
+    problem: Problem, n_tasks: int, steps: int = 50, power_steps: int = 20, x: Array | None = None
+) -> Constants:
+    """Estimate mu, beta, sigma and the gap of a problem, along the path of gradient descent from a model.
+
+    beta is the largest curvature found at points of the path, by power iteration on differences of gradients; sigma
+    the longest gradient of a task there (the penalty is added by the coordinator and never erased, so that it does
+    not count); mu the smallest ||grad f||^2 / (2 (f - f*)) there, but at least 2 * l2, which always holds for convex
+    losses. f* is what L-BFGS reaches. So these are constants of the region that training passes through, not of the
+    whole space, where for logistic regression without a penalty mu would be 0.
+
+    Arguments:
+        problem: with its penalty.
+        n_tasks: n, tasks of consecutive samples as in training.
+        steps: of the path, at least 1; a gradient each, and a loss.
+        power_steps: power iterations a point, at least 1; two gradients each.
+        x: where the path begins; `problem.initial()` if left out.
+
+    Raises:
+        InvalidArgument: the path begins at the minimum, so that there is no gap.
+    """
+    check_count("steps", steps)
+    check_count("power_steps", power_steps)
+    begin = problem.initial() if x is None else x
+    lowest = _minimum(problem, begin)
+    beta = _curvature(problem, begin, power_steps)
+    path, losses, squares = _descend(problem, begin, 1.0 / beta, steps)
+    middle, last = path[len(path) // 2], path[-1]
+    beta = max(beta, _curvature(problem, middle, power_steps), _curvature(problem, last, power_steps))
+    lowest = min(lowest, min(losses))
+    gaps = np.array(losses) - lowest
+    if not gaps[0] > 0.0:
+        raise invalid("x", "must not be the minimum already", float(losses[0]))
+    told = gaps > 1e-9 * gaps[0]
+    mu = float((np.array(squares)[told] / (2.0 * gaps[told])).min())
+    sigma = max(_longest_task(problem, point, n_tasks) for point in (begin, middle, last))
+    return Constants(max(min(mu, beta), 2.0 * problem.l2), beta, sigma, float(gaps[0]))
+
+
+def _gradient(problem: Problem, x: Array) -> Array:
+    return problem.gradient(x) + problem.penalty_gradient(x)
+
+
+def _minimum(problem: Problem, begin: Array) -> float:
+    from scipy.optimize import minimize  # slow to import
+
+    def both(x: Array) -> tuple[float, Array]:
+        return problem.objective(x), _gradient(problem, x)
+
+    found = minimize(both, begin, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-10})
+    return float(found.fun)
+
+
+def _curvature(problem: Problem, x: Array, power_steps: int) -> float:
+    direction = np.random.default_rng(0).standard_normal(len(x))
+    length = 1e-4 * max(1.0, float(np.linalg.norm(x)))
+    largest = 0.0
+    for _ in range(power_steps):
+        direction *= length / np.linalg.norm(direction)
+        change = 0.5 * (_gradient(problem, x + direction) - _gradient(problem, x - direction))
+        largest = max(largest, float(np.linalg.norm(change)) / length)
+        if not change.any():
+            break
+        direction = change
+    return largest
+
+
+def _descend(problem: Problem, x: Array, rate: float, steps: int) -> tuple[list[Array], list[float], list[float]]:
+    # Only three points of the path are looked at again: a model may have hundreds of thousands of parameters.
+    kept: list[Array] = []
+    losses: list[float] = []
+    squares: list[float] = []
+    for step in range(steps):
+        gradient = _gradient(problem, x)
+        losses.append(problem.objective(x))
+        squares.append(float(gradient @ gradient))
+        if step in (0, steps // 2, steps - 1):
+            kept.append(x)
+        x = x - rate * gradient
+    return kept, losses, squares
+
+
+def _longest_task(problem: Problem, x: Array, n_tasks: int) -> float:
+    longest = 0.0
+    for samples in split_samples(problem.n_samples, n_tasks):
+        shard = problem.shard([samples])
+        local = x if shard.support is None else x[shard.support]
+        gradient = np.empty(len(local))
+        shard.combine(local, np.ones(1), 0, gradient)
+        longest = max(longest, float(np.linalg.norm(gradient)))
+    return n_tasks * longest  # f is the mean of the f_i, a shard's gradient its summand

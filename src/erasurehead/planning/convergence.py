@@ -1,0 +1,204 @@
+"""How many steps it takes: the convergence bounds of the ErasureHead paper, Lemma 1 and Theorems 1 to 3."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from erasurehead.errors import check_count, invalid
+from erasurehead.planning.erasures import Erasures
+from erasurehead.planning.step_times import lemma8
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the bounds need to know of an objective f = (1/n) sum_i f_i.
+
+    Arguments:
+        mu: of the Polyak-Lojasiewicz inequality ||grad f||^2 / 2 >= mu (f - f*), greater than 0.
+        beta: smoothness, the largest curvature; at least mu.
+        sigma: the longest ||grad f_i(x)|| over all tasks i *along the whole trajectory*: a supremum, not a variance.
+        gap: f(x_0) - f*, greater than 0.
+    """
+
+    mu: float
+    beta: float
+    sigma: float
+    gap: float
+
+    def __post_init__(self) -> None:
+        for name in ("mu", "beta", "gap"):
+            value = getattr(self, name)
+            if not (value > 0.0 and math.isfinite(value)):
+                raise invalid(name, "must be greater than 0 and finite", value)
+        if self.beta < self.mu:
+            raise invalid("beta", f"must be at least mu, {self.mu:g}", self.beta)
+        if not (self.sigma >= 0.0 and math.isfinite(self.sigma)):
+            raise invalid("sigma", "must be at least 0 and finite", self.sigma)
+
+    @property
+    def kappa(self) -> float:
+        """mu / beta, at most 1 (the paper's letter; elsewhere its inverse is called the condition number)."""
+        return self.mu / self.beta
+
+
+@dataclass(frozen=True)
+class Bound:
+    """E[f(x_T)] - f* <= factor ** T * gap + floor.
+
+    Arguments:
+        factor: of one step, from 0 to 1.
+        floor: what remains however many steps are taken, at least 0.
+        gap: f(x_0) - f*.
+    """
+
+    factor: float
+    floor: float
+    gap: float
+
+    def after(self, steps: int) -> float:
+        """Return the bound after so many steps."""
+        return self.factor**steps * self.gap + self.floor
+
+    def steps_to(self, epsilon: float) -> float:
+        """Return the number of steps after which the bound is at most epsilon, not rounded; inf below the floor."""
+        if epsilon <= self.floor:
+            return math.inf
+        if epsilon >= self.gap + self.floor or self.factor == 0.0:
+            return 0.0 if epsilon >= self.gap + self.floor else 1.0
+        return math.log(self.gap / (epsilon - self.floor)) / -math.log(self.factor)
+
+
+def lemma1(constants: Constants) -> Bound:
+    """Return the bound of gradient descent with the exact gradient and step 1/beta: uncoded or exactly coded."""
+    return Bound(1.0 - constants.kappa, 0.0, constants.gap)
+
+
+def theorem1(constants: Constants, erasures: Erasures, n_tasks: int, shortened: bool = True) -> Bound:
+    """Return the bound of Theorem 1 for the rescaled estimate g / (1 - p).
+
+    Arguments:
+        constants: of the objective.
+        erasures: the code and how many workers are waited for; p must be below 1.
+        n_tasks: n; a group holds c = n / n_groups of them.
+        shortened: with step (1 - p) / beta, whose floor vanishes like 1/n; otherwise with step 1 / beta, whose floor
+            does not.
+    """
+    p, q = erasures.p, erasures.q
+    if p >= 1.0:
+        raise invalid("waited", "must be at least 1", erasures.waited, "with no answers nothing converges")
+    noise = (q - p) / erasures.n_groups  # (q - p) c / n
+    scale = constants.sigma**2 / (2.0 * (1.0 - p) * constants.mu)
+    if shortened:
+        return Bound(1.0 - (1.0 - p) * constants.kappa, scale * noise, constants.gap)
+    return Bound(1.0 - constants.kappa, scale * (p + noise / (1.0 - p)), constants.gap)
+
+
+def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = True) -> Bound:
+    """Return the simpler bound of Theorem 2, which needs c >= n ln 2 / r (that is, p <= 1/2).
+
+    It follows from Theorem 1 with p <= exp(-c r / n) and q <= 2 p, and is looser: its floor 2 c e^(-cr/n) sigma^2 /
+    (mu n) is valid, but at least twice what the same estimates give, and four times for small p.
+    """
+    if c < n * math.log(2.0) / r:
+        raise invalid("c", f"must be at least n ln 2 / r = {n * math.log(2.0) / r:.4g}", c)
+    rest = math.exp(-c * r / n)
+    scale = rest * constants.sigma**2 / constants.mu
+    if shortened:
+        return Bound(1.0 - (1.0 - rest) * constants.kappa, 2.0 * c * scale / n, constants.gap)
+    return Bound(1.0 - constants.kappa, scale * (1.0 + 4.0 * c / n), constants.gap)
+
+
+@dataclass(frozen=True)
+class Theorem3:
+    """Bounds on the expected time to reach an error, in units of a full gradient on one idle machine.
+
+    Attributes:
+        uncoded: log(gap/eps) / log(1/(1-kappa)) * (c log n + c + 1) / n.
+        exact: the same steps, times (c log(n/c) + 2 c) / n.
+        exact_as_printed: the same steps, times (c log(n/c) + c + 1) / n. It rests on the wrong (13) of Lemma 8, and
+            is no upper bound: with the corrected time c/n + H_(n/c)/(lambda n) and H_m <= log m + 1 the last term is
+            2 c, not c + 1. (From (13) itself, too, 2 c would follow.)
+        approximate: log(3 gap/eps) / log(1/(1-eta kappa)) * (c^2 log(1/(1-delta)) + c^2 + c) / n.
+        least_epsilon: eps_0 = 3 c e^(-c r/n) sigma^2 / (mu n), below which `approximate` says nothing.
+    """
+
+    uncoded: float
+    exact: float
+    exact_as_printed: float
+    approximate: float
+    least_epsilon: float
+
+
+def theorem3(constants: Constants, n: int, c: int, r: int, epsilon: float) -> Theorem3:
+    """Return the bounds of Theorem 3: law scaled with the load, lambda = 1/c, n tasks on n workers.
+
+    Arguments:
+        constants: of the objective.
+        n: tasks and workers.
+        c: load of the coded schemes; also 1/lambda, for all three.
+        r: workers that ErasureHead waits for, smaller than n (delta = r/n).
+        epsilon: error to reach, smaller than the gap. `approximate` is inf below `least_epsilon`.
+    """
+    check_count("r", r, at_most=n - 1)
+    if not 0.0 < epsilon < constants.gap:
+        raise invalid("epsilon", f"must be greater than 0 and smaller than the gap, {constants.gap:g}", epsilon)
+    kappa, delta = constants.kappa, r / n
+    eta = -math.expm1(-c * delta)
+    steps = math.log(constants.gap / epsilon) / -math.log1p(-kappa) if kappa < 1.0 else 1.0
+    least = 3.0 * c * math.exp(-c * delta) * constants.sigma**2 / (constants.mu * n)
+    more_steps = math.log(3.0 * constants.gap / epsilon) / -math.log1p(-eta * kappa)
+    return Theorem3(
+        uncoded=steps * (c * math.log(n) + c + 1.0) / n,
+        exact=steps * (c * math.log(n / c) + 2.0 * c) / n,
+        exact_as_printed=steps * (c * math.log(n / c) + c + 1.0) / n,
+        approximate=more_steps * (c * c * math.log(1.0 / (1.0 - delta)) + c * c + c) / n
+        if epsilon >= least
+        else math.inf,
+        least_epsilon=least,
+    )
+
+
+@dataclass(frozen=True)
+class PredictedTimes:
+    """Predicted time to reach an error: steps by Lemma 1 or Theorem 1, times the expected time of a step.
+
+    Unlike Theorem 3, whose bounds hold for lambda = 1/c and give away a constant factor, these take any lambda and
+    the times of `lemma8` as they are. Steps and step times are independent for the r-th arrival (the paper's
+    argument); stopping at all groups ends steps sooner without changing what is decoded, so that `joint` is
+    smaller.
+
+    Attributes:
+        uncoded, exact, approximate, joint: as in `Lemma8`, in units of a full gradient on one idle machine;
+            inf where the floor is not below epsilon.
+    """
+
+    uncoded: float
+    exact: float
+    approximate: float
+    joint: float
+
+
+def predicted_times(constants: Constants, n: int, c: int, r: int, rate: float, epsilon: float) -> PredictedTimes:
+    """Return the predicted times to reach an error under the scaled law, with whole steps.
+
+    Arguments:
+        constants: of the objective, such as `estimate_constants` finds for a data set.
+        n: tasks and workers.
+        c: load of the coded schemes; divides n.
+        r: workers that ErasureHead waits for.
+        rate: lambda.
+        epsilon: error f - f* to reach, greater than 0.
+    """
+    if not epsilon > 0.0:
+        raise invalid("epsilon", "must be greater than 0", epsilon)
+    times = lemma8(n, c, r, rate)
+    exact_steps = _whole(lemma1(constants).steps_to(epsilon))
+    steps = _whole(theorem1(constants, Erasures(n, c, r), n).steps_to(epsilon))
+    return PredictedTimes(
+        exact_steps * times.uncoded, exact_steps * times.exact, steps * times.approximate, steps * times.joint
+    )
+
+
+def _whole(steps: float) -> float:
+    return math.ceil(steps) if math.isfinite(steps) else steps
