@@ -6,6 +6,8 @@ from erasurehead.decoding.base import Decoding as Decoding
 from erasurehead.decoding.base import Session as Session
 from erasurehead.decoding.base import residual_of as residual_of
 from erasurehead.decoding.choice import for_code as for_code
+from erasurehead.decoding.design import UniformOverlap as UniformOverlap
+from erasurehead.decoding.graph import GraphComponents as GraphComponents
 from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
 from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares

@@ -11,6 +11,7 @@ import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.products import backward
 
 EXACT = 1e-12
 """A residual of at most `EXACT * n_tasks` is exact: least squares leaves 1e-24, an undecodable set 1e-3 or more."""
@@ -123,7 +124,7 @@ def combine(code: GradientCode, messages: IntArray, weights: Array) -> Array:
     """Return `weights @ encoding[messages]` without cutting rows out of a sparse matrix, which is slow."""
     spread = np.zeros((code.n_messages, len(weights)))
     spread[messages] = weights.T
-    return np.asarray((code.encoding.T @ spread).T)
+    return backward(code, spread).T
 
 
 def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.design import UniformOverlap, overlap_of
+from erasurehead.decoding.graph import GraphComponents, is_graph
 from erasurehead.decoding.groups import FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares
 from erasurehead.decoding.sparse import SparseLeastSquares
@@ -16,6 +18,10 @@ def for_code(code: GradientCode) -> Decoder:
     """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name."""
     if code.replicas:
         return FirstPerGroup(code)
+    if is_graph(code):
+        return GraphComponents(code)
+    if overlap_of(code) is not None:
+        return UniformOverlap(code)
     return general(code)
 
 

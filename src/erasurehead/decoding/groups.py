@@ -10,6 +10,7 @@ import numpy as np
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding.products import row_sums
 from erasurehead.errors import invalid
 
 
@@ -38,9 +39,7 @@ class FirstPerGroup(Decoder):
         self._groups = code.groups
         self._weights: Array = np.zeros(n_groups)
         self._gains: Array = np.zeros(n_groups)
-        rows = np.repeat(np.arange(code.n_messages), np.diff(code.encoding.indptr))
-        total = np.bincount(rows, code.encoding.data, minlength=code.n_messages)
-        square = np.bincount(rows, code.encoding.data**2, minlength=code.n_messages)
+        total, square = row_sums(code), row_sums(code, power=2)
         filled = square > 0
         self._weights[code.groups[filled]] = total[filled] / square[filled]
         self._gains[code.groups[filled]] = total[filled] ** 2 / square[filled]

@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
 
 if TYPE_CHECKING:
@@ -41,12 +42,11 @@ class _Rows:
     def of(cls, code: GradientCode) -> _Rows:
         encoding = code.encoding
         transposed = encoding.T.tocsr()
-        owner = np.repeat(np.arange(code.n_messages), np.diff(encoding.indptr))
         return cls(
             starts=encoding.indptr.astype(np.int32),
             columns=encoding.indices.astype(np.int32),
             values=encoding.data,
-            squares=np.asarray(np.bincount(owner, encoding.data**2, minlength=code.n_messages), dtype=np.float64),
+            squares=row_sums(code, power=2),
             holder_starts=transposed.indptr.astype(np.int32),
             holders=transposed.indices.astype(np.int32),
         )
