@@ -74,6 +74,8 @@ class GradientCode:
             `inner` (GradientCode, or a tuple of them by level): the code of the coded messages alone.
             `weights` (Array, (n_messages,)): fixed weights; `straggling` (Array, (n_workers,)): the
                 probabilities of straggling for which they are unbiased.
+            `expected_residual`, `aligned_residual` (float): mean residual of the fixed weights, for orthogonal and for
+                equal partial gradients.
             `mean_load` (float): expected load s of a random 0/1 code: one-step decoding has rho = n_tasks/(r s).
             `complex_part` (IntArray, (n_messages,)): 0 for the real, 1 for the imaginary row of a complex one;
                 the two are neighbours.
@@ -82,6 +84,8 @@ class GradientCode:
             `factors` (tuple of two GradientCode): the encoding is their Kronecker product.
             `amplification` (float): largest coefficient in magnitude, where rows begin with one.
             `second_eigenvalue` (float): of a graph, in magnitude; `lambda` of the expander bounds.
+            `common` (float): expected inner product lambda of two rows of a soft design, whose equal weights are
+                `mean_load / (mean_load + common * (arrived - 1))`.
             `rounded` (str): what the construction had to round, as a sentence.
     """
 

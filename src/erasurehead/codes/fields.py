@@ -85,7 +85,7 @@ class Field:
 def _tables(prime: int, degree: int) -> tuple[IntArray, IntArray]:
     """Return powers of a primitive element, and logarithms to that base (that of zero is 0 and means nothing)."""
     order = prime**degree
-    for candidate in range(order if degree > 1 else prime):
+    for candidate in range(order):
         powers = _powers_of_x(prime, degree, candidate) if degree > 1 else _powers_of(prime, candidate)
         if powers is not None:
             exp = np.array(powers, dtype=np.int64)
@@ -106,6 +106,8 @@ def _powers_of(prime: int, base: int) -> list[int] | None:
 
 def _powers_of_x(prime: int, degree: int, tail: int) -> list[int] | None:
     # Multiply by x modulo x^degree - tail(x); primitive if the powers come back to one only after order - 1 steps.
+    if tail % prime == 0:
+        return None  # x would divide the modulus, and its powers never come back
     order, top = prime**degree, prime ** (degree - 1)
     places = [prime**i for i in range(degree)]
     digits = [tail // place % prime for place in places]

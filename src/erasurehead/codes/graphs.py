@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from erasurehead.arrays import BoolArray, IntArray
 from erasurehead.codes.assemble import from_rows
@@ -56,8 +54,7 @@ def random_regular_edges(n_vertices: int, degree: int, random: np.random.Generat
 
 def is_connected(n_vertices: int, edges: IntArray) -> bool:
     """Whether every vertex can be reached from every other."""
-    components, _ = csgraph.connected_components(_adjacency(n_vertices, edges), directed=False)
-    return components == 1
+    return _components(n_vertices, edges)[0] == 1
 
 
 def sides(n_vertices: int, edges: IntArray) -> IntArray | None:
@@ -67,8 +64,8 @@ def sides(n_vertices: int, edges: IntArray) -> IntArray | None:
     """
     shift = np.array([0, n_vertices])
     cover = np.concatenate([edges + shift, edges + shift[::-1]])
-    components, labels = csgraph.connected_components(_adjacency(2 * n_vertices, cover), directed=False)
-    return labels[:n_vertices].astype(np.int64) if components == 2 else None
+    components, labels = _components(2 * n_vertices, cover)
+    return labels[:n_vertices] if components == 2 else None
 
 
 def neighbours(n_vertices: int, edges: IntArray) -> IntArray:
@@ -180,6 +177,10 @@ def _complement(n_vertices: int, edges: IntArray) -> IntArray:
     return np.argwhere(np.triu(missing, 1)).astype(np.int64)
 
 
-def _adjacency(n_vertices: int, edges: IntArray) -> sparse.csr_array[np.float64, tuple[int, int]]:
+def _components(n_vertices: int, edges: IntArray) -> tuple[int, IntArray]:
+    from scipy.sparse import csgraph  # a tenth of a second to import
+
     order = np.argsort(edges[:, 0], kind="stable")
-    return from_rows(edges[order, 1], np.bincount(edges[:, 0], minlength=n_vertices).astype(np.int64), n_vertices)
+    sizes = np.bincount(edges[:, 0], minlength=n_vertices).astype(np.int64)
+    components, labels = csgraph.connected_components(from_rows(edges[order, 1], sizes, n_vertices), directed=False)
+    return components, labels.astype(np.int64)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from erasurehead.arrays import Array
 from erasurehead.codes.assemble import generator_of
@@ -48,6 +47,8 @@ def spectrum_of(encoding: SparseMatrix) -> Spectrum:
     Raises:
         scipy.sparse.linalg.ArpackNoConvergence: the iteration did not settle.
     """
+    from scipy.sparse.linalg import LinearOperator, eigsh  # a tenth of a second to import
+
     size = min(encoding.shape)
     if size <= _DENSE:
         values = np.linalg.svd(encoding.toarray(), compute_uv=False)

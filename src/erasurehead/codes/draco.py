@@ -1,0 +1,121 @@
+"""DRACO: codes with redundancy 2 s + 1 that locate s corrupted workers and outvote them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
+from erasurehead.codes.base import GradientCode
+from erasurehead.codes.complex_rows import ComplexArray, real_rows
+from erasurehead.errors import check_count, invalid
+
+_SOURCE = "Chen, Wang, Charles, Papailiopoulos (arXiv:1803.09877), DRACO"
+
+
+def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None) -> GradientCode:
+    """Groups of at least 2 s + 1 workers with the same tasks: the majority of each group is right.
+
+    Arguments:
+        n_workers: number of workers.
+        corrupted: how many workers may send anything at all (s).
+        n_tasks: number of tasks; `n_workers` if not given.
+
+    Labels:
+        decoder: `"majority"`; corrupted.
+
+    Guarantees: if at most `corrupted` workers lie and all answer, the sum of the groups' majorities is the full
+        gradient, and the liars are named. With honest workers, exact for any set of at most 2 s stragglers or more
+        (smallest group - 1).
+    Choose it: when messages may be wrong; detection costs a comparison.
+    Raises:
+        InvalidArgument: fewer than 2 s + 1 workers.
+
+    >>> code = draco_repetition(12, corrupted=1)
+    >>> code.load, code.tolerance
+    (3, 2)
+    """
+    n_workers = check_count("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    corrupted = _check_corrupted(corrupted, n_workers)
+    n_groups = min(n_workers // (2 * corrupted + 1), n_tasks)
+    groups, sizes = blocks(n_workers, n_groups), even_sizes(n_tasks, n_groups)
+    starts = np.cumsum(sizes) - sizes
+    return GradientCode(
+        name="draco_repetition",
+        parameters={"n_workers": n_workers, "corrupted": corrupted, "n_tasks": n_tasks},
+        encoding=from_rows(ranges(starts[groups], sizes[groups]), sizes[groups], n_tasks),
+        owner=np.arange(n_workers),
+        n_workers=n_workers,
+        n_tasks=n_tasks,
+        groups=groups,
+        tolerance=n_workers // n_groups - 1,
+        source=f"{_SOURCE}, repetition code",
+        labels={"decoder": "majority", "corrupted": corrupted},
+    )
+
+
+def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
+    """Cyclic assignment over a Fourier code: 2 s checks on the messages locate s corrupted workers.
+
+    Worker i holds tasks i - 2s, ..., i around the circle and sends a complex combination, as two real messages. All
+    honest messages together lie in a space on which the `parity` matrix vanishes.
+
+    Arguments:
+        n_workers: number of workers and of tasks (n).
+        corrupted: how many workers may send anything at all (s), at least 1.
+
+    Labels:
+        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part.
+
+    Guarantees: if at most `corrupted` workers lie and all answer, they are located (up to coincidences of probability
+        zero) and the rest decode exactly. With honest workers, exact for any set of at most 2 s stragglers.
+    Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
+    Raises:
+        InvalidArgument: fewer than 2 s + 1 workers.
+
+    >>> code = draco_cyclic(9, corrupted=2)
+    >>> code.load, code.tolerance, code.labels["parity"].shape
+    (5, 4, (4, 9))
+    """
+    n_workers = check_count("n_workers", n_workers)
+    corrupted = _check_corrupted(corrupted, n_workers)
+    checks, load = 2 * corrupted, 2 * corrupted + 1
+    # Task 0's column is the polynomial of degree n - 2 s - 1 in z_w = exp(-2 pi i w / n) that is one at zero and
+    # vanishes where a worker does not hold the task; task t's is the same, turned by t. Over all other points the
+    # product of 1 - z_w / z_v is n, so that only the other holders have to be divided out.
+    holders = np.arange(load)
+    turns = np.exp(-2j * np.pi * (holders[:, None] - holders) / n_workers)
+    column = 1.0 / np.prod(1 - turns + np.eye(load), axis=1)
+    columns = (np.arange(n_workers)[:, None] - holders[::-1]) % n_workers
+    coefficients = np.tile(column[::-1], (n_workers, 1))  # all rows begin alike, so the checks survive the scaling
+    encoding, owner, part = real_rows(columns, coefficients, n_workers)
+    return GradientCode(
+        name="draco_cyclic",
+        parameters={"n_workers": n_workers, "corrupted": corrupted},
+        encoding=encoding,
+        owner=owner,
+        n_workers=n_workers,
+        n_tasks=n_workers,
+        tolerance=checks,
+        source=f"{_SOURCE}, cyclic code",
+        labels={
+            "decoder": "syndrome",
+            "corrupted": corrupted,
+            "parity": _checks(n_workers, checks),
+            "complex_part": part,
+        },
+    )
+
+
+def _checks(n_workers: int, checks: int) -> ComplexArray:
+    # The last columns of the unitary Fourier matrix, conjugated: no honest message has a part along them.
+    powers = np.outer(np.arange(n_workers - checks, n_workers), np.arange(n_workers)) % n_workers
+    return np.exp(2j * np.pi * powers / n_workers) / np.sqrt(n_workers)
+
+
+def _check_corrupted(corrupted: int, n_workers: int) -> int:
+    corrupted = check_count("corrupted", corrupted)
+    if 2 * corrupted + 1 > n_workers:
+        rule = f"must leave 2 corrupted + 1 at most the {n_workers} workers"
+        raise invalid("corrupted", rule, corrupted, f"use corrupted={(n_workers - 1) // 2}" if n_workers > 2 else "")
+    return corrupted

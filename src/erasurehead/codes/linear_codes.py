@@ -1,0 +1,83 @@
+"""Small linear codes by their generators: what communication-efficient gradient codes are made of."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.errors import InvalidArgument, invalid
+
+_DRAWS = 20
+_SUBSETS = 2_000  # column subsets looked at when draws are compared
+_LIMIT = 200_000  # column subsets looked at when a distance is proved
+_RANK = 1e-9  # smallest singular value, beside the largest, of columns that count as independent
+
+
+def gaussian_mds(dimension: int, length: int, random: np.random.Generator) -> Array:
+    """Return a Gaussian generator, shape (dimension, length): any `dimension` columns are independent.
+
+    Of several draws the one whose worst such columns are best conditioned is kept.
+    """
+    if dimension == 1:
+        return np.ones((1, length))  # the repetition code: no draw can be better conditioned
+    if dimension == length:
+        return np.eye(dimension)
+    subsets = _some_subsets(length, dimension, random)
+    best, best_worst = np.zeros((dimension, length)), 0.0
+    for _ in range(_DRAWS):
+        generator = random.standard_normal((dimension, length))
+        generator /= np.linalg.norm(generator, axis=0)
+        squares = generator[:, subsets].transpose(1, 0, 2)
+        worst = float(np.linalg.svd(squares, compute_uv=False)[:, -1].min())
+        if worst > best_worst:
+            best, best_worst = generator, worst
+    return best
+
+
+def parity_check(length: int) -> Array:
+    """Return the generator of the single parity check code, shape (length - 1, length): one straggler is borne."""
+    return np.hstack([np.eye(length - 1), np.ones((length - 1, 1))])
+
+
+def repetition(length: int) -> Array:
+    """Return the generator of the repetition code, shape (1, length)."""
+    return np.ones((1, length))
+
+
+def erasures_borne(generator: Array) -> int:
+    """Return how many columns may go, whichever they are, before the rank falls: the minimum distance less one.
+
+    Raises:
+        InvalidArgument: the rank is too small even with all columns, or there are too many subsets to look at.
+    """
+    dimension, length = generator.shape
+    borne = -1
+    while borne < length - dimension:
+        kept = length - borne - 1
+        if math.comb(length, kept) > _LIMIT:
+            raise InvalidArgument(
+                f"generator must be short enough for its distance to be proved: {length} columns have"
+                f" {math.comb(length, kept)} subsets of {kept}, and at most {_LIMIT} are looked at;"
+                " use generator='mds', whose distance is known."
+            )
+        subsets = _all_subsets(length, kept)
+        values = np.linalg.svd(generator[:, subsets].transpose(1, 0, 2), compute_uv=False)
+        if (values[:, dimension - 1] <= _RANK * values[:, 0]).any():
+            break
+        borne += 1
+    if borne < 0:
+        raise invalid("generator", f"must have rank {dimension}, the number of its rows", "a matrix of smaller rank")
+    return borne
+
+
+def _all_subsets(length: int, size: int) -> IntArray:
+    return np.array([list(subset) for subset in combinations(range(length), size)], dtype=np.int64)
+
+
+def _some_subsets(length: int, size: int, random: np.random.Generator) -> IntArray:
+    if math.comb(length, size) <= _SUBSETS:
+        return _all_subsets(length, size)
+    return np.argsort(random.random((_SUBSETS, length)), axis=1)[:, :size]

@@ -1,0 +1,126 @@
+"""Codes made of codes: Kronecker products, and finer tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead.codes.assemble import blocks
+from erasurehead.codes.base import GradientCode
+from erasurehead.errors import check_count, invalid
+
+# Decoders whose weights stay optimal when tasks are cut, and labels that say nothing about single tasks.
+_DECODERS = ("groups", "classes", "pieces_by_group", "fixed_weights", "majority", "syndrome")
+_LABELS_OF_MESSAGES = (
+    "amplification",
+    "classes",
+    "complex_part",
+    "corrupted",
+    "generators",
+    "levels",
+    "parity",
+    "parts",
+    "position",
+    "straggling",
+    "weights",
+)
+
+
+def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
+    """The product of two codes: worker (i, j) holds the products of what i and j hold.
+
+    Worker (i, j) is number i * second.n_workers + j; tasks likewise. Loads and replications multiply.
+
+    Arguments:
+        first: a code with one piece.
+        second: a code with one piece; an all-ones row, `fractional_repetition(t, t)`, makes t exact replicas.
+
+    Labels:
+        decoder: `"groups"` if both are repetition codes, else `"least_squares"`; factors.
+
+    Guarantees: exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that bear t1 and t2. For
+        biregular factors, any s stragglers leave at most n_tasks x s / (n - s + x s), with the larger of the factors'
+        x = `spectrum.ratio`.
+    Choose it: to enlarge a good small design without loss of its bound.
+    Raises:
+        InvalidArgument: a factor has several pieces.
+
+    >>> from erasurehead.codes import block_design, projective_plane
+    >>> code = kronecker(projective_plane(2), block_design([[0, 1], [1, 2], [0, 2]]))
+    >>> code.n_workers, code.load, round(code.spectrum.ratio, 6)
+    (21, 6, 0.25)
+    """
+    for argument, code in (("first", first), ("second", second)):
+        if code.n_pieces != 1:
+            raise invalid(argument, "must have one piece a gradient", f"a code with {code.n_pieces} pieces")
+    tolerance = None
+    if first.tolerance is not None and second.tolerance is not None:
+        tolerance = (first.tolerance + 1) * (second.tolerance + 1) - 1
+    groups = None
+    if first.groups is not None and second.groups is not None:
+        groups = np.add.outer(first.groups * (int(second.groups.max()) + 1), second.groups).ravel()
+    elif first.groups is not None:
+        groups = np.repeat(first.groups, second.n_messages)
+    elif second.groups is not None:
+        groups = np.tile(second.groups, first.n_messages)
+    return GradientCode(
+        name="kronecker",
+        parameters={"first": described(first), "second": described(second)},
+        encoding=sparse.csr_array(sparse.kron(first.encoding, second.encoding, format="csr")),
+        owner=np.add.outer(first.owner * second.n_workers, second.owner).ravel(),
+        n_workers=first.n_workers * second.n_workers,
+        n_tasks=first.n_tasks * second.n_tasks,
+        groups=groups,
+        tolerance=tolerance,
+        source=f"Sakorikar and Wang (arXiv:2105.05231), product codes; factors: {first.source}; {second.source}",
+        labels={
+            "decoder": "groups" if first.replicas and second.replicas else "least_squares",
+            "factors": (first, second),
+        },
+    )
+
+
+def refine(code: GradientCode, n_tasks: int) -> GradientCode:
+    """The same code over finer tasks: each task is cut into several, whose numbers differ by at most one.
+
+    A code whose tasks are tied to its workers, such as a cyclic one, so serves any larger number of tasks.
+
+    Arguments:
+        code: any code.
+        n_tasks: number of finer tasks, at least `code.n_tasks`.
+
+    Labels:
+        as the code's own, as far as they speak of messages and not of tasks.
+
+    Guarantees: the code's own tolerance; its residuals, where all tasks are cut into equally many, times that number.
+    Choose it: when the data come in more partitions than the code has tasks, as after workers have left.
+    Raises:
+        InvalidArgument: fewer tasks than the code has.
+
+    >>> from erasurehead.codes import cyclic_mds
+    >>> refine(cyclic_mds(6, stragglers=3), n_tasks=15).loads.tolist()
+    [11, 10, 9, 9, 10, 11]
+    """
+    n_tasks = check_count("n_tasks", n_tasks, at_least=code.n_tasks)
+    part = blocks(n_tasks, code.n_tasks)
+    whole = part[:, None] * code.n_pieces + np.arange(code.n_pieces)
+    labels = {key: value for key, value in code.labels.items() if key in _LABELS_OF_MESSAGES}
+    labels["decoder"] = code.labels.get("decoder") if code.labels.get("decoder") in _DECODERS else "least_squares"
+    return GradientCode(
+        name="refine",
+        parameters={"code": described(code), "n_tasks": n_tasks},
+        encoding=sparse.csr_array(code.encoding[:, whole.ravel()]),
+        owner=code.owner,
+        n_workers=code.n_workers,
+        n_tasks=n_tasks,
+        n_pieces=code.n_pieces,
+        groups=code.groups,
+        tolerance=code.tolerance,
+        source=code.source,
+        labels=labels,
+    )
+
+
+def described(code: GradientCode) -> dict[str, object]:
+    """Return a code as `build` reads it back: its name and parameters in one mapping."""
+    return {"name": code.name, **code.parameters}
