@@ -1,0 +1,117 @@
+"""From tables to a checked configuration; what is wrong is said in one sentence that names the key."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from erasurehead.config.sections import Config
+from erasurehead.config.toml import read_tables
+from erasurehead.errors import InvalidArgument, invalid
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
+    """Check what a run file says.
+
+    Arguments:
+        tables: as `tomllib` reads them.
+        options: key, such as `"run.steps"` -> what the user wrote instead, such as `"--steps"`, for errors.
+
+    Raises:
+        InvalidArgument: naming the key, and the keys that are allowed if there is no such key.
+
+    >>> build_config({"run": {"steps": 5}}).run.steps
+    5
+    >>> build_config({"run": {"step": 5}})
+    Traceback (most recent call last):
+    erasurehead.errors.InvalidArgument: There is no key 'step' in [run]; did you mean 'steps'? The keys of [run] are \
+engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, out.
+    """
+    try:
+        return Config.model_validate(dict(tables))
+    except ValidationError as error:
+        raise _sentence(error.errors(include_url=False), options or {}) from None
+
+
+def read_config(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Config:
+    """Read a run file.
+
+    Arguments:
+        path: of the TOML file.
+        overrides: tables whose values go before those of the file.
+        options: as for `build_config`.
+
+    Raises:
+        InvalidArgument: if the file cannot be read, or a key or value is not allowed.
+    """
+    return build_config(merged(read_tables(path), overrides or {}), options)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables in which the values of `above` go before those of `below`, section by section."""
+    out = dict(below)
+    for key, value in above.items():
+        under = out.get(key)
+        both = isinstance(under, Mapping) and isinstance(value, Mapping)
+        out[key] = merged(cast("Mapping[str, Any]", under), cast("Mapping[str, Any]", value)) if both else value
+    return out
+
+
+def _sentence(errors: list[ErrorDetails], options: Mapping[str, str]) -> InvalidArgument:
+    unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
+    if unknown is not None:
+        return _unknown_key([str(part) for part in unknown["loc"]])
+    key = _key(errors[0])
+    rules = [_rule(error) for error in errors if _key(error) == key]
+    said = f"{key} ({options[key]})" if key in options else key
+    first, *others = dict.fromkeys(rules)
+    return invalid(said, " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]), errors[0]["input"])
+
+
+def _unknown_key(place: list[str]) -> InvalidArgument:
+    *sections, key = place
+    model = _model(sections)
+    where = f"[{'.'.join(sections)}]" if sections else "the run file"
+    keys = list(model.model_fields)
+    nearest = difflib.get_close_matches(key, keys, n=1)
+    guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
+    return InvalidArgument(f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}.")
+
+
+def _model(sections: list[str]) -> type[BaseModel]:
+    model: type[BaseModel] = Config
+    for section in sections:
+        model = cast("type[BaseModel]", model.model_fields[section].annotation)
+    return model
+
+
+def _key(error: ErrorDetails) -> str:
+    """Return the key that an error is about, without the alternatives and list indices that pydantic adds."""
+    names: list[str] = []
+    model: type[BaseModel] | None = Config
+    for part in error["loc"]:
+        if model is None or part not in model.model_fields:
+            break
+        names.append(str(part))
+        annotation = model.model_fields[str(part)].annotation
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    return ".".join(names)
+
+
+def _rule(error: ErrorDetails) -> str:
+    if error["type"] == "model_type":
+        return "must be a section of keys"
+    if error["type"] == "tuple_type":
+        return "must be a list"
+    return error["msg"].replace("Input should", "must", 1)

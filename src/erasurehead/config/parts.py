@@ -1,0 +1,189 @@
+"""What the sections of a configuration stand for: data, problem, first model, optimizer, delays, engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from erasurehead import datasets, delays, optimizers, problems
+from erasurehead.arrays import Array
+from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection
+from erasurehead.config.texts import parse_rate
+from erasurehead.datasets.base import Dataset, Task
+from erasurehead.datasets.public import NAMES
+from erasurehead.datasets.reading import read
+from erasurehead.datasets.twins import twin
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import Engine
+from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.optimizers import Optimizer
+from erasurehead.problems.linear import LinearProblem
+from erasurehead.schemes import Scheme
+
+_FOR_FILES = ("target", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction")
+_FOR_NAMES = ("path", "twin")
+_CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
+"""The largest second derivative of each loss in its margins."""
+_BLOCK = 4096  # steps whose delays are looked at in one go
+
+
+def check_data_keys(section: DataSection) -> None:
+    """Raise if keys are given that do not go with the source.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    named = section.source in NAMES
+    for key in _FOR_FILES if named else _FOR_NAMES:
+        if getattr(section, key) != DataSection.model_fields[key].default:
+            who = "files of your own" if named else f"the data sets {', '.join(NAMES)}"
+            raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key))
+
+
+def load_data(section: DataSection, loss: str | None) -> Dataset:
+    """Load what `[data]` names.
+
+    Arguments:
+        section: checked by `check_data_keys`.
+        loss: of `[problem]`; tells what labels of the user's own files are.
+
+    Raises:
+        DataError: if the data are not there or cannot be used; the message says where in the file.
+        InvalidArgument: if a key does not fit the file.
+    """
+    if section.source in NAMES:
+        if section.twin == "always":
+            return twin(section.source, section.seed)
+        fallback = "twin" if section.twin == "fallback" else None
+        return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
+    try:
+        return read(
+            section.source, section.target, one_hot=section.one_hot, categorical=section.categorical,
+            interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
+            constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
+        )  # fmt: skip
+    except DataError as error:
+        if str(error).startswith("There is no file"):
+            raise DataError(f"{str(error)[:-1]}; data.source must be a file or one of {', '.join(NAMES)}.") from None
+        raise
+
+
+def build_problem(data: Dataset, loss: str, l2: float) -> LinearProblem:
+    """Return the problem of a data set.
+
+    Raises:
+        InvalidArgument: if the labels are not those of the loss, or a number is not finite.
+    """
+    test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
+    if loss == "logistic":
+        return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test)
+    if loss == "softmax":
+        n_classes = data.n_classes or None
+        return problems.SoftmaxRegression(data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes)
+    return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test)
+
+
+def default_rate(data: Dataset, loss: str, l2: float) -> float | str:
+    """Return the published step size of a data set of the paper; for other data one over the loss's curvature.
+
+    The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n, by power
+    iteration from a fixed vector.
+    """
+    published = data.published
+    if published is not None:
+        steady = published.rate_factor == 1.0
+        return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
+    return float(f"{1.0 / (_CURVATURE[loss] * _largest_eigenvalue(data.X_train) + 2.0 * l2):.3g}")
+
+
+def _largest_eigenvalue(X: Any, rounds: int = 30) -> float:
+    """Return that of X^T X / n; 1 if X is zero, when any step size will do."""
+    n_rows, n_columns = int(X.shape[0]), int(X.shape[1])
+    vector = np.random.default_rng(0).standard_normal(n_columns)
+    size = float(np.linalg.norm(vector))
+    for _ in range(rounds):
+        vector = np.asarray(X.T @ (X @ (vector / size)), dtype=np.float64) / n_rows
+        size = float(np.linalg.norm(vector))
+        if size == 0.0:
+            return 1.0
+    return size
+
+
+def first_model(section: RunSection, n_parameters: int) -> Array:
+    """Return the model that training starts from, shape (n_parameters,); the published code draws it with randn."""
+    if section.initial == "zeros":
+        return np.zeros(n_parameters)
+    return np.random.default_rng(section.seed).standard_normal(n_parameters)
+
+
+def check_optimizer(section: OptimizerSection) -> None:
+    """Raise if the step size is none, or a momentum is given that nobody uses."""
+    if section.rate is not None:
+        parse_rate(section.rate)
+    if section.momentum is not None and section.name != "heavy_ball":
+        raise invalid("optimizer.momentum", "is for heavy_ball only", section.momentum)
+
+
+def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
+    """Return a new optimizer that begins with a model; the rate must be given."""
+    assert section.rate is not None
+    schedule = parse_rate(section.rate)
+    if section.name == "heavy_ball":
+        return optimizers.HeavyBall(x, schedule, *([] if section.momentum is None else [section.momentum]))
+    makers: Mapping[str, Callable[..., Optimizer]] = {
+        "nesterov": optimizers.Nesterov,
+        "gradient_descent": optimizers.GradientDescent,
+    }
+    return makers[section.name](x, schedule)
+
+
+def build_delays(model: str) -> Delays:
+    """Return the delay model that a text stands for.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    try:
+        return delays.parse(model)
+    except (InvalidArgument, DataError) as error:
+        raise InvalidArgument(f"delays.model {model!r}: {error}") from None
+    except OSError as error:
+        raise InvalidArgument(f"delays.model {model!r}: {error.filename} cannot be read: {error.strerror}.") from None
+
+
+def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
+    """Return a new engine."""
+    from erasurehead import engines
+
+    if run.engine == "virtual":
+        return engines.VirtualEngine(model, section.late, run.seconds_per_task)
+    return engines.ProcessEngine(model, section.late)
+
+
+def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
+    """Raise if in some step so many workers never answer, by the delay model, that the wait rule cannot be met.
+
+    Raises:
+        InvalidArgument: naming the first such step and its workers.
+    """
+    code = scheme.code
+    gone = np.zeros((1, code.n_workers), dtype=bool)
+    for first in range(0, steps, _BLOCK):
+        silent = np.isinf(model.rows(first, min(_BLOCK, steps - first), code.n_workers))
+        if section.late == "carry":  # who never finishes a step does not take the next one either
+            silent = np.logical_or.accumulate(np.vstack([gone, silent]))[1:]
+            gone = silent[-1:]
+        patterns, place = np.unique(silent, axis=0, return_index=True)
+        times = np.where(patterns[:, code.owner], np.inf, 0.0)
+        never = place[np.isinf(scheme.rule.stop_times(times, scheme.decoder))]
+        if len(never):
+            step = int(never.min())
+            workers = np.flatnonzero(silent[step]).tolist()
+            raise invalid(
+                "delays.model",
+                f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
+                f"never answer (step {first + step})", str(model),
+                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) goes on without",
+            )  # fmt: skip

@@ -1,0 +1,129 @@
+"""What a run file may say: its sections and keys, their types, and the values of those that are left out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+Texts = Annotated[tuple[str, ...], Strict(False)]
+"""Several texts; TOML brings them as a list."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class DataSection(_Section):
+    """`[data]`: what is learned from.
+
+    Attributes:
+        source: a data set of the paper (`amazon`, `kc_housing`, `covertype`), or a file of the user's own.
+        path: for the paper's: the public file, or a folder that holds it.
+        twin: for the paper's: whether a synthetic twin of the same shape stands in.
+        target: for files: the column of the labels, or the file that holds them.
+        one_hot: for files: columns whose distinct values become columns, or `"all"`.
+        categorical: for files: one-hot encode every column of texts.
+        interactions: for files: combinations of columns that are one-hot encoded together.
+        standardize: for files: shift and scale columns of numbers.
+        constant: for files: add a column of ones.
+        test_fraction: for files: share of the rows set aside for testing.
+        seed: of the split of a file, or of the twin.
+    """
+
+    source: str = "amazon"
+    path: str | None = None
+    twin: Literal["never", "fallback", "always"] = "never"
+    target: str | None = None
+    one_hot: Texts | Literal["all"] = ()
+    categorical: bool = False
+    interactions: Annotated[tuple[Texts, ...], Strict(False)] = ()
+    standardize: bool = True
+    constant: bool = True
+    test_fraction: float = Field(default=0.2, ge=0, lt=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class ProblemSection(_Section):
+    """`[problem]`: what is minimised.
+
+    Attributes:
+        loss: by default what the data ask for.
+        l2: factor of the penalty; by default 1 / number of training rows, as published.
+    """
+
+    loss: Literal["logistic", "least_squares", "softmax"] | None = None
+    l2: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class OptimizerSection(_Section):
+    """`[optimizer]`: how the model moves.
+
+    Attributes:
+        name: `nesterov` is accelerated gradient descent as the published experiments have it.
+        rate: a step size, or a schedule such as `"geometric(0.1, 0.99)"`; by default the published one, and for
+            other data one that cannot diverge.
+        momentum: of the heavy ball.
+    """
+
+    name: Literal["nesterov", "gradient_descent", "heavy_ball"] = "nesterov"
+    rate: float | str | None = None
+    momentum: float | None = Field(default=None, ge=0, lt=1)
+
+
+class DelaysSection(_Section):
+    """`[delays]`: what is injected after each worker's computing.
+
+    Attributes:
+        model: such as `"exponential(mean=0.5, seed=0)"`, which is the default for the paper's data sets; `"none()"`
+            is that of other data.
+        late: what a worker does when a newer order is out while its delay still runs: drop the old work, or sit the
+            delay out.
+    """
+
+    model: str | None = None
+    late: Literal["preempt", "carry"] = "preempt"
+
+
+class RunSection(_Section):
+    """`[run]`: where and how long.
+
+    Attributes:
+        engine: real processes of this machine, or a virtual clock.
+        workers: how many.
+        steps: of the optimizer.
+        evaluate_every: steps between two evaluations on the test rows; 0 for none.
+        initial: the first model: zeros, or normal numbers.
+        seed: of those.
+        seconds_per_task: what a task's gradient takes on the virtual clock.
+        out: the run folder, which must not be used yet; by default a new one in `runs`.
+    """
+
+    engine: Literal["processes", "virtual"] = "processes"
+    workers: int = Field(default=30, ge=1)
+    steps: int = Field(default=100, ge=1)
+    evaluate_every: int = Field(default=1, ge=0)
+    initial: Literal["zeros", "randn"] = "zeros"
+    seed: int = Field(default=0, ge=0)
+    seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    out: str | None = None
+
+
+class Config(_Section):
+    """All that a run file may say.
+
+    Attributes:
+        scheme: such as `"erasurehead(load=3, wait_for=11)"`, the default for 30 workers.
+        data: `[data]`.
+        problem: `[problem]`.
+        optimizer: `[optimizer]`.
+        delays: `[delays]`.
+        run: `[run]`.
+    """
+
+    scheme: str | None = None
+    data: DataSection = DataSection()
+    problem: ProblemSection = ProblemSection()
+    optimizer: OptimizerSection = OptimizerSection()
+    delays: DelaysSection = DelaysSection()
+    run: RunSection = RunSection()
