@@ -1,0 +1,8 @@
+"""Pictures and pages for people: what several runs took, how good they became, and who was late."""
+
+from erasurehead.reports.figures import draw_comparison as draw_comparison
+from erasurehead.reports.rendering import render_table as render_table
+from erasurehead.reports.rendering import to_markdown as to_markdown
+from erasurehead.reports.table import Basis as Basis
+from erasurehead.reports.table import ComparisonRow as ComparisonRow
+from erasurehead.reports.table import comparison_table as comparison_table

@@ -1,0 +1,141 @@
+"""Where pictures are drawn: matplotlib, loaded on use, with one look that does not depend on the user's settings.
+
+This is the only module that imports matplotlib. Figures are made without `pyplot`, and so without any global state
+or display.
+"""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from erasurehead.errors import MissingExtra, invalid
+
+Axes: TypeAlias = Any
+"""A matplotlib axes. Matplotlib's own types leave every keyword unknown, which strict checking refuses."""
+
+Figure: TypeAlias = Any
+"""A matplotlib figure or part of one."""
+
+FORMATS = ("png", "svg", "pdf")
+_UNDATED: dict[str, dict[str, Any]] = {  # what would make files of equal pictures differ
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+INK = "#222222"
+FAINT = "#c8c8c8"
+_LOOK = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 11.0,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#777777",
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "text.parse_math": False,  # a user's title may have a dollar sign
+    "svg.hashsalt": "erasurehead",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one run is drawn, in every panel: its colour, and what tells it apart without colour."""
+
+    colour: str
+    line: str
+    marker: str
+
+
+_LOOKS = tuple(
+    # Okabe and Ito's colours, which people of every kind of colour vision can tell apart.
+    Look(colour, line, marker)
+    for colour, line, marker in (
+        ("#555555", "-", "o"),
+        ("#0072B2", "--", "s"),
+        ("#D55E00", "-", "^"),
+        ("#CC79A7", "-.", "D"),
+        ("#009E73", "--", "v"),
+        ("#E69F00", ":", "P"),
+        ("#56B4E9", "-.", "X"),
+        ("#000000", ":", "*"),
+    )
+)
+
+
+def look(index: int) -> Look:
+    """Return the look of the run of a number; they repeat after eight."""
+    return _LOOKS[index % len(_LOOKS)]
+
+
+@contextmanager
+def drawing() -> Generator[None]:
+    """Use the one look, whatever the user's matplotlib settings are, which are untouched.
+
+    Raises:
+        MissingExtra: if matplotlib is not installed.
+    """
+    matplotlib = _matplotlib()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_LOOK)
+        yield
+
+
+def new_figure(width: float, height: float, title: str = "") -> Figure:
+    """Return an empty figure, in inches; to be called while `drawing`."""
+    figure = importlib.import_module("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    size = min(1.45 * width, 13.0)
+    lines = [wrapped for line in title.splitlines() for wrapped in textwrap.wrap(line, width=int(110 * width / size))]
+    if lines:
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=size, fontweight="bold")
+    return figure
+
+
+def patch_key(colour: str, label: str, edge: str = "none") -> Any:
+    """Return a legend's entry for an area."""
+    return importlib.import_module("matplotlib.patches").Patch(facecolor=colour, edgecolor=edge, label=label)
+
+
+def line_key(colour: str, label: str) -> Any:
+    """Return a legend's entry for a thin line."""
+    return importlib.import_module("matplotlib.lines").Line2D([], [], color=colour, linewidth=0.8, label=label)
+
+
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str]) -> list[Path]:
+    """Write a figure in each of the formats, and return the files. Equal figures give equal files."""
+    paths = [folder / f"{name}.{form}" for form in formats]
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once: otherwise each format would shift things a little for the next
+    for path, form in zip(paths, formats, strict=True):
+        figure.savefig(path, format=form, dpi=160, metadata=_UNDATED[form])
+    return paths
+
+
+def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats, or raise for one that cannot be written."""
+    for form in formats:
+        if form not in FORMATS:
+            raise invalid("formats", f"must be among {', '.join(FORMATS)}", form)
+    return tuple(formats)
+
+
+def _matplotlib() -> Any:
+    try:
+        return importlib.import_module("matplotlib")
+    except ImportError as error:
+        raise MissingExtra("pictures need matplotlib: pip install 'erasurehead[report]'.") from error

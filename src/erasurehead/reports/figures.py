@@ -1,0 +1,115 @@
+"""The pictures of a comparison, as files: all panels in one figure, and each of them alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from erasurehead.errors import invalid
+from erasurehead.reports import canvas, measures
+from erasurehead.reports.canvas import Axes, Figure
+from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
+from erasurehead.reports.timeline import draw_timeline, explain_timeline, window
+from erasurehead.run import Run
+
+_WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
+_BAR, _TIMELINE = 0.42, 1.35  # inches that a run takes
+
+
+def draw_comparison(
+    runs: Sequence[Run],
+    folder: Path | str,
+    formats: Sequence[str] = ("png", "svg"),
+    target: tuple[str, float] | None = None,
+    title: str = "",
+) -> list[Path]:
+    """Draw several runs against each other, in the manner of the ErasureHead paper's Figures 2 to 4.
+
+    The files are `comparison` (all panels), `progress` (quality against wall-clock time), `step_times`, `speed_up`
+    and `timeline` (who was late in the first steps). Equal runs give equal files.
+
+    Arguments:
+        runs: at least one, trained under the same delays from the same model.
+        folder: where to put the files; made if it is not there.
+        formats: among `"png"`, `"svg"` and `"pdf"`.
+        target: metric and value whose reaching is to be shown, such as `("auc", 0.84)`; None for none.
+        title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
+            The number of workers and the engine are added.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InvalidArgument: if there is no run, the target's metric was not measured, a format is not known, or the
+            folder cannot be made.
+        MissingExtra: if matplotlib is not installed.
+    """
+    formats = canvas.check_formats(formats)
+    comparison = Comparison.of(runs, target)
+    heading = _heading(runs, title)
+    paths: list[Path] = []
+    with canvas.drawing():
+        place = _made(folder)
+        for name, figure in _figures(comparison, heading):
+            paths += canvas.save(figure, place, name, formats)
+    return paths
+
+
+def _figures(comparison: Comparison, heading: str) -> list[tuple[str, Figure]]:
+    bars = 1.4 + _BAR * len(comparison.runs)
+    single: list[tuple[str, Callable[[Axes, Comparison], None], float]] = [
+        ("progress", draw_progress, 4.2),
+        ("step_times", draw_step_times, bars),
+        ("speed_up", draw_speed_ups, bars),
+    ]
+    made = [("comparison", _whole(comparison, heading))]
+    for name, draw, height in single:
+        figure = canvas.new_figure(0.75 * _WIDTH, height, heading)
+        draw(figure.subplots(), comparison)
+        made.append((name, figure))
+    figure = canvas.new_figure(_WIDTH, 1.5 + _TIMELINE * len(comparison.runs), heading)
+    _draw_timelines(figure.subfigures(), comparison)  # a part of its own: the legend would cover the figure's title
+    return [*made, ("timeline", figure)]
+
+
+def _whole(comparison: Comparison, heading: str) -> Figure:
+    above = max(4.2, 2 * (1.1 + _BAR * len(comparison.runs)))
+    below = 1.1 + _TIMELINE * len(comparison.runs)
+    figure = canvas.new_figure(_WIDTH, above + below + 0.4, heading)
+    top, bottom = figure.subfigures(2, 1, height_ratios=(above, below), hspace=0.03)
+    left, right = top.subfigures(1, 2, width_ratios=(1.25, 1.0))
+    draw_progress(left.subplots(), comparison)
+    times, speed_ups = right.subplots(2, 1)
+    draw_step_times(times, comparison)
+    draw_speed_ups(speed_ups, comparison)
+    _draw_timelines(bottom, comparison)
+    return figure
+
+
+def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
+    panels: list[Axes] = list(figure.subplots(len(comparison.runs), 1, sharex=True, squeeze=False)[:, 0])
+    until = window(comparison.runs)
+    for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
+        steps = sum(item.end <= until for item in run.steps)
+        draw_timeline(axes, run, until, f"{row.scheme}: {steps} steps in {until:.3g} s")
+    panels[-1].set_xlabel("wall-clock time since training began (s)")
+    explain_timeline(figure)
+
+
+def _heading(runs: Sequence[Run], title: str) -> str:
+    workers = " or ".join(map(str, sorted({measures.n_workers(run) for run in measures.check_runs(runs)})))
+    engines = " or ".join(sorted({run.engine for run in runs}))
+    where = f"{workers} workers, {engines} engine"
+    return f"{title}\n{where}" if title else where
+
+
+def _made(folder: Path | str) -> Path:
+    place, why = Path(folder), ""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or ""
+    if not os.access(place, os.W_OK):
+        raise invalid("folder", "must be a folder that can be written to", str(place), why)
+    return place

@@ -1,0 +1,101 @@
+"""What reports read off a run: counts and means of its rows, in the units in which people think."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import fmean
+
+from erasurehead.errors import invalid
+from erasurehead.records.rows import StepRow
+from erasurehead.run import LOWER_IS_BETTER, Run
+
+PREFERRED = ("auc", "accuracy", "mse", "log_loss")
+"""Metrics that pictures show, the first that is there."""
+
+_NAMES = {"auc": "AUC", "mse": "MSE", "log_loss": "log loss", "r2": "R²", "loss": "training loss"}
+
+
+def check_runs(runs: Sequence[Run]) -> Sequence[Run]:
+    """Return the runs, or raise where there are none."""
+    if not runs:
+        raise invalid("runs", "must have at least one run", list(runs))
+    return runs
+
+
+def scheme_names(runs: Sequence[Run]) -> list[str]:
+    """Return what to call each run: its scheme, and a number where several have the same."""
+    total, seen = Counter(run.scheme for run in runs), Counter[str]()
+    names: list[str] = []
+    for run in runs:
+        seen[run.scheme] += 1
+        names.append(run.scheme if total[run.scheme] == 1 else f"{run.scheme} ({seen[run.scheme]})")
+    return names
+
+
+def baseline_of(runs: Sequence[Run]) -> int:
+    """Return which run the others are measured against: the first `uncoded` one, or else the first."""
+    return next((index for index, run in enumerate(runs) if run.scheme == "uncoded"), 0)
+
+
+def metric_of(runs: Sequence[Run]) -> str | None:
+    """Return the metric by which to compare runs: the first of `PREFERRED`, or else of the alphabet, that all have.
+
+    None where they were not evaluated.
+    """
+    measured = [set(run.evaluations[-1].metrics) if run.evaluations else set[str]() for run in runs]
+    common = measured[0].intersection(*measured[1:])
+    return next((name for name in (*PREFERRED, *sorted(common)) if name in common), None)
+
+
+def final_value(run: Run, metric: str) -> float | None:
+    """Return a metric of the last model that was evaluated; None where it was not."""
+    return run.evaluations[-1].metrics.get(metric) if run.evaluations else None
+
+
+def n_workers(run: Run) -> int:
+    """Return how many workers were asked: those that sent, were late, or died."""
+    return len({row.worker for row in run.arrivals} | died(run))
+
+
+def died(run: Run) -> set[int]:
+    """Return the workers that died, those that came back included."""
+    return {worker for row in run.steps for worker in row.dead}
+
+
+def mean_over_steps(run: Run, value: Callable[[StepRow], float]) -> float:
+    """Return the mean of something over the steps; NaN if there are none."""
+    return fmean(map(value, run.steps)) if run.steps else float("nan")
+
+
+def step_seconds(run: Run) -> list[float]:
+    """Return the wall time of each step, from the end of the one before, so that they add up to `run.seconds`."""
+    ends = [0.0, *(row.end for row in run.steps)]
+    return [end - begin for begin, end in pairwise(ends)]
+
+
+def metric_name(metric: str) -> str:
+    """Return a metric as people write it."""
+    return _NAMES.get(metric, metric.replace("_", " "))
+
+
+def target_name(target: tuple[str, float]) -> str:
+    """Return a target as people write it, such as `"AUC 0.84"`."""
+    return f"{metric_name(target[0])} {target[1]:g}"
+
+
+def falls(metric: str) -> bool:
+    """Whether less of a metric is better."""
+    return metric in LOWER_IS_BETTER
+
+
+def check_target(target: tuple[str, float] | None, runs: Sequence[Run]) -> None:
+    """Raise if a target's metric was not measured in every run."""
+    if target is None:
+        return
+    for run in runs:
+        known = sorted({name for evaluation in run.evaluations for name in evaluation.metrics})
+        if target[0] not in known:
+            instead = f"measured are {', '.join(known)}" if known else "the run has no evaluations"
+            raise invalid("target", f"must name a metric of the run of {run.scheme}", target[0], instead)

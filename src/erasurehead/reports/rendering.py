@@ -1,0 +1,128 @@
+"""The comparison table for terminals and for Markdown pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from erasurehead.errors import invalid
+from erasurehead.reports import measures
+from erasurehead.reports.table import ComparisonRow
+from erasurehead.reports.units import NOTHING, Unit, byte_unit, plain_unit, time_unit
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column; its header is cut into lines where a narrow terminal needs it."""
+
+    header: tuple[str, ...]
+    cells: Sequence[str]
+
+
+def render_table(rows: Sequence[ComparisonRow], title: str | None = None) -> Table:
+    """Return the table for a terminal; it fits into 80 characters.
+
+    Arguments:
+        rows: of `comparison_table`, at least one.
+        title: put above it.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=title,
+        caption="\n".join(notes(rows)),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=0,
+        title_justify="left",
+        caption_justify="left",
+    )
+    columns = _columns(rows)
+    for column in columns:
+        justify = "left" if column is columns[0] else "right"
+        table.add_column("\n".join(column.header), justify=justify, no_wrap=column is not columns[0], overflow="fold")
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def to_markdown(rows: Sequence[ComparisonRow]) -> str:
+    """Return the table as Markdown, with its notes below, ending in a newline.
+
+    Arguments:
+        rows: of `comparison_table`, at least one.
+    """
+    columns = _columns(rows)
+    lines = [
+        [" ".join(column.header) for column in columns],
+        [":--" if column is columns[0] else "--:" for column in columns],
+        *zip(*(column.cells for column in columns), strict=True),
+    ]
+    table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+    return f"{table}\n\n" + "\n\n".join(notes(rows)) + "\n"
+
+
+def notes(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return what must be said below the table: what speed-ups compare, who missed the target, and who ended early."""
+    if not rows:
+        raise invalid("rows", "must have at least one row", list(rows))
+    basis = rows[0].basis
+    target = basis.target
+    said = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)} workers."]
+    if target is not None:
+        missed = [row.scheme for row in rows if row.seconds_to_target is None]
+        said += [f"{name} did not reach {measures.target_name(target)}." for name in missed]
+    return said + [f"{row.scheme} ended early: {row.stopped.rstrip('.')}." for row in rows if row.stopped]
+
+
+def _workers(rows: Sequence[ComparisonRow]) -> str:
+    return " or ".join(map(str, sorted({row.n_workers for row in rows})))
+
+
+def _columns(rows: Sequence[ComparisonRow]) -> list[_Column]:
+    if not rows:
+        raise invalid("rows", "must have at least one row", list(rows))
+    basis = rows[0].basis
+    columns = [
+        _Column(("Scheme",), [row.scheme for row in rows]),
+        _measured(("Time per", "step"), [row.seconds_per_step for row in rows], time_unit),
+    ]
+    if basis.target is not None:
+        header = "Time to", measures.target_name(basis.target)
+        columns.append(_measured(header, [row.seconds_to_target for row in rows], time_unit))
+    columns += [
+        _measured(("Speed-up",), [row.speed_up for row in rows], plain_unit, "×"),
+        _measured(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
+        _Column(("Gradient", "left out", "(%)"), [_write(100 * row.left_out, 1) for row in rows]),
+        _Column(("Waited", "for"), [_write(row.arrivals, 1) for row in rows]),
+        _measured(("Received", "per step"), [row.received for row in rows], byte_unit),
+    ]
+    if basis.metric is not None:
+        header = "Final", measures.metric_name(basis.metric)
+        columns.append(_Column(header, [_write(row.final, 4) for row in rows]))
+    if any(row.died for row in rows):
+        columns.append(_Column(("Workers", "died"), [str(row.died) for row in rows]))
+    if any(row.incidents for row in rows):
+        columns.append(_Column(("Other", "failures"), [str(row.incidents) for row in rows]))
+    return columns
+
+
+def _measured(
+    header: tuple[str, ...],
+    values: Sequence[float | None],
+    unit_of: Callable[[Sequence[float | None]], Unit],
+    name: str = "",
+) -> _Column:
+    unit = unit_of(values)
+    return _Column((*header, f"({name or unit.name})"), [unit.write(value) for value in values])
+
+
+def _write(value: float | None, decimals: int) -> str:
+    return NOTHING if value is None or not math.isfinite(value) else f"{value:.{decimals}f}"

@@ -1,0 +1,114 @@
+"""The comparison table: one row a run, and the same run to measure all of them against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from erasurehead.reports import measures
+from erasurehead.run import Run
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the numbers of a comparison mean; the same for all its rows.
+
+    Attributes:
+        baseline: the run against which speed-ups are measured.
+        target: metric and value to be reached, or None.
+        by_target: whether speed-ups compare times to the target, rather than times per step: every run reached it.
+        metric: the metric of the column of final values, or None if the runs were not evaluated.
+    """
+
+    baseline: str
+    target: tuple[str, float] | None
+    by_target: bool
+    metric: str | None
+
+    @property
+    def compared(self) -> str:
+        """What speed-ups compare, in words."""
+        return f"time to {measures.target_name(self.target)}" if self.target and self.by_target else "time per step"
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One run in figures.
+
+    Attributes:
+        scheme: its name; numbered where several runs have the same.
+        seconds_per_step: mean wall time of a step, all waiting included; NaN if there was none.
+        seconds_to_target: seconds of training until the target was reached; None if it was not, or there is none.
+        speed_up: how many times faster than the baseline, by `basis`; NaN if it cannot be said.
+        residual: mean over the steps of the decoding's residual, in tasks.
+        left_out: mean share of the gradient that was not counted, in [0, 1]: `1 - coverage`. With a decoder that
+            decodes optimally it is the residual divided by the number of tasks.
+        arrivals: mean number of workers whose messages were in when the waiting stopped.
+        n_workers: number of workers.
+        received: mean bytes of the messages that were in, a step.
+        final: `basis.metric` of the last model; None if there was nothing to evaluate it on.
+        died: workers that died.
+        incidents: what went wrong besides: exceptions, refused messages, workers that came back.
+        stopped: why training ended early; empty if it did not.
+        basis: what the numbers mean.
+    """
+
+    scheme: str
+    seconds_per_step: float
+    seconds_to_target: float | None
+    speed_up: float
+    residual: float
+    left_out: float
+    arrivals: float
+    n_workers: int
+    received: float
+    final: float | None
+    died: int
+    incidents: int
+    stopped: str
+    basis: Basis
+
+
+def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = None) -> list[ComparisonRow]:
+    """Return one row a run.
+
+    Speed-ups are over the first run whose scheme is `uncoded`, or else over the first run: by the time to the target
+    if every run reached it, else by the mean time of a step.
+
+    Arguments:
+        runs: at least one, trained under the same delays from the same model.
+        target: metric and value, such as `("auc", 0.84)`; None for none.
+
+    Raises:
+        InvalidArgument: if there is no run, or the target's metric was not measured.
+    """
+    measures.check_runs(runs)
+    measures.check_target(target, runs)
+    times = [None if target is None else run.time_to(*target) for run in runs]
+    names, first = measures.scheme_names(runs), measures.baseline_of(runs)
+    metric = measures.metric_of(runs) if target is None else target[0]
+    basis = Basis(names[first], target, all(time is not None and time > 0 for time in times), metric)
+    return [_row(run, name, time, runs[first], basis) for run, name, time in zip(runs, names, times, strict=True)]
+
+
+def _row(run: Run, name: str, seconds_to_target: float | None, baseline: Run, basis: Basis) -> ComparisonRow:
+    ours, theirs = run.seconds_per_step, baseline.seconds_per_step
+    if basis.by_target and basis.target is not None and seconds_to_target is not None:
+        ours, theirs = seconds_to_target, baseline.time_to(*basis.target) or float("nan")
+    dead = measures.died(run)
+    return ComparisonRow(
+        scheme=name,
+        seconds_per_step=run.seconds_per_step,
+        seconds_to_target=seconds_to_target,
+        speed_up=theirs / ours if ours > 0 else float("nan"),
+        residual=measures.mean_over_steps(run, lambda row: row.residual),
+        left_out=measures.mean_over_steps(run, lambda row: max(0.0, 1.0 - row.coverage)),
+        arrivals=measures.mean_over_steps(run, lambda row: row.arrived),
+        n_workers=measures.n_workers(run),
+        received=measures.mean_over_steps(run, lambda row: row.received),
+        final=None if basis.metric is None else measures.final_value(run, basis.metric),
+        died=len(dead),
+        incidents=max(0, sum(len(row.failed) for row in run.steps) - len(dead)),
+        stopped=run.stopped,
+        basis=basis,
+    )

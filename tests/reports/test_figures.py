@@ -1,0 +1,156 @@
+"""Pictures: files that are there, the same each time, and say what they show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead.errors import InvalidArgument, MissingExtra
+from erasurehead.reports import comparison_table, draw_comparison
+from erasurehead.reports.canvas import drawing, look, new_figure
+from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
+from erasurehead.run import Run
+
+pytest.importorskip("matplotlib")
+
+TARGET = ("auc", 0.8)
+NAMES = ["comparison", "progress", "step_times", "speed_up", "timeline"]
+
+
+@pytest.fixture(scope="module")
+def drawn(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    folder = tmp_path_factory.mktemp("pictures") / "made" / "here"
+    paths = draw_comparison(runs, folder, target=TARGET, title="Costs $5, and $6 later")
+    assert [path.parent for path in paths] == [folder] * 10
+    return {path.name: path for path in paths}
+
+
+def test_each_picture_comes_in_each_format(drawn: Mapping[str, Path]) -> None:
+    assert list(drawn) == [f"{name}.{form}" for name in NAMES for form in ("png", "svg")]
+    for name, path in drawn.items():
+        head = path.read_bytes()[:100]
+        assert head.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml"), name
+
+
+def test_equal_runs_give_equal_files(runs: list[Run], drawn: Mapping[str, Path], tmp_path: Path) -> None:
+    again = draw_comparison(runs, tmp_path, target=TARGET, title="Costs $5, and $6 later")
+    for path in again:
+        assert path.read_bytes() == drawn[path.name].read_bytes(), path.name
+
+
+def test_files_have_no_date(drawn: Mapping[str, Path], runs: list[Run], tmp_path: Path) -> None:
+    for name in NAMES:
+        assert "<dc:date>" not in drawn[f"{name}.svg"].read_text()
+    for path in draw_comparison(runs, tmp_path, formats=["pdf"]):
+        assert b"CreationDate" not in path.read_bytes()
+
+
+def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run]) -> None:
+    with drawing():
+        axes = new_figure(8, 4).subplots()
+        draw_progress(axes, Comparison.of(runs, TARGET))
+        legend = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert legend == ["uncoded", "exact", "erasurehead"]
+        for run, line in zip(runs, axes.get_lines(), strict=False):
+            assert line.get_xdata().tolist() == [item.time for item in run.evaluations]
+            assert line.get_ydata().tolist() == [item.metrics["auc"] for item in run.evaluations]
+        feet = [collection.get_segments()[0][0, 0] for collection in axes.collections]
+        assert feet == [run.time_to(*TARGET) for run in runs]
+        assert axes.get_xlim()[1] >= max(feet)
+        assert axes.get_xlabel() == "wall-clock time (s), all waiting included"
+        assert axes.get_ylabel() == "test AUC"
+
+
+def test_without_evaluations_progress_is_the_loss(runs: list[Run]) -> None:
+    bare = [replace(run, evaluations=[]) for run in runs]
+    with drawing():
+        axes = new_figure(8, 4).subplots()
+        draw_progress(axes, Comparison.of(bare, None))
+        line = axes.get_lines()[0]
+        assert line.get_xdata().tolist() == [row.begin for row in runs[0].steps]
+        assert line.get_ydata().tolist() == runs[0].losses.tolist()
+        assert axes.get_ylabel() == "training loss (estimate)"
+
+
+def test_bars_are_as_long_as_the_table_says(runs: list[Run]) -> None:
+    rows = comparison_table(runs, TARGET)
+    with drawing():
+        axes = new_figure(8, 4).subplots()
+        draw_speed_ups(axes, Comparison.of(runs, TARGET))
+        assert [bar.get_width() for bar in axes.patches] == [row.speed_up for row in rows]
+        assert [text.get_text() for text in axes.texts] == [f"{row.speed_up:.1f}×" for row in rows]
+        assert axes.get_title(loc="left") == "Speed-up, by time to AUC 0.8"
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["uncoded", "exact", "erasurehead"]
+
+
+def test_boxes_span_the_quartiles_of_the_steps(runs: list[Run]) -> None:
+    with drawing():
+        axes = new_figure(8, 4).subplots()
+        draw_step_times(axes, Comparison.of(runs, None))
+        seconds = np.diff([0.0, *(row.end for row in runs[0].steps)])
+        box = axes.patches[0]
+        assert box.get_x() == pytest.approx(np.quantile(seconds, 0.25))
+        assert box.get_x() + box.get_width() == pytest.approx(np.quantile(seconds, 0.75))
+
+
+def test_runs_without_a_step_can_be_drawn(runs: list[Run], tmp_path: Path) -> None:
+    nothing = Run("exact", "virtual", x=runs[0].x, stopped="stopped by Ctrl-C")
+    assert len(draw_comparison([nothing], tmp_path / "one", formats=["svg"])) == 5
+    assert len(draw_comparison([runs[0], nothing], tmp_path / "two", formats=["svg"])) == 5
+
+
+def test_looks_differ_in_more_than_colour() -> None:
+    looks = [look(index) for index in range(8)]
+    assert len({each.colour for each in looks}) == 8
+    assert len({(each.line, each.marker) for each in looks}) == 8
+    assert look(8) == look(0)
+
+
+def test_the_users_settings_are_neither_used_nor_changed(
+    runs: list[Run], drawn: Mapping[str, Path], tmp_path: Path
+) -> None:
+    import matplotlib
+
+    with matplotlib.rc_context({"font.size": 30.0, "svg.hashsalt": "other"}):
+        draw_comparison(runs, tmp_path, formats=["svg"], target=TARGET, title="Costs $5, and $6 later")
+        assert matplotlib.rcParams["font.size"] == 30.0
+    assert (tmp_path / "speed_up.svg").read_bytes() == drawn["speed_up.svg"].read_bytes()
+
+
+def test_errors_say_what_would_work(runs: list[Run], tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="formats must be among png, svg, pdf, but it is 'gif'"):
+        draw_comparison(runs, tmp_path, formats=["gif"])
+    with pytest.raises(InvalidArgument, match="runs must have at least one run"):
+        draw_comparison([], tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgument, match="folder must be a folder that can be written to"):
+        draw_comparison(runs, tmp_path / "file" / "below")
+
+
+def test_without_matplotlib_the_error_says_what_to_install(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'erasurehead\[report\]'"):
+        draw_comparison(runs, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_tables_do_not_load_matplotlib_and_pictures_do_not_load_pyplot(tmp_path: Path) -> None:
+    program = (
+        "import sys, numpy\n"
+        "from erasurehead import reports\n"
+        "from erasurehead.run import Run\n"
+        "runs = [Run('uncoded', 'virtual', x=numpy.zeros(1))]\n"
+        "reports.render_table(reports.comparison_table(runs))\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        f"reports.draw_comparison(runs, {str(tmp_path)!r}, formats=['svg'])\n"
+        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,77 @@
+"""The table lines up, fits, and says what it compares."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from erasurehead.errors import InvalidArgument
+from erasurehead.reports import ComparisonRow, comparison_table, render_table, to_markdown
+from erasurehead.run import Run
+
+
+def printed(rows: list[ComparisonRow], width: int = 80) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width).print(render_table(rows, "Title"))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_the_terminal_table_lines_up_and_fits_into_80_characters(runs: list[Run]) -> None:
+    lines = printed(comparison_table(runs, ("auc", 0.8)))
+    assert lines[0] == "Title"
+    body = [line for line in lines if line.startswith(("uncoded", "exact", "erasurehead"))]
+    assert len(body) == 3
+    assert len({len(line) for line in body}) == 1  # the last column ends at the same place
+    assert len(body[0]) <= 80
+    ends = [[i for i, c in enumerate(line) if c != " " and line[i + 1 : i + 2] in ("", " ")] for line in body]
+    assert ends[0][1:] == ends[1][1:] == ends[2][1:]  # and so does every other column of numbers
+    assert lines[-1] == "Speed-ups compare the time to AUC 0.8; uncoded is 1. 12 workers."
+
+
+def test_markdown_has_the_same_cells(runs: list[Run]) -> None:
+    rows = comparison_table(runs, ("auc", 0.8))
+    lines = to_markdown(rows).splitlines()
+    assert lines[0] == (
+        "| Scheme | Time per step (s) | Time to AUC 0.8 (s) | Speed-up (×) | Residual (tasks) | "
+        "Gradient left out (%) | Waited for | Received per step (B) | Final AUC |"
+    )
+    assert lines[1] == "| :-- |" + " --: |" * 8
+    assert lines[4].split(" | ")[0] == "| erasurehead"
+    assert f"{rows[2].final:.4f} |" in lines[4]
+    assert len({line.count("|") for line in lines[:5]}) == 1
+    terminal = "\n".join(printed(rows))
+    for cell in lines[4].strip("| ").split(" | "):
+        assert cell in terminal
+
+
+def test_a_bar_in_a_name_does_not_break_the_markdown_table(runs: list[Run]) -> None:
+    rows = comparison_table([replace(runs[0], scheme="first(3) | decodable()")])
+    assert r"first(3) \| decodable()" in to_markdown(rows)
+
+
+def test_columns_of_failures_appear_only_where_there_are_some(runs: list[Run]) -> None:
+    rows = comparison_table(runs)
+    assert "died" not in to_markdown(rows)
+    assert "| Workers died | Other failures |" in to_markdown([replace(rows[0], died=2, incidents=1)])
+
+
+def test_notes_tell_who_missed_the_target_and_who_ended_early(runs: list[Run]) -> None:
+    unlucky = replace(runs[2], evaluations=runs[2].evaluations[:1], stopped="stopped by Ctrl-C")
+    text = to_markdown(comparison_table([*runs[:2], unlucky], ("auc", 0.85)))
+    assert "Speed-ups compare the time per step; uncoded is 1." in text
+    assert "erasurehead did not reach AUC 0.85." in text
+    assert "erasurehead ended early: stopped by Ctrl-C." in text
+
+
+def test_without_evaluations_there_is_no_final_column(runs: list[Run]) -> None:
+    assert "Final" not in to_markdown(comparison_table([replace(run, evaluations=[]) for run in runs]))
+
+
+def test_no_rows() -> None:
+    with pytest.raises(InvalidArgument, match="rows must have at least one row"):
+        to_markdown([])
+    with pytest.raises(InvalidArgument, match="rows must have at least one row"):
+        render_table([])
