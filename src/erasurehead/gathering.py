@@ -17,6 +17,9 @@ from erasurehead.records.rows import ArrivalRow
 from erasurehead.schemes import Scheme
 from erasurehead.waiting.base import Verdict, View
 
+TELL_EVERY = 0.05
+"""Seconds between two reports to instruments of who is late."""
+
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
@@ -61,7 +64,13 @@ class Gathering:
         self._begins: dict[int, float] = {}
         self._failed: list[str] = []
         self._arrivals: dict[int, Arrived] = {}
-        self._given_up: set[int] = set()
+        code = scheme.code
+        self._works = [float(len(code.tasks_of_message(message))) for message in range(code.n_messages)]
+        self._units = {
+            int(message): unit
+            for worker in range(code.n_workers)
+            for unit, message in enumerate(code.messages_of(worker))
+        }
 
     def gather(self, order: Order) -> Gathered:
         """Run one round to its end.
@@ -72,7 +81,7 @@ class Gathering:
         """
         view = View(self.scheme.decoder, order.step, self.living)
         rule = self.scheme.rules[order.kind]
-        self._arrivals, self._failed, self._given_up = {}, [], set()
+        self._arrivals, self._failed = {}, []
         begin = self._begins[order.round] = self.engine.now()
         self.engine.submit(order)
         while True:
@@ -107,6 +116,7 @@ class Gathering:
         order: Order,
         begin: float,
     ) -> None:
+        told = 0.0
         while True:
             view.elapsed = self.engine.now() - begin
             verdict = verdict_of(view)
@@ -118,9 +128,11 @@ class Gathering:
             event = self.engine.next_event(None if wake is None else begin + wake)
             if event is not None:
                 self._take(event, view, order, begin)
-            missing = sorted(view.able - {int(self.scheme.code.owner[m]) for m in view.arrived})
-            for instrument in self.instruments:
-                instrument.waiting(order.step, missing, view.elapsed)
+            if view.elapsed >= told + TELL_EVERY:
+                told = view.elapsed
+                missing = sorted(view.able - {int(self.scheme.code.owner[m]) for m in view.arrived})
+                for instrument in self.instruments:
+                    instrument.waiting(order.step, missing, view.elapsed)
 
     def _take(self, event: Event, view: View, order: Order, begin: float) -> None:
         if isinstance(event, Arrived):
@@ -128,7 +140,6 @@ class Gathering:
         elif isinstance(event, Failed):
             if event.order_round == order.round:
                 view.lose(event.worker)
-                self._given_up.add(event.worker)
                 self._notice(f"worker {event.worker} failed: {event.reason}")
         elif isinstance(event, Died):
             self.living.discard(event.worker)
@@ -205,13 +216,12 @@ class Gathering:
         )
 
     def _row(self, event: Arrived, submitted: float, late: bool = False, used: bool = False) -> ArrivalRow:
-        messages = self.scheme.code.messages_of(event.worker)
         return ArrivalRow(
             step=event.step,
             round=event.order_round,
             worker=event.worker,
             message=event.part.message,
-            unit=int(np.searchsorted(messages, event.part.message)),
+            unit=self._units[event.part.message],
             work=event.part.work,
             started=event.started - submitted,
             seconds=event.time - submitted,
@@ -224,11 +234,18 @@ class Gathering:
         code = self.scheme.code
         pending: list[int] = view.pending.tolist()
         for message in pending:
-            worker = int(code.owner[message])
-            unit = int(np.searchsorted(code.messages_of(worker), message))
-            work = float(len(code.tasks_of_message(message)))
             rows.append(
-                ArrivalRow(order.step, order.round, worker, message, unit, work, None, view.elapsed, censored=True)
+                ArrivalRow(
+                    step=order.step,
+                    round=order.round,
+                    worker=int(code.owner[message]),
+                    message=message,
+                    unit=self._units[message],
+                    work=self._works[message],
+                    started=None,
+                    seconds=view.elapsed,
+                    censored=True,
+                )
             )
         return tuple(rows)
 

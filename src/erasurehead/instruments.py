@@ -23,7 +23,7 @@ class Instrument:
         """Called when all workers are there, with the seconds that it took; the clock of the training starts now."""
 
     def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        """Called when an arrival or a time-out did not end the waiting.
+        """Called every so often while an order is waited for: see `gathering.TELL_EVERY`.
 
         Arguments:
             step: the current step.

@@ -1,0 +1,58 @@
+# The two commands of the README: `make demo` and `make test`. Everything is installed into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[report]' --group dev --group docs
+	touch $(READY)
+
+.PHONY: install
+install: $(READY)  ## Create .venv and install the library with its development tools
+
+.PHONY: demo
+demo: $(READY)  ## Watch uncoded, exactly coded and ErasureHead training race on 30 real processes (about 2 minutes)
+	$(BIN)/erasurehead compare --data amazon --workers 30 --steps 60 --delays 'exponential(mean=0.3, seed=0)' \
+		--target auc=0.84 --engine processes --out runs/demo --overwrite
+
+.PHONY: test
+test: $(READY)  ## Run the whole test suite (at most 12 minutes on 2 cores)
+	$(BIN)/python -m pytest -q -n 2 -m 'not processes'
+	$(BIN)/python -m pytest -q -m processes
+
+.PHONY: test-quick
+test-quick: $(READY)  ## Run the quick part of the tests (at most 2 minutes)
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow and not processes'
+
+.PHONY: check
+check: $(READY)  ## Check style, formatting and types
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/pyright
+
+.PHONY: format
+format: $(READY)  ## Format the code
+	$(BIN)/ruff check --fix-only --quiet src tests benchmarks docs
+	$(BIN)/ruff format src tests benchmarks docs
+
+.PHONY: bench
+bench: $(READY)  ## Run every benchmark and write benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/run_all.py
+
+.PHONY: docs
+docs: $(READY)  ## Build the documentation into docs/_build/html
+	$(BIN)/sphinx-build -W -b html docs docs/_build/html
+
+.PHONY: clean
+clean:  ## Remove everything that can be made again
+	rm -rf $(VENV) docs/_build .pytest_cache .ruff_cache .hypothesis
