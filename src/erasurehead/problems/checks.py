@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array
 from erasurehead.errors import invalid
 from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
 
@@ -99,7 +99,4 @@ def _sparse_design(matrix: Any, argument: str) -> Design:
         row = int(np.count_nonzero(rows.indptr[1:] <= entry))
         place = f"{argument}[{row}, {rows.indices[entry]}]"
         raise invalid(place, "must be a finite number", float(rows.data[entry]), _REMEDY)
-    if (rows.data == 1.0).all():
-        edges: IntArray = rows.indptr.astype(np.int64)
-        return PatternDesign(edges, rows.indices.astype(np.uint32), rows.shape[1])
-    return SparseDesign(rows)
+    return PatternDesign(rows) if (rows.data == 1.0).all() else SparseDesign(rows)

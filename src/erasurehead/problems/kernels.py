@@ -14,97 +14,78 @@ from numpy.typing import NDArray
 from erasurehead.arrays import Array
 from erasurehead.problems.jit import FLOAT, NOTHING, compiled, reads, writes
 
-_ONE = np.uint64(1)  # an unsigned and a signed integer would add up to a float
+# An unsigned and a signed integer would add up to a float.
+_ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _FLUSH = 511  # a product of 512 numbers below 2 does not overflow
 
+PATTERN = (reads("uint16"), reads("uint64", 2), reads("uint32"), reads("uint16"))
 
-@compiled(NOTHING, reads("uint16", 2), reads("uint64"), reads("float64"), writes("float64"))
-def add_slots_product(slots: NDArray[np.uint16], starts: NDArray[np.uint64], weights: Array, margins: Array) -> None:
-    """Add to each row's margin the weights of its columns, one in each slot.
 
-    Four slots at a time: their loads do not wait for each other, and a margin is loaded and stored once for four.
+@compiled(NOTHING, *PATTERN, reads("float64"), writes("float64"))
+def pattern_product(
+    first: NDArray[np.uint16],
+    runs: NDArray[np.uint64],
+    columns: NDArray[np.uint32],
+    rows: NDArray[np.uint16],
+    weights: Array,
+    margins: Array,
+) -> None:
+    """Write the sum of the weights of each row's columns.
 
     Arguments:
-        slots: column of each row in each slot, counted from the slot's start, shape (n_slots, n_rows).
-        starts: first column of each slot, shape (n_slots,).
+        first, runs, columns, rows: the ones, as `PatternBlock` has them.
         weights: of the columns, shape (n_columns,).
-        margins: shape (n_rows,); changed.
+        margins: shape (n_rows + 1,); the last element takes what belongs to no row.
     """
-    n_slots = slots.shape[0]
-    n_rows = np.uint64(slots.shape[1])
-    fours = n_slots - n_slots % 4
-    for slot in range(0, fours, 4):
-        a, b, c, d = slots[slot], slots[slot + 1], slots[slot + 2], slots[slot + 3]
-        from_a, from_b = weights[starts[slot] :], weights[starts[slot + 1] :]
-        from_c, from_d = weights[starts[slot + 2] :], weights[starts[slot + 3] :]
-        for row in range(n_rows):
-            margins[row] += (from_a[a[row]] + from_b[b[row]]) + (from_c[c[row]] + from_d[d[row]])
-    for slot in range(fours, n_slots):
-        a, from_a = slots[slot], weights[starts[slot] :]
-        for row in range(n_rows):
-            margins[row] += from_a[a[row]]
+    margins[:] = 0.0
+    for column in range(np.uint64(len(first))):
+        margins[first[column]] += weights[column]
+    entry, place = np.uint64(0), np.uint64(0)
+    for run in range(len(runs)):
+        count = runs[run, 0]
+        for _ in range(runs[run, 1]):
+            weight = weights[columns[place]]
+            for further in range(entry, entry + count):
+                margins[rows[further]] += weight
+            entry += count
+            place += _ONE
 
 
-@compiled(NOTHING, reads("uint16", 2), reads("uint64"), reads("float64"), writes("float64"))
-def add_slots_transposed(slots: NDArray[np.uint16], starts: NDArray[np.uint64], residuals: Array, total: Array) -> None:
-    """Add each row's residual to the total of each of its columns, one in each slot.
+@compiled(NOTHING, *PATTERN, reads("float64"), writes("float64"))
+def pattern_transposed(
+    first: NDArray[np.uint16],
+    runs: NDArray[np.uint64],
+    columns: NDArray[np.uint32],
+    rows: NDArray[np.uint16],
+    residuals: Array,
+    total: Array,
+) -> None:
+    """Write the sum of the residuals of each column's rows.
 
     Arguments:
-        slots: column of each row in each slot, counted from the slot's start, shape (n_slots, n_rows).
-        starts: first column of each slot, shape (n_slots,).
-        residuals: shape (n_rows,).
-        total: shape (n_columns,); changed.
+        first, runs, columns, rows: the ones, as `PatternBlock` has them.
+        residuals: of the rows, shape (n_rows + 1,); the last is 0.
+        total: shape (n_columns,).
     """
-    n_slots = slots.shape[0]
-    n_rows = np.uint64(slots.shape[1])
-    fours = n_slots - n_slots % 4
-    for slot in range(0, fours, 4):
-        a, b, c, d = slots[slot], slots[slot + 1], slots[slot + 2], slots[slot + 3]
-        to_a, to_b = total[starts[slot] :], total[starts[slot + 1] :]
-        to_c, to_d = total[starts[slot + 2] :], total[starts[slot + 3] :]
-        for row in range(n_rows):
-            residual = residuals[row]
-            to_a[a[row]] += residual
-            to_b[b[row]] += residual
-            to_c[c[row]] += residual
-            to_d[d[row]] += residual
-    for slot in range(fours, n_slots):
-        a, to_a = slots[slot], total[starts[slot] :]
-        for row in range(n_rows):
-            to_a[a[row]] += residuals[row]
-
-
-@compiled(NOTHING, reads("uint64"), reads("uint32"), reads("float64"), writes("float64"))
-def add_rows_product(edges: NDArray[np.uint64], columns: NDArray[np.uint32], weights: Array, margins: Array) -> None:
-    """Add to each row's margin the weights of its columns.
-
-    Arguments:
-        edges: where each row begins in `columns`, and where the last ends, shape (n_rows + 1,).
-        columns: of the entries, row by row, shape (n_entries,).
-        weights: of the columns, shape (n_columns,).
-        margins: shape (n_rows,); changed.
-    """
-    for row in range(np.uint64(margins.shape[0])):
-        total = 0.0
-        for entry in range(edges[row], edges[row + _ONE]):
-            total += weights[columns[entry]]
-        margins[row] += total
-
-
-@compiled(NOTHING, reads("uint64"), reads("uint32"), reads("float64"), writes("float64"))
-def add_rows_transposed(edges: NDArray[np.uint64], columns: NDArray[np.uint32], residuals: Array, total: Array) -> None:
-    """Add each row's residual to the total of each of its columns.
-
-    Arguments:
-        edges: where each row begins in `columns`, and where the last ends, shape (n_rows + 1,).
-        columns: of the entries, row by row, shape (n_entries,).
-        residuals: shape (n_rows,).
-        total: shape (n_columns,); changed.
-    """
-    for row in range(np.uint64(residuals.shape[0])):
-        residual = residuals[row]
-        for entry in range(edges[row], edges[row + _ONE]):
-            total[columns[entry]] += residual
+    for column in range(np.uint64(len(first))):
+        total[column] = residuals[first[column]]
+    entry, place = np.uint64(0), np.uint64(0)
+    for run in range(len(runs)):
+        count = runs[run, 0]
+        fours = count // _FOUR * _FOUR
+        for _ in range(runs[run, 1]):
+            # Four sums at a time: an addition need not wait for the one before it.
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for further in range(entry, entry + fours, _FOUR):
+                a += residuals[rows[further]]
+                b += residuals[rows[further + _ONE]]
+                c += residuals[rows[further + _TWO]]
+                d += residuals[rows[further + _THREE]]
+            for further in range(entry + fours, entry + count):
+                a += residuals[rows[further]]
+            total[columns[place]] += (a + b) + (c + d)
+            entry += count
+            place += _ONE
 
 
 @compiled(FLOAT, writes("float64"), reads("float64"), reads("float64"), FLOAT)

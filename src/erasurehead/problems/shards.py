@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import final
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.problems.base import Shard
-from erasurehead.problems.blocks import Block
+from erasurehead.problems.blocks import MOST_ROWS, Block
 from erasurehead.problems.designs import Design
 from erasurehead.problems.losses import Labels, SampleLoss
-
-_MOST_ROWS = 32_768  # of a block: so that its margins, in float64, stay in the second-level cache
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some rows of a task.
+    """Some rows of a shard: of one task, of a part of one, or of several.
 
     Arguments:
-        task: number of the task within the shard.
         block: the rows.
         labels: of the rows, shape (n_rows,).
+        parts: number of a task within the shard, and its range of the block's rows; in order, and without gaps.
     """
 
-    task: int
     block: Block
     labels: Labels
+    parts: tuple[tuple[int, slice], ...]
 
 
 @final
@@ -42,7 +41,8 @@ class LinearShard(Shard):
         pieces: the rows of the tasks, in the order in which they are added up.
         n_tasks: number of tasks.
         n_samples: of the whole problem; losses are divided by it.
-        support: the parameters that the pieces' columns stand for, shape (n_outputs * n_columns,), or None.
+        n_columns: of the pieces' blocks.
+        support: the parameters that these columns stand for, shape (n_outputs * n_columns,), or None.
     """
 
     def __init__(
@@ -51,59 +51,59 @@ class LinearShard(Shard):
         pieces: Sequence[Piece],
         n_tasks: int,
         n_samples: int,
+        n_columns: int,
         support: IntArray | None,
     ) -> None:
         self.sample_loss = sample_loss
         self.pieces = tuple(pieces)
         self.n_tasks = n_tasks
         self.n_samples = n_samples
+        self.n_columns = n_columns
         self.support = support
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
-        weights = self._rows(local)
-        total = out.reshape(weights.shape)
-        total[:] = 0.0
+        weights = self._weights(local)
+        total = out.reshape(self.sample_loss.n_outputs, self.n_columns)
+        scales = self._scales(coefficients)
+        needed = self._needed(scales)
+        if not needed:
+            total[:] = 0.0
         loss = 0.0
         # A model that has run away overflows here: the coordinator refuses what comes of it, and names it.
         with np.errstate(over="ignore", invalid="ignore"):
-            for piece, scale in self._weighted(coefficients):
-                margins, part = self._differentiate(piece, weights, scale)
-                piece.block.add_transposed(margins, total)
-                loss += part
+            for piece in needed:
+                margins, losses = self._differentiate(piece, weights, scales)
+                loss += losses
+                room = total if piece is needed[0] else np.empty_like(total)
+                piece.block.multiply_transposed(margins, room)
+                if room is not total:
+                    total += room
         return loss
 
     def loss(self, local: Array, coefficients: Array) -> float:
         """Return what `combine` returns, without the gradient."""
-        weights = self._rows(local)
+        weights, scales = self._weights(local), self._scales(coefficients)
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = [self._differentiate(piece, weights, scale)[1] for piece, scale in self._weighted(coefficients)]
-        return sum(parts)
+            return sum(self._differentiate(piece, weights, scales)[1] for piece in self._needed(scales))
 
-    def margins(self, local: Array) -> Array:
-        """Return the margins of all rows, task by task, shape (n_outputs, n_rows)."""
-        weights = self._rows(local)
-        parts = [np.empty((len(weights), len(piece.labels))) for piece in self.pieces]
-        for piece, part in zip(self.pieces, parts, strict=True):
-            piece.block.multiply(weights, part)
-        return np.concatenate(parts, axis=1)
+    def _weights(self, local: Array) -> Array:
+        return np.ascontiguousarray(local, dtype=np.float64).reshape(self.sample_loss.n_outputs, self.n_columns)
 
-    def scores(self, local: Array) -> dict[str, float]:
-        """Return the quality of the margins by name."""
-        labels = np.concatenate([piece.labels for piece in self.pieces])
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.sample_loss.scores(self.margins(local), labels)
+    def _scales(self, coefficients: Array) -> list[float]:
+        return [float(coefficient) / self.n_samples for coefficient in coefficients]
 
-    def _rows(self, local: Array) -> Array:
-        return np.ascontiguousarray(local, dtype=np.float64).reshape(self.sample_loss.n_outputs, -1)
+    def _needed(self, scales: list[float]) -> list[Piece]:
+        return [piece for piece in self.pieces if any(scales[task] != 0.0 for task, _ in piece.parts)]
 
-    def _weighted(self, coefficients: Array) -> Iterable[tuple[Piece, float]]:
-        scales = [float(coefficient) / self.n_samples for coefficient in coefficients]
-        return ((piece, scales[piece.task]) for piece in self.pieces if scales[piece.task] != 0.0)
-
-    def _differentiate(self, piece: Piece, weights: Array, scale: float) -> tuple[Array, float]:
+    def _differentiate(self, piece: Piece, weights: Array, scales: list[float]) -> tuple[Array, float]:
         margins = np.empty((len(weights), len(piece.labels)))
         piece.block.multiply(weights, margins)
-        loss = self.sample_loss.differentiate(margins, piece.labels, scale)
+        loss = 0.0
+        for task, rows in piece.parts:
+            if scales[task] == 0.0:
+                margins[:, rows] = 0.0
+            else:
+                loss += self.sample_loss.differentiate(margins[:, rows], piece.labels[rows], scales[task])
         return margins, loss
 
 
@@ -119,26 +119,34 @@ def build_shard(design: Design, labels: Labels, sample_loss: SampleLoss, tasks: 
     features = design.support(tasks)
     pieces = _cut(design, labels, tasks, features)
     if features is None:
-        return LinearShard(sample_loss, pieces, len(tasks), design.n_rows, None)
+        return LinearShard(sample_loss, pieces, len(tasks), design.n_rows, design.n_columns, None)
     outputs = np.arange(sample_loss.n_outputs)[:, None]
     support = (outputs * design.n_columns + features).ravel()
-    return LinearShard(sample_loss, pieces, len(tasks), design.n_rows, support)
+    return LinearShard(sample_loss, pieces, len(tasks), design.n_rows, len(features), support)
 
 
 def hold_rows(design: Design, labels: Labels, sample_loss: SampleLoss) -> LinearShard:
     """Return all rows as a shard of one task, over all columns."""
     pieces = _cut(design, labels, [slice(0, design.n_rows)], None)
-    return LinearShard(sample_loss, pieces, 1, design.n_rows, None)
+    return LinearShard(sample_loss, pieces, 1, design.n_rows, design.n_columns, None)
 
 
 def _cut(design: Design, labels: Labels, tasks: Sequence[slice], features: IntArray | None) -> list[Piece]:
-    return [
-        Piece(task, design.block(rows, features), labels[rows])
-        for task, whole in enumerate(tasks)
-        for rows in _short(whole)
-    ]
+    groups: list[list[tuple[int, slice]]] = []
+    room = 0
+    for task, whole in enumerate(tasks):
+        for start in range(whole.start, whole.stop, MOST_ROWS):
+            rows = slice(start, min(start + MOST_ROWS, whole.stop))
+            if room < rows.stop - rows.start or not design.joins:
+                groups.append([])
+                room = MOST_ROWS
+            groups[-1].append((task, rows))
+            room -= rows.stop - rows.start
+    return [_piece(design, labels, group, features) for group in groups]
 
 
-def _short(rows: slice) -> list[slice]:
-    starts = range(rows.start, rows.stop, _MOST_ROWS)
-    return [slice(low, min(low + _MOST_ROWS, rows.stop)) for low in starts]
+def _piece(design: Design, labels: Labels, group: list[tuple[int, slice]], features: IntArray | None) -> Piece:
+    ranges = [rows for _, rows in group]
+    edges = [0, *accumulate(rows.stop - rows.start for rows in ranges)]
+    parts = tuple((task, slice(*edge)) for (task, _), edge in zip(group, pairwise(edges), strict=True))
+    return Piece(design.block(ranges, features), np.concatenate([labels[rows] for rows in ranges]), parts)
