@@ -1,0 +1,226 @@
+"""The run folder: what a run leaves behind, under names that are stated in this one place."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.records.jsonlines import read_lines, to_text
+from erasurehead.records.rows import ArrivalRow, StepRow
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.encoding import Encoding
+    from erasurehead.run import Run
+
+CONFIG = "config.toml"
+STEPS = "steps.jsonl"
+ARRIVALS = "arrivals.jsonl"
+EVALUATIONS = "evaluations.jsonl"
+MODEL = "model.safetensors"
+ENCODING = "encoding.json"
+SUMMARY = "summary.json"
+
+_Row = TypeVar("_Row", StepRow, ArrivalRow)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What a run leaves behind.
+
+    ================== ==================================================================
+    config.toml        all settings; `erasurehead train` takes it as it is
+    steps.jsonl        one `StepRow` a line, while the run goes on
+    arrivals.jsonl     one `ArrivalRow` a line, while the run goes on
+    evaluations.jsonl  one `Evaluation` a line, at the end
+    model.safetensors  the last model, as the tensor `x`
+    encoding.json      how raw rows become rows of the design matrix
+    summary.json       status, versions, figures of the whole run
+    ================== ==================================================================
+
+    Arguments:
+        path: of the folder.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Self:
+        """Make a new run folder, with those above it.
+
+        Raises:
+            InvalidArgument: if it is used already, or cannot be written to.
+        """
+        place = check_free(path)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / STEPS).touch()
+        except OSError as error:
+            raise _unwritable(place, error.strerror or str(error)) from None
+        return cls(place)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the folder of an earlier run, or of one that is still going on.
+
+        Raises:
+            DataError: if there is none.
+        """
+        place = Path(path).expanduser()
+        if not (place / STEPS).is_file():
+            raise DataError(f"{str(place)!r} is no run folder: there is no {STEPS} in it.")
+        return cls(place)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` holds; empty if it is not there."""
+        try:
+            return cast("dict[str, Any]", json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path / SUMMARY} cannot be read: {error}.") from None
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """What `config.toml` holds; empty if it is not there."""
+        try:
+            return tomllib.loads((self.path / CONFIG).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
+
+    @property
+    def encoding(self) -> Encoding:
+        """How raw rows become rows of the design matrix.
+
+        Raises:
+            DataError: if there is none.
+        """
+        from erasurehead.datasets.encoding import Encoding
+
+        return Encoding.from_json(self._text(ENCODING))
+
+    @property
+    def x(self) -> Array:
+        """The last model, shape (n_parameters,).
+
+        Raises:
+            DataError: if there is none: the run did not come to its end.
+        """
+        from erasurehead.records.tensors import load_model
+
+        path = self.path / MODEL
+        if not path.is_file():
+            raise DataError(f"There is no {MODEL} in {str(self.path)!r}: the run was cut off, or is still going on.")
+        return load_model(path)
+
+    @property
+    def run(self) -> Run:
+        """The run as it was, as far as it was recorded; with an empty model if none was saved.
+
+        Raises:
+            DataError: if a file is damaged; a last line that was cut off is no damage.
+        """
+        from erasurehead.run import Evaluation, Run
+
+        summary = self.summary
+        steps, arrivals = self._rows(STEPS, StepRow), self._rows(ARRIVALS, ArrivalRow)
+        evaluations = [
+            Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
+            for row in read_lines(self.path / EVALUATIONS)
+        ]
+        ended = summary.get("status") == "finished"
+        return Run(
+            scheme=str(summary.get("scheme", self.path.name)),
+            engine=str(summary.get("engine", "")),
+            x=self.x if (self.path / MODEL).is_file() else np.empty(0),
+            steps=steps,
+            arrivals=arrivals,
+            start_seconds=float(summary.get("start_seconds") or 0.0),
+            evaluations=evaluations,
+            stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
+        )
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the folder as a whole: whoever reads it meanwhile finds the old one or the new one."""
+        scratch = self.path / f".{name}.new"
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(self.path / name)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write `summary.json`."""
+        self.write(SUMMARY, to_text(summary))
+
+    def write_model(self, x: Array) -> None:
+        """Write `model.safetensors`."""
+        from erasurehead.records.tensors import save_model
+
+        save_model(self.path / MODEL, x)
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise DataError(f"There is no {name} in {str(self.path)!r}.") from None
+        except OSError as error:
+            raise DataError(f"{self.path / name} cannot be read: {error.strerror}.") from None
+
+    def _rows(self, name: str, kind: type[_Row]) -> list[_Row]:
+        path, names = self.path / name, [field.name for field in fields(kind)]
+        try:
+            # Keys of later versions are passed over.
+            return [kind(**{key: row[key] for key in names}) for row in read_lines(path)]
+        except KeyError as error:
+            raise DataError(f"{path} holds a line without {error}: it is not a run's record.") from None
+
+
+def check_free(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a run folder to be, which must not be used and must be writable; nothing is made yet.
+
+    Raises:
+        InvalidArgument: if it is used, or cannot be written to.
+    """
+    place = Path(path).expanduser()
+    try:
+        if place.is_dir():
+            if any(place.iterdir()):
+                raise InvalidArgument(
+                    f"The run folder {str(place)!r} is used already: it is not empty; name another one, or leave it out"
+                    " to have a new one made."
+                )
+        elif place.exists():
+            raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
+    except OSError as error:
+        raise _unwritable(place, error.strerror or str(error)) from None
+    above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
+    if not above.is_dir():
+        raise _unwritable(place, f"{str(above)!r} is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise _unwritable(place, f"this user may not write to {str(above)!r}")
+    return place
+
+
+def next_free(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the first of `name-1`, `name-2`, ... in a folder that is not there yet."""
+    number = 1
+    while (place := Path(folder) / f"{name}-{number}").exists():
+        number += 1
+    return place
+
+
+def _unwritable(place: Path, why: str) -> InvalidArgument:
+    return InvalidArgument(f"The run folder {str(place)!r} cannot be written to: {why}; name another one.")
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float("nan") if value is None else float(value) for name, value in metrics.items()}
