@@ -195,7 +195,9 @@ class TestStepTimes:
 
     def test_joint_rule_of_the_worked_example(self) -> None:
         assert first_or_all_groups(scaled(30, 3, 1.0), 30, 3, 15) == pytest.approx(0.1661, abs=2e-4)
-        assert Erasures(30, 3, 15).complete == pytest.approx(0.217, abs=0.06)
+        assert Erasures(30, 3, 15).complete == pytest.approx(0.2177, abs=1e-4)
+        assert Erasures(30, 3, 20).complete == pytest.approx(0.72, abs=1e-3)
+        assert Erasures(30, 5, 15).complete == pytest.approx(0.875, abs=1e-3)
 
     def test_wrong_numbers_are_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="shift must be at least 0"):

@@ -13,6 +13,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
 from erasurehead.waiting.base import Verdict, View, WaitRule
+from erasurehead.waiting.selection import kth_smallest
 
 
 def participants(code: GradientCode) -> int:
@@ -50,7 +51,7 @@ def _stop_times(times: Array, code: GradientCode, workers: int) -> Array:
     finished = finish_times(times, code)
     if workers > finished.shape[1]:
         return np.full(len(times), np.inf)
-    return np.partition(finished, workers - 1, axis=1)[:, workers - 1]
+    return kth_smallest(finished, workers)
 
 
 @final

@@ -8,11 +8,12 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.errors import invalid
 from erasurehead.waiting.base import NeverMet, Verdict, View, WaitRule
+from erasurehead.waiting.groups import replica_groups
 
 
 def _full_residual(decoder: Decoder) -> float:
@@ -100,49 +101,16 @@ def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
     return np.array([_walked_stop_time(row, decoder, bound) for row in times])
 
 
-def group_times(times: Array, groups: IntArray) -> Array:
-    """Return when the first message of each group arrives.
-
-    Arguments:
-        times: when each message arrives, shape (rounds, n_messages).
-        groups: the group of each message, shape (n_messages,); every group 0..G-1 has at least one.
-
-    Returns:
-        Shape (rounds, G), in seconds.
-    """
-    n_groups = int(groups.max()) + 1
-    replicas, spare = divmod(len(groups), n_groups)
-    if not spare and np.array_equal(groups, np.arange(len(groups)) // replicas):
-        # Replica by replica over all groups: a loop of few long sweeps, several times faster than reduceat.
-        earliest = times[:, ::replicas].copy()
-        for replica in range(1, replicas):
-            np.minimum(earliest, times[:, replica::replicas], out=earliest)
-        return earliest
-    order = np.argsort(groups, kind="stable")
-    return np.minimum.reduceat(times[:, order], np.searchsorted(groups[order], np.arange(n_groups)), axis=1)
-
-
-def group_gains(code: GradientCode) -> Array:
-    """Return by how much the residual falls when a group's first message is in, for a code of replicas, shape (G,)."""
-    assert code.groups is not None
-    _, first = np.unique(code.groups, return_index=True)
-    rows = code.encoding[first]
-    squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    sums = np.asarray(rows.sum(axis=1)).ravel()
-    return np.divide(sums**2, squares, out=np.zeros(len(first)), where=squares > 0)
-
-
 def _replica_stop_times(times: Array, code: GradientCode, bound: float) -> Array:
-    assert code.groups is not None
-    earliest = group_times(times, np.unique(code.groups, return_inverse=True)[1])
-    gains = group_gains(code)
-    allowed = bound - (code.n_tasks - gains.sum())
+    groups = replica_groups(code)
+    earliest, gains = groups.earliest(times), groups.gains
+    allowed = bound - groups.rest
     if allowed < 0.0:
         return np.full(len(times), np.inf)
     if allowed < gains.min():
         return earliest.max(axis=1)
     order = np.argsort(earliest, axis=1)
-    # What would still be missing just before each group's arrival, the groups taken in the order of their arrival.
+    # What is still missing after each group's arrival, the groups taken in the order of their arrival.
     missing_after = gains.sum() - np.cumsum(gains[order], axis=1)
     stop = (missing_after <= allowed).argmax(axis=1)
     return np.take_along_axis(earliest, np.take_along_axis(order, stop[:, None], axis=1), axis=1)[:, 0]
