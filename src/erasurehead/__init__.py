@@ -1,1 +1,60 @@
-"""ErasureHead: train on many workers without waiting for the slow ones."""
+"""ErasureHead: train on many workers without waiting for the slow ones.
+
+>>> import erasurehead as eh
+>>> data = eh.datasets.twin("amazon", rows=3_000)
+>>> problem = eh.problems.LogisticRegression(data.X_train, data.y_train, l2=1 / 3_000,
+...                                          test=(data.X_test, data.y_test))
+>>> scheme = eh.schemes.erasurehead(n_workers=30, load=3, wait_for=11)
+>>> engine = eh.engines.VirtualEngine(eh.delays.Exponential(mean=0.5, seed=0))  # or ProcessEngine, for real
+>>> run = eh.train(problem, scheme, eh.optimizers.Nesterov(problem.initial(), rate=10.0), engine, steps=10)
+>>> run.seconds_per_step < 0.5  # waiting for all thirty would take two seconds
+True
+
+Modules are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from erasurehead import codes as codes
+    from erasurehead import datasets as datasets
+    from erasurehead import decoding as decoding
+    from erasurehead import delays as delays
+    from erasurehead import engines as engines
+    from erasurehead import errors as errors
+    from erasurehead import optimizers as optimizers
+    from erasurehead import planning as planning
+    from erasurehead import problems as problems
+    from erasurehead import records as records
+    from erasurehead import reports as reports
+    from erasurehead import schemes as schemes
+    from erasurehead import testing as testing
+    from erasurehead import waiting as waiting
+    from erasurehead.experiment import Experiment as Experiment
+    from erasurehead.instruments import Instrument as Instrument
+    from erasurehead.run import Run as Run
+    from erasurehead.training import train as train
+
+_MODULES = (
+    "codes", "datasets", "decoding", "delays", "engines", "errors", "optimizers", "planning", "problems", "records",
+    "reports", "schemes", "testing", "waiting",
+)  # fmt: skip
+_HOMES = {"Experiment": "experiment", "Instrument": "instruments", "Run": "run", "train": "training"}
+
+__version__ = "0.1.0"
+__all__ = [*_MODULES, *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # both are spelled out above
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
