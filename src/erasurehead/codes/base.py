@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
@@ -239,5 +239,18 @@ class GradientCode:
         return replace(self, labels={**self.labels, **labels})
 
     def __repr__(self) -> str:
-        parameters = ", ".join(f"{key}={value}" for key, value in self.parameters.items())
-        return f"{self.name}({parameters})"
+        return _call(self.name, self.parameters)
+
+
+def _call(name: object, parameters: Mapping[str, object]) -> str:
+    """Return a constructor's call, long values left out."""
+    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in parameters.items())})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, object]", value)
+        if "name" in inner:
+            return _call(inner["name"], {key: inner[key] for key in inner if key != "name"})
+    text = f"{value!r}"
+    return text if len(text) <= 60 else "..."

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead.arrays import IntArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.block_design import design_code
+from erasurehead.codes.designs import design_code
 from erasurehead.codes.fields import Field, prime_power
 from erasurehead.errors import check_count, invalid
 

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.cyclic_mds import exact_cyclic
+from erasurehead.codes.mds import exact_cyclic
 from erasurehead.codes.product import described
 from erasurehead.errors import check_count, invalid
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -99,10 +100,17 @@ def edge_code(edges: Sequence[Sequence[int]] | IntArray) -> GradientCode:
 
 
 def _nearest(n_workers: int, replication: int) -> str:
-    fits = [d for d in range(3, math.isqrt(2 * n_workers) + 1) if 2 * n_workers % d == 0 and d < 2 * n_workers // d]
-    if fits:
-        return f"replication={min(fits, key=lambda d: (abs(d - replication), d))}"
-    return "another number of workers: its double must have a divisor of at least 3 below its root"
+    """Say which replication fits this number of workers, and which number of workers this replication."""
+
+    def fits(workers: int, degree: int) -> bool:
+        return 2 * workers % degree == 0 and 2 * workers > degree * degree
+
+    degrees = [degree for degree in range(3, math.isqrt(2 * n_workers) + 1) if fits(n_workers, degree)]
+    steps = (step for distance in count(1) for step in (-distance, distance))
+    workers = next(n_workers + step for step in steps if n_workers + step > 0 and fits(n_workers + step, replication))
+    if not degrees:
+        return f"n_workers={workers}"
+    return f"replication={min(degrees, key=lambda d: (abs(d - replication), d))} or n_workers={workers}"
 
 
 def _code(name: str, parameters: dict[str, object], edges: IntArray) -> GradientCode:

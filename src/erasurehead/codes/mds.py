@@ -117,12 +117,20 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
 
 
 def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode:
-    """Return the cyclic code to use with one real message a worker: `cyclic_mds`, or `cyclic_repetition` without it.
+    """The cyclic code to use with one real message a worker: `cyclic_mds` where it exists, else `cyclic_repetition`.
 
     Arguments:
         n_workers: number of workers and of tasks.
         stragglers: how many stragglers must be borne.
         seed: of the random coefficients, where they are needed.
+
+    Labels:
+        as the chosen code's own.
+
+    Guarantees: exact for any set of at most `stragglers` stragglers.
+    Choose it: when any cyclic code will do.
+    Raises:
+        InvalidArgument: more stragglers than workers.
 
     >>> exact_cyclic(6, 3).name, exact_cyclic(6, 2).name
     ('cyclic_mds', 'cyclic_repetition')

@@ -108,13 +108,14 @@ def _checked_matrix(matrix: Matrix) -> SparseMatrix:
     if np.iscomplexobj(raw):
         hint = "give the real and the imaginary part of each row as two rows with the same owner"
         raise invalid("matrix", "must be real", "a complex matrix", hint)
-    encoding = cast("SparseMatrix", sparse.csr_array(raw, dtype=np.float64))
+    encoding = cast("SparseMatrix", sparse.csr_array(raw, dtype=np.float64, copy=True))
     encoding.sum_duplicates()
     encoding.eliminate_zeros()
     wrong = np.flatnonzero(~np.isfinite(encoding.data))
     if len(wrong):
-        row = int(np.searchsorted(encoding.indptr, wrong[0], side="right")) - 1
-        place = f"{encoding.data[wrong[0]]} in row {row}, column {encoding.indices[wrong[0]]}"
+        entry = int(wrong[0])
+        row = int((encoding.indptr <= entry).sum()) - 1
+        place = f"{encoding.data[entry]} in row {row}, column {encoding.indices[entry]}"
         raise invalid("matrix", "must be finite", place)
     empty_rows = np.flatnonzero(np.diff(encoding.indptr) == 0)
     if len(empty_rows):
@@ -132,7 +133,8 @@ def _from_mapping(matrix: Mapping[str, Sequence[float]]) -> SparseMatrix:
         raise invalid("matrix", "must have the keys shape, row, column and value", sorted(matrix))
     rows, columns = np.array(matrix["row"], dtype=np.int64), np.array(matrix["column"], dtype=np.int64)
     n_rows, n_columns = (int(extent) for extent in matrix["shape"])
-    return sparse.csr_array((np.array(matrix["value"]), (rows, columns)), shape=(n_rows, n_columns))
+    values = np.array(matrix["value"], dtype=np.float64)
+    return sparse.csr_array((values, (rows, columns)), shape=(n_rows, n_columns))
 
 
 def _checked_owner(owner: Sequence[int] | IntArray, n_messages: int) -> IntArray:

@@ -87,7 +87,8 @@ def _check_moments(
     n_workers: int, n_tasks: int, load: float, density: float, common: float | None
 ) -> tuple[float, float]:
     if not 0 < load <= n_tasks * density:
-        raise invalid("load", f"must lie in (0, n_tasks * density = {n_tasks * density:g}]", load)
+        hint = f"use density={math.ceil(load / n_tasks * 1e4) / 1e4:g}" if 0 < load <= n_tasks else ""
+        raise invalid("load", f"must lie in (0, n_tasks * density = {n_tasks * density:g}]", load, hint)
     least = load * (n_workers * load / n_tasks - density) / (n_workers - 1)
     most = load * density
     if common is None:

@@ -92,6 +92,10 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     """
     n_workers = check_count("n_workers", n_workers, at_least=4)
     load = check_count("load", load, at_least=3, at_most=n_workers - 1)
+    if n_workers * load % 2:
+        near = load + 1 if load + 1 < n_workers else load - 1
+        rule = f"times {n_workers} workers must be even, as every edge has two ends"
+        raise invalid("load", rule, load, f"use load={near} or n_workers={n_workers + 1}")
     if not slack > 0:
         raise invalid("slack", "must be positive", slack)
     random, bound, best = generator_of(seed), slack * 2 * math.sqrt(load - 1), math.inf
