@@ -14,7 +14,7 @@ from pathlib import Path
 from common import verdict
 
 HERE = Path(__file__).resolve().parent
-HELPERS = {"common", "amazon", "run_all"}
+HELPERS = {"common", "amazon", "idle", "run_all"}
 
 
 def machine() -> str:

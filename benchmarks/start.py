@@ -27,14 +27,11 @@ from erasurehead.gathering import Gathering
 from erasurehead.problems import LogisticRegression
 from erasurehead.programs import build_programs
 from erasurehead.training import start_workers
+from idle import idle
 
+HERE = Path(__file__).resolve().parent
 REPETITIONS = 5
 LOAD = 3
-
-
-def _idle(pipe: Connection) -> None:
-    pipe.send_bytes(b"!")
-    pipe.recv_bytes()
 
 
 def bare() -> dict[str, float]:
@@ -46,7 +43,7 @@ def bare() -> dict[str, float]:
     pipes: list[Connection] = []
     for _ in range(WORKERS):
         ours, theirs = context.Pipe()
-        context.Process(target=_idle, args=(theirs,), daemon=True).start()
+        context.Process(target=idle, args=(theirs,), daemon=True).start()
         pipes.append(ours)
     for pipe in pipes:
         pipe.recv_bytes()
@@ -93,7 +90,9 @@ def _memory(pid: int) -> tuple[float, float]:
 
 def fresh(side: str) -> dict[str, float]:
     """Measure one side in a process of its own."""
-    output = subprocess.run([sys.executable, __file__, side], capture_output=True, text=True, check=True).stdout
+    # Started with -c there is no main file, which the floor's processes would each import at great cost.
+    script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import json, start; print(json.dumps(start.{side}()))"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     return json.loads(output.splitlines()[-1])
 
 
@@ -114,7 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        print(json.dumps({"bare": bare, "ours": ours}[sys.argv[1]]()))
-    else:
-        main()
+    main()
