@@ -1,0 +1,165 @@
+"""What a data set is: a design matrix and labels for training, others for testing, and how they were made."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.errors import DataError, check_count, invalid
+
+if TYPE_CHECKING:
+    from erasurehead.arrays import SparseMatrix
+    from erasurehead.datasets.encoding import Encoding
+
+    Matrix: TypeAlias = SparseMatrix | Array
+
+Labels: TypeAlias = Array | IntArray
+Task: TypeAlias = Literal["logistic", "least_squares", "softmax"]
+TASKS: tuple[str, ...] = get_args(Task)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The settings of the ErasureHead paper's runs on a data set (section 5, Table 1, and the authors' code).
+
+    Arguments:
+        rate: step size of the first step.
+        rate_factor: what the step size is multiplied by after each step. The paper has 0.99 for KC Housing and the
+            authors' code 0.98; this is the paper's.
+        metric: what is measured on the test part: `auc`, or `mse` in units of the target.
+        steps: length of a run.
+        n_workers: number of workers.
+        l2_rows: the ridge penalty is `l2 * ||x||^2` with `l2 = l2_rows / number of training rows`.
+    """
+
+    rate: float
+    rate_factor: float
+    metric: Literal["auc", "mse"]
+    steps: int = 100
+    n_workers: int = 30
+    l2_rows: float = 1.0
+
+    def l2(self, n_rows: int) -> float:
+        """Return the penalty for a number of training rows."""
+        return self.l2_rows / check_count("n_rows", n_rows)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an encoding met in data that it was not fitted on.
+
+    Arguments:
+        n_rows: rows that were encoded.
+        unseen: column, or combination of columns such as `"RESOURCE x MGR_ID"`, -> number of rows whose value there
+            is not in the encoding; such a row has no entry in that column's part of the matrix. Without the zeros.
+        missing: the same for rows whose value is missing. A missing number counts as the mean of the training rows,
+            a missing category has no entry.
+        dropped: rows left out because their label is none of the classes.
+    """
+
+    n_rows: int
+    unseen: Mapping[str, int]
+    missing: Mapping[str, int]
+    dropped: int = 0
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return what there is to say, one sentence a column; combinations of columns are summed up in one."""
+        said = [f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
+                for name, count in self.unseen.items() if " x " not in name]  # fmt: skip
+        pairs = sum(count for name, count in self.unseen.items() if " x " in name)
+        if pairs:
+            said.append(f"combinations of columns: {pairs} entries have values that training never saw together")
+        said += [f"{name}: {count} of {self.n_rows} rows have no value"
+                 for name, count in self.missing.items() if " x " not in name]  # fmt: skip
+        if self.dropped:
+            said.append(f"{self.dropped} rows left out: their label is none of the classes")
+        return tuple(said)
+
+
+class Encoded(NamedTuple):
+    """Rows turned into numbers: design matrix, labels (None if the data have none) and what was met on the way."""
+
+    X: Matrix
+    y: Labels | None
+    report: Report
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A design matrix and labels to train on, others to test on.
+
+    Arguments:
+        name: short name.
+        X_train: shape (n_train, n_columns): CSR with float64 values (all exactly 1.0 if every column is one-hot) and
+            ascending int32 indices, or a dense float64 array.
+        y_train: shape (n_train,): -1.0 and 1.0 (`logistic`), numbers (`least_squares`), or int64 classes 0, 1, ...
+            (`softmax`).
+        X_test: shape (n_test, n_columns), or None if nothing was set aside for testing.
+        y_test: shape (n_test,), or None.
+        task: `logistic`, `least_squares` or `softmax`.
+        encoding: how raw rows become rows of the matrix; saved with a model, it serves new files.
+        source: where the data came from: a file, a download, or a twin and its seed.
+        notes: what a user should know of how they were read, one sentence each without a full stop.
+        published: the settings of the paper's runs, for the data sets of the paper.
+    """
+
+    name: str
+    X_train: Matrix
+    y_train: Labels
+    X_test: Matrix | None
+    y_test: Labels | None
+    task: Task
+    encoding: Encoding
+    source: str
+    notes: tuple[str, ...] = ()
+    published: Published | None = None
+
+    @property
+    def n_train(self) -> int:
+        """Number of training rows."""
+        return int(self.X_train.shape[0])
+
+    @property
+    def n_test(self) -> int:
+        """Number of test rows."""
+        return 0 if self.X_test is None else int(self.X_test.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the design matrix, the constant included."""
+        return int(self.X_train.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for least squares."""
+        return self.encoding.target.n_classes
+
+
+def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple[IntArray, IntArray]:
+    """Return the training rows and the test rows, as scikit-learn's `train_test_split(random_state=seed)` has them.
+
+    Arguments:
+        n_rows: number of rows.
+        test_fraction: share of the rows set aside for testing, in (0, 1); None or 0 for none: then all rows are
+            for training, in their order.
+        seed: of the split, at least 0.
+
+    Raises:
+        InvalidArgument: if the fraction is not in [0, 1).
+        DataError: if one of the parts would be empty.
+    """
+    check_count("seed", seed, at_least=0)
+    if not test_fraction:
+        return np.arange(n_rows), np.arange(0)
+    if not 0 < test_fraction < 1:
+        raise invalid("test_fraction", "must lie in [0, 1)", test_fraction)
+    if n_rows - np.ceil(test_fraction * n_rows) < 1:
+        raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")
+    selection: Any = importlib.import_module("sklearn.model_selection")
+    train, test = selection.train_test_split(np.arange(n_rows), test_size=test_fraction, random_state=seed)
+    return train, test

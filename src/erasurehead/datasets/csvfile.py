@@ -1,0 +1,255 @@
+"""CSV files as tables: one streaming pass in bounded chunks, and errors that name the line and the column."""
+
+from __future__ import annotations
+
+import csv
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import Array
+from erasurehead.datasets.files import Lines, text_lines
+from erasurehead.datasets.table import MISSING, Column, Numbers, Table, TextCoder, Texts
+from erasurehead.errors import DataError
+
+Kind: TypeAlias = Literal["number", "text", "auto"]
+"""How a column is read; `auto` is `number` or `text` as its first value that is not missing says."""
+
+_CHUNK_FIELDS = 400_000  # fields held as Python strings at a time: about 25 MB
+_DELIMITERS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a CSV file is laid out.
+
+    Arguments:
+        names: the columns' names, in order.
+        header: whether the first line holds them.
+        delimiter: one character.
+    """
+
+    names: tuple[str, ...]
+    header: bool = True
+    delimiter: str = ","
+
+
+def look(path: Path) -> Layout:
+    """Find out how a CSV file is laid out, from its first line.
+
+    A first line of nothing but numbers is data, and the columns are then called `1`, `2`, ...
+
+    Raises:
+        DataError: if the file is empty, or a column has no name or the same as another.
+    """
+    delimiter, names = first_line(path)
+    if all(_is_number(name) for name in names):
+        return Layout(tuple(str(place + 1) for place in range(len(names))), False, delimiter)
+    for place, name in enumerate(names):
+        if not name or name in names[:place]:
+            said = f"has the name {name!r} a second time" if name else "has no name"
+            raise DataError(f"{path}, line 1: column {place + 1} {said}.")
+    return Layout(names, True, delimiter)
+
+
+def first_line(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return a CSV file's delimiter and the fields of its first line.
+
+    The delimiter is the one of comma, semicolon, tab and bar that the first line has most of.
+
+    Raises:
+        DataError: if the file is empty.
+    """
+    with text_lines(path) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    if not first:
+        raise DataError(f"{path} is empty.")
+    delimiter = max(_DELIMITERS, key=first.count)
+    fields = next(csv.reader([first], delimiter=delimiter, skipinitialspace=True))
+    return delimiter, tuple(field.strip() for field in fields)
+
+
+def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str = "") -> Table:
+    """Read a CSV file, compressed or not.
+
+    Arguments:
+        path: the file.
+        layout: how it is laid out.
+        kind: column name -> how to read it; None leaves the column out.
+        hint: what to do about a text in a column of numbers, as the end of a sentence.
+
+    Raises:
+        DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
+            is neither a finite number nor missing; the message names the line and the column.
+    """
+    builders = {name: _builder(wanted, hint) for name in layout.names if (wanted := kind(name)) is not None}
+    places = [(layout.names.index(name), name) for name in builders]
+    n_rows = 0
+    with text_lines(path) as lines:
+        for rows in _chunks(lines, layout, path):
+            _check_widths(rows, n_rows, layout, path)
+            columns = list(zip(*rows, strict=True))
+            for place, name in places:
+                try:
+                    builders[name].add(columns[place])
+                except _Fault as fault:
+                    where = _place(path, layout, n_rows + fault.row)
+                    raise DataError(f"{where}, column {name!r}: {fault}.") from None
+            n_rows += len(rows)
+        cut = bool(lines.last) and not lines.last.endswith(("\n", "\r"))
+    if n_rows == 0:
+        raise DataError(f"{path} has no rows of data.")
+    notes = (f"the last line of {path.name} ends without a newline: look whether the file is whole",) if cut else ()
+    built = {name: builder.finish() for name, builder in builders.items()}
+    return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), notes)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line on which each row of data ends, and its fields; blank lines are passed over."""
+    reader = csv.reader(lines, delimiter=layout.delimiter, skipinitialspace=True, strict=True)
+    header = layout.header
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
+        if not row:
+            continue
+        if header:
+            header = False
+            continue
+        yield reader.line_num, row
+
+
+def _chunks(lines: Lines, layout: Layout, path: Path) -> Iterator[list[list[str]]]:
+    size = max(1, _CHUNK_FIELDS // len(layout.names))
+    rows = _rows(lines, layout, path)
+    while chunk := [row for _, row in islice(rows, size)]:
+        yield chunk
+
+
+def _place(path: Path, layout: Layout, row: int) -> str:
+    """Return where a row stands. The file is read again: lines are not kept, and quoted fields may span some."""
+    with text_lines(path) as lines:
+        line, _ = next(islice(_rows(lines, layout, path), row, None))
+    return f"{path}, line {line}"
+
+
+def _check_widths(rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path) -> None:
+    width = len(layout.names)
+    if all(len(row) == width for row in rows):
+        return
+    row = next(place for place, fields in enumerate(rows) if len(fields) != width)
+    raise DataError(
+        f"{_place(path, layout, before + row)}: {len(rows[row])} fields instead of {width}; "
+        f"the file is cut off there, or that line is wrong."
+    )
+
+
+class _Fault(Exception):
+    """A field that cannot be used: its row in the chunk, and what is wrong."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+class _Builder(ABC):
+    """Gathers one column, chunk by chunk."""
+
+    @abstractmethod
+    def add(self, fields: Sequence[str]) -> None:
+        """Take the fields of a chunk."""
+
+    @abstractmethod
+    def finish(self) -> Column:
+        """Return the column."""
+
+
+class _NumberBuilder(_Builder):
+    def __init__(self, hint: str) -> None:
+        self._parts: list[Array] = []
+        self._hint = hint
+
+    def add(self, fields: Sequence[str]) -> None:
+        try:
+            part = np.fromiter(map(float, fields), np.float64, len(fields))
+        except ValueError:
+            part = None
+        if part is None or not np.isfinite(part).all():
+            part = np.array([self._parse(row, field.strip()) for row, field in enumerate(fields)], dtype=np.float64)
+        self._parts.append(part)
+
+    def _parse(self, row: int, field: str) -> float:
+        if field in MISSING:
+            return np.nan
+        if not _is_number(field):
+            raise _Fault(row, f"{field!r} is not a number{self._hint}")
+        value = float(field)
+        if not np.isfinite(value):
+            raise _Fault(row, f"{field!r} is not a finite number; leave the field empty if the value is missing")
+        return value
+
+    def finish(self) -> Column:
+        return Numbers(np.concatenate(self._parts))
+
+
+class _TextBuilder(_Builder):
+    def __init__(self) -> None:
+        self._coder = TextCoder()
+        self._parts: list[NDArray[np.int32]] = []
+
+    def add(self, fields: Sequence[str]) -> None:
+        self._parts.append(np.fromiter(map(self._coder.__getitem__, fields), np.int32, len(fields)))
+
+    def finish(self) -> Column:
+        return Texts(np.concatenate(self._parts), self._coder.texts())
+
+
+class _AutoBuilder(_Builder):
+    """Counts missing values until one has a value, whose kind is then that of the column."""
+
+    def __init__(self) -> None:
+        self._missing = 0
+        self._builder: _Builder | None = None
+
+    def add(self, fields: Sequence[str]) -> None:
+        if self._builder is None:
+            first = next((field for field in map(str.strip, fields) if field not in MISSING), None)
+            if first is None:
+                self._missing += len(fields)
+                return
+            self._builder = self._begin(_is_number(first))
+        self._builder.add(fields)
+
+    def _begin(self, number: bool) -> _Builder:
+        hint = " as the values before it are; name the column in one_hot if its values are categories"
+        builder = _NumberBuilder(hint) if number else _TextBuilder()
+        if self._missing:
+            builder.add(("",) * self._missing)
+        return builder
+
+    def finish(self) -> Column:
+        return (self._builder or self._begin(number=True)).finish()
+
+
+def _builder(kind: Kind, hint: str) -> _Builder:
+    if kind == "number":
+        return _NumberBuilder(hint)
+    return _TextBuilder() if kind == "text" else _AutoBuilder()

@@ -1,0 +1,124 @@
+"""Opening data files, compressed or not, and saying where they break off."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from erasurehead.errors import DataError
+
+_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
+
+
+def readable(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that is there.
+
+    Raises:
+        DataError: if it is not, or is a folder, or may not be read.
+    """
+    place = Path(path).expanduser()
+    if not place.exists():
+        raise DataError(f"There is no file {str(place)!r}.")
+    if place.is_dir():
+        raise DataError(f"{str(place)!r} is a folder; name a file in it.")
+    if not os.access(place, os.R_OK):
+        raise DataError(f"The file {str(place)!r} may not be read by this user.")
+    return place
+
+
+def suffix(path: Path) -> str:
+    """Return the ending of a file name in lower case, without that of its compression.
+
+    >>> suffix(Path("a/train.CSV.gz"))
+    '.csv'
+    """
+    endings = [ending.lower() for ending in path.suffixes]
+    while endings and endings[-1] in {".gz", ".bz2"}:
+        endings.pop()
+    return endings[-1] if endings else ""
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, through gzip or bz2 if its name ends in `.gz` or `.bz2`."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    if ending == ".bz2":
+        return cast("BinaryIO", bz2.open(path, "rb"))
+    return path.open("rb")
+
+
+class Lines(Iterator[str]):
+    """The lines of a text file (UTF-8), one by one.
+
+    Attributes:
+        count: lines read so far.
+        last: the last of them, with its newline if it has one.
+    """
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        self._path = path
+        self.count = 0
+        self.last = ""
+
+    def __next__(self) -> str:
+        try:
+            self.last = next(self._stream)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self._path}, after line {self.count}: not a text in UTF-8 (byte {error.object[error.start]:#04x})."
+            ) from None
+        except _BROKEN as error:
+            raise broken_off(self._path, self.count, error) from None
+        self.count += 1
+        return self.last
+
+
+def broken_off(path: Path, line: int, error: Exception) -> DataError:
+    """Return the error for a file that cannot be read any further."""
+    return DataError(f"{path}, after line {line}: the file is cut off or damaged ({error}).")
+
+
+@contextmanager
+def text_lines(path: Path) -> Generator[Lines]:
+    """Open a text file for reading line by line.
+
+    Raises:
+        DataError: on reading, if the file is cut off, damaged or not UTF-8, naming the line.
+    """
+    with open_bytes(path) as stream:
+        yield Lines(stream, path)
+
+
+def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
+    """Yield the text of a file in blocks of whole lines, each with the number of its first line, from 1.
+
+    Every block ends in a newline; one is added to the last if it has none.
+
+    Raises:
+        DataError: if the file is cut off or damaged, naming the line.
+    """
+    line, rest = 1, b""
+    with open_bytes(path) as stream:
+        while True:
+            try:
+                read = stream.read(size)
+            except _BROKEN as error:
+                raise broken_off(path, line - 1 + rest.count(b"\n"), error) from None
+            if not read:
+                break
+            whole, newline, tail = (rest + read).rpartition(b"\n")
+            rest = tail
+            if newline:
+                yield line, whole + newline
+                line += whole.count(b"\n") + 1
+    if rest:
+        yield line, rest + b"\n"

@@ -1,0 +1,100 @@
+"""Matrices of finite float64 numbers, sparse or dense: made, checked, joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import Array
+from erasurehead.errors import DataError
+
+if TYPE_CHECKING:
+    from erasurehead.arrays import SparseMatrix
+    from erasurehead.datasets.base import Matrix
+
+MAX_INDEX = 2**31 - 1
+"""The indices of a CSR matrix are int32."""
+
+
+def csr(data: Array, indices: NDArray[np.int32], ends: NDArray[np.int32], shape: tuple[int, int]) -> SparseMatrix:
+    """Return a CSR matrix of the given arrays, which are not copied."""
+    from scipy import sparse
+
+    made: Any = sparse.csr_array((data, indices, ends), shape=shape)
+    return made
+
+
+def check_matrix(given: Any, said: str) -> Matrix:
+    """Return a matrix as float64, dense or CSR with ascending int32 indices.
+
+    Arguments:
+        given: anything that numpy or scipy takes for a matrix.
+        said: what to call it in messages.
+
+    Raises:
+        DataError: if it is not two-dimensional, holds no real numbers, or one of them is NaN or infinite.
+    """
+    from scipy import sparse
+
+    kept: Any = given  # the check below narrows the type of `given` to a bare base class
+    if sparse.issparse(given):
+        return _check_sparse(sparse.csr_array(kept), said)
+    array: Any = np.asarray(given)
+    if array.ndim != 2:
+        raise DataError(f"{said} must be a matrix with two dimensions, but its shape is {array.shape}.")
+    dense = floats(array, said)
+    wrong = np.flatnonzero(~np.isfinite(dense))
+    if len(wrong):
+        row, column = divmod(int(wrong[0]), dense.shape[1])
+        raise _not_finite(said, row, column, float(dense[row, column]))
+    return dense
+
+
+def _check_sparse(given: Any, said: str) -> SparseMatrix:
+    if not given.has_canonical_format:
+        given = given.copy()
+        given.sum_duplicates()
+    if max(given.nnz, *given.shape) > MAX_INDEX:
+        raise DataError(f"{said} has shape {given.shape} and {given.nnz} entries, more than 32-bit indices can hold.")
+    indices, ends = given.indices.astype(np.int32), given.indptr.astype(np.int32)
+    values = floats(given.data, said)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        row = int(np.searchsorted(ends, wrong[0], side="right")) - 1
+        raise _not_finite(said, row, int(indices[wrong[0]]), float(values[wrong[0]]))
+    return csr(values, indices, ends, given.shape)
+
+
+def floats(values: Any, said: str) -> Array:
+    """Return an array as float64.
+
+    Raises:
+        DataError: if it does not hold real numbers.
+    """
+    if values.dtype.kind not in "buif":
+        raise DataError(f"{said} must hold real numbers, but its type is {values.dtype}.")
+    return values.astype(np.float64)
+
+
+def _not_finite(said: str, row: int, column: int, value: float) -> DataError:
+    return DataError(f"{said}, row {row}, column {column}: {value} is not a finite number.")
+
+
+def split_last_column(matrix: Matrix) -> tuple[Matrix, Array]:
+    """Return a matrix without its last column, and that column."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, :-1], matrix[:, -1].copy()
+    columns: Any = matrix.tocsc()
+    return check_matrix(columns[:, :-1], "the matrix"), columns[:, [-1]].toarray().ravel()
+
+
+def with_constant(matrix: Matrix) -> Matrix:
+    """Return a matrix with a last column of ones."""
+    ones = np.ones((int(matrix.shape[0]), 1))
+    if isinstance(matrix, np.ndarray):
+        return np.column_stack([matrix, ones])
+    from scipy import sparse
+
+    return check_matrix(sparse.hstack([matrix, sparse.csr_array(ones)], format="csr"), "the matrix")

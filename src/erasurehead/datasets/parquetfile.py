@@ -1,0 +1,90 @@
+"""Parquet files as tables, where pyarrow is installed; read batch by batch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.datasets.table import Column, Numbers, Table, TextCoder, Texts
+from erasurehead.errors import DataError, MissingExtra
+
+
+def parquet_columns(path: Path) -> tuple[str, ...]:
+    """Return the names of a Parquet file's columns, in order.
+
+    Raises:
+        MissingExtra: if pyarrow is not installed.
+        DataError: if the file is no Parquet file.
+    """
+    return tuple(_open(path).schema_arrow.names)
+
+
+def read_parquet(path: Path, wanted: Collection[str]) -> Table:
+    """Read some columns of a Parquet file; those that it does not have are left out.
+
+    Numbers and truth values become columns of numbers, everything else columns of texts; a null is missing.
+
+    Raises:
+        MissingExtra: if pyarrow is not installed.
+        DataError: if the file is no Parquet file or has no rows, or a number is NaN or infinite.
+    """
+    file = _open(path)
+    names = [name for name in file.schema_arrow.names if name in wanted]
+    parts: dict[str, list[Any]] = {name: [] for name in names}
+    coders = {name: TextCoder() for name in names}
+    n_rows = 0
+    for batch in file.iter_batches(columns=names):
+        for name, values in zip(names, batch.columns, strict=True):
+            parts[name].append(_numbers(values, f"{path}, column {name!r}", n_rows) if _is_number(values)
+                               else _codes(values, coders[name]))  # fmt: skip
+        n_rows += batch.num_rows
+    if not n_rows:
+        raise DataError(f"{path} has no rows of data.")
+    columns = {name: _column(parts[name], coders[name]) for name in names}
+    return Table(str(path), columns, n_rows, lambda row: f"{path}, row {row}")
+
+
+def _open(path: Path) -> Any:
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtra("Reading Parquet needs pyarrow: pip install 'erasurehead[report]'.") from error
+    try:
+        return parquet.ParquetFile(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
+        raise DataError(f"{path} is not a Parquet file ({error}).") from None
+
+
+def _is_number(values: Any) -> bool:
+    types: Any = importlib.import_module("pyarrow").types
+    kind = values.type
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def _numbers(values: Any, said: str, before: int) -> Array:
+    null = np.asarray(values.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    numbers = np.array([float(value) for value in values.drop_null().to_pylist()], dtype=np.float64)
+    filled = np.full(len(null), np.nan)
+    filled[~null] = numbers
+    wrong = ~np.isfinite(filled) & ~null
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{said}, row {before + row}: {filled[row]} is not a finite number; write a missing value as null."
+        )
+    return filled
+
+
+def _codes(values: Any, coder: TextCoder) -> Any:
+    texts = ("" if value is None else str(value) for value in values.to_pylist())
+    return np.fromiter(map(coder.__getitem__, texts), np.int32, len(values))
+
+
+def _column(parts: list[Any], coder: TextCoder) -> Column:
+    joined = np.concatenate(parts)
+    return Texts(joined, coder.texts()) if joined.dtype == np.int32 else Numbers(joined)

@@ -1,0 +1,253 @@
+"""Reading the user's own data: CSV, Parquet, svmlight/LIBSVM, scipy `.npz`, NumPy `.npy`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.datasets.array_encoding import ArrayEncoding
+from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
+from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
+from erasurehead.datasets.csvfile import Kind, Layout, look, read_csv
+from erasurehead.datasets.files import readable, suffix
+from erasurehead.datasets.matrices import split_last_column, with_constant
+from erasurehead.datasets.table import Numbers, Table, Texts
+from erasurehead.datasets.table_encoding import fit_table
+from erasurehead.datasets.target import Target, fit_target
+from erasurehead.errors import DataError, invalid
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.base import Matrix
+
+_TABLES = frozenset({".csv", ".tsv", ".txt", ".data", ".parquet", ".pq"})
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the columns of a table are to be read.
+
+    Arguments:
+        one_hot: columns whose distinct values become columns, or `"all"`.
+        categorical: whether columns that hold texts are one-hot encoded without being named, instead of refused. A
+            column holds texts if its first value that is not missing is no number.
+        interactions: combinations of columns, each a sequence of names, whose distinct combinations become columns.
+        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
+            training rows; without it gradient descent needs a step size that fits the largest of them.
+    """
+
+    one_hot: Sequence[str] | Literal["all"] = ()
+    categorical: bool = False
+    interactions: Sequence[Sequence[str]] = ()
+    standardize: bool = True
+
+
+def read(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    *,
+    one_hot: Sequence[str] | Literal["all"] = (),
+    categorical: bool = False,
+    interactions: Sequence[Sequence[str]] = (),
+    standardize: bool = True,
+    task: Task | None = None,
+    constant: bool = True,
+    test_fraction: float | None = 0.2,
+    seed: int = 0,
+) -> Dataset:
+    """Read a file of the user's own into a data set; the ending of its name says what it is.
+
+    - `.csv`, `.tsv`, `.txt`, `.data` (also with `.gz`, `.bz2`): one row a line, read in bounded chunks. The delimiter
+      is comma, semicolon, tab or bar, whichever the first line has most of. A first line of nothing but numbers is
+      data: the columns are then called `1`, `2`, ...
+    - `.parquet`: where pyarrow is installed (extra `report`).
+    - `.svm`, `.svmlight`, `.libsvm`, or no known ending (also with `.gz`, `.bz2`): svmlight/LIBSVM. Columns are
+      counted from 0 if an index of 0 comes up, else from 1.
+    - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
+
+    Missing values of tables (an empty field, `NA`, `N/A`, `null`, `NULL`, `?`; Parquet: null): a missing number
+    counts as the mean of the training rows, a missing category has no entry in the row, a missing label is refused.
+    NaN and infinity are refused. Categories are those of the training rows; others are counted and have no entry.
+
+    Arguments:
+        path: the file.
+        target: the labels. Tables: the name of their column, by default the last. Matrices: a file that holds them
+            (`.npy`, or a text of one number a line), by default the matrix's last column. svmlight has its own.
+        one_hot: tables: columns whose distinct values become columns, or `"all"`.
+        categorical: tables: one-hot encode columns of texts that `one_hot` does not name, instead of refusing them.
+        interactions: tables: combinations of columns whose distinct combinations become columns.
+        standardize: tables: shift and scale columns of numbers to mean 0 and deviation 1.
+        task: `logistic`, `least_squares`, `softmax`, or None to tell from the labels (see `fit_target`).
+        constant: whether to add a last column of ones.
+        test_fraction: share of the rows set aside for testing, in (0, 1); None or 0 for none.
+        seed: of the random split, as scikit-learn's `train_test_split(random_state=seed)` has it.
+
+    Raises:
+        DataError: if the file cannot be used; the message names the line and the column.
+        InvalidArgument: if an argument does not fit the file.
+        MissingExtra: if the file is Parquet and pyarrow is not installed.
+    """
+    place = readable(path)
+    if suffix(place) in _TABLES:
+        columns = Columns(one_hot, categorical, interactions, standardize)
+        return _read_table(place, target, columns, task, constant, test_fraction, seed)
+    for name, value in (("one_hot", one_hot), ("categorical", categorical), ("interactions", interactions)):
+        if value:
+            raise invalid(
+                name, "is for CSV and Parquet files", value, f"the columns of {place.name} are taken as they are"
+            )
+    return _read_arrays(place, target, task, constant, test_fraction, seed)
+
+
+def _read_table(
+    path: Path, target: str | os.PathLike[str] | None, columns: Columns, task: Task | None, constant: bool,
+    test_fraction: float | None, seed: int,
+) -> Dataset:  # fmt: skip
+    parquet = suffix(path) in {".parquet", ".pq"}
+    layout = _parquet_layout(path) if parquet else look(path)
+    label = layout.names[-1] if target is None else os.fspath(target)
+    _check_names(layout, label, columns, path)
+    table = _parquet_table(path, layout, columns) if parquet else _csv_table(path, layout, label, columns)
+    numeric, one_hot = _features(table, label, columns)
+    labels = fit_target(table.column(label), label, task, table.place)
+    y, _ = labels.apply(table.column(label), table.place)
+    train, test = split_rows(table.n_rows, test_fraction, seed)
+    _check_classes(y[train], labels)
+    encoding = fit_table(
+        table, labels, layout, numeric=numeric, one_hot=one_hot, rows=train, standardize=columns.standardize,
+        constant=constant,
+    )  # fmt: skip
+    trained, tested = encoding.encode(table, [train, test])
+    notes = [*table.notes, f"label {label!r}: {labels.task}, {labels.meaning()}"]
+    if not layout.header:
+        notes.append(f"no header: the columns are called 1 to {len(layout.names)}")
+    notes += [f"training rows: {said}" for said in trained.report.sentences()]
+    notes += [f"test rows: {said}" for said in tested.report.sentences()]
+    return Dataset(
+        path.name.split(".")[0], trained.X, y[train], tested.X if len(test) else None, y[test] if len(test) else None,
+        labels.task, encoding, str(path), tuple(notes),
+    )  # fmt: skip
+
+
+def _check_names(layout: Layout, label: str, columns: Columns, path: Path) -> None:
+    wanted: list[tuple[str, str]] = [("target", label)]
+    if columns.one_hot != "all":
+        if isinstance(columns.one_hot, str):
+            raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
+        wanted += [("one_hot", name) for name in columns.one_hot]
+    wanted += [("interactions", name) for group in columns.interactions for name in group]
+    for argument, name in wanted:
+        if name not in layout.names:
+            there = ", ".join(layout.names[:30])
+            raise invalid(argument, f"must name columns of {path.name}", name, f"they are {there}")
+        if argument != "target" and name == label:
+            raise invalid(argument, "must not name the target", name)
+    if len(layout.names) < 2:
+        raise DataError(f"{path} has one column only; there must be a target and at least one other.")
+
+
+def _csv_table(path: Path, layout: Layout, label: str, columns: Columns) -> Table:
+    categories = set(layout.names if columns.one_hot == "all" else columns.one_hot)
+    combined = {name for group in columns.interactions for name in group}
+
+    def kind(name: str) -> Kind:
+        if name == label:
+            return "auto"
+        if name in categories:
+            return "text"
+        if columns.categorical or name in combined:
+            return "auto"
+        return "number"
+
+    hint = "; name the column in one_hot, or use categorical, if its values are categories"
+    return read_csv(path, layout, kind, hint)
+
+
+def _parquet_layout(path: Path) -> Layout:
+    from erasurehead.datasets.parquetfile import parquet_columns
+
+    return Layout(parquet_columns(path))
+
+
+def _parquet_table(path: Path, layout: Layout, columns: Columns) -> Table:
+    from erasurehead.datasets.parquetfile import read_parquet
+
+    return read_parquet(path, layout.names)
+
+
+def _features(table: Table, label: str, columns: Columns) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the columns of numbers and the groups of one-hot columns, in the order of the file."""
+    numeric: list[str] = []
+    one_hot: list[tuple[str, ...]] = []
+    for name, column in table.columns.items():
+        if name == label:
+            continue
+        if columns.one_hot == "all" or name in columns.one_hot:
+            one_hot.append((name,))
+        elif isinstance(column, Numbers):
+            numeric.append(name)
+        elif columns.categorical:
+            one_hot.append((name,))
+        else:
+            _refuse_text(table, name, column)
+    return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
+
+
+def _refuse_text(table: Table, name: str, column: Texts) -> None:
+    row = int(np.argmax(column.codes >= 0))
+    raise DataError(
+        f"{table.place(row)}, column {name!r}: {column.values[column.codes[row]]!r} is not a number; name the column in"
+        " one_hot, or use categorical, if its values are categories."
+    )
+
+
+def _check_classes(y: Labels, target: Target) -> None:
+    if target.classes is not None and len(np.unique(y)) < target.classes.size:
+        raise DataError(
+            f"The training rows hold {len(np.unique(y))} of the {target.classes.size} classes; take a smaller"
+            " test_fraction, another seed, or more rows."
+        )
+
+
+def _read_arrays(
+    path: Path, target: str | os.PathLike[str] | None, task: Task | None, constant: bool,
+    test_fraction: float | None, seed: int,
+) -> Dataset:  # fmt: skip
+    arrays = read_arrays(path)
+    if arrays.y is not None and target is not None:
+        raise invalid("target", "is not for svmlight files, which hold their labels", os.fspath(target))
+    matrix, raw, last = _separate(arrays, path, target)
+    labels = fit_target(Numbers(raw), "", task, arrays.place)
+    y, _ = labels.apply(Numbers(raw), arrays.place)
+    train, test = split_rows(len(y), test_fraction, seed)
+    _check_classes(y[train], labels)
+    encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
+    notes = [f"label: {labels.task}, {labels.meaning()}"]
+    if last:
+        notes.append("the labels are the last column of the matrix")
+    if arrays.y is not None:
+        notes.append(f"columns are counted from {arrays.base}")
+    if constant:
+        matrix = with_constant(matrix)
+    return Dataset(
+        path.name.split(".")[0], matrix[train], y[train],
+        matrix[test] if len(test) else None, y[test] if len(test) else None,
+        labels.task, encoding, str(path), tuple(notes),
+    )  # fmt: skip
+
+
+def _separate(arrays: Arrays, path: Path, target: str | os.PathLike[str] | None) -> tuple[Matrix, Array, bool]:
+    """Return the matrix without labels, the labels, and whether they were its last column."""
+    if arrays.y is not None:
+        return arrays.X, arrays.y, False
+    if target is not None:
+        return arrays.X, read_labels(target, path, int(arrays.X.shape[0])), False
+    if arrays.X.shape[1] < 2:
+        raise DataError(f"{path} has one column only; name the file that holds the labels as target.")
+    rest, raw = split_last_column(arrays.X)
+    return rest, raw, True

@@ -1,0 +1,304 @@
+"""The encoding of tables: numbers stay numbers, each distinct value of a one-hot column becomes a column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead.datasets.base import Encoded, Report
+from erasurehead.datasets.csvfile import Kind, Layout, first_line, look, read_csv
+from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.files import readable, suffix
+from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
+from erasurehead.datasets.table import Column, Table, table_of_rows
+from erasurehead.datasets.target import Target, target_from_json
+from erasurehead.datasets.vocabulary import (
+    Codes,
+    Vocabulary,
+    differences,
+    from_differences,
+    vocabulary_from_json,
+    vocabulary_of,
+)
+from erasurehead.errors import DataError
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """One column of numbers: `(value - mean) / scale`; a missing value counts as `fill`."""
+
+    column: str
+    mean: float
+    scale: float
+    fill: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns that it reads."""
+        return (self.column,)
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot:
+    """Columns of zeros and ones, one for each distinct value, or combination of values, that was seen.
+
+    Arguments:
+        columns: the columns of the table: one, or several that are combined.
+        keys: the combinations seen, ascending, as `joint_keys` numbers them; None for one column, all of whose
+            vocabulary was seen.
+    """
+
+    columns: tuple[str, ...]
+    keys: IntArray | None = None
+
+    @property
+    def label(self) -> str:
+        """What reports call it."""
+        return " x ".join(self.columns)
+
+
+Feature: TypeAlias = Numeric | OneHot
+
+
+@dataclass(frozen=True, eq=False)
+class TableEncoding(Encoding):
+    """How the rows of a table become rows of a design matrix: features from left to right, then the constant.
+
+    Arguments:
+        columns: the file's columns, in order.
+        header: whether the file's first line holds their names.
+        vocabularies: one for each column that a one-hot feature reads.
+        features: from left to right.
+        target: how labels become numbers.
+        constant: whether the last column is ones.
+    """
+
+    columns: tuple[str, ...]
+    header: bool
+    vocabularies: Mapping[str, Vocabulary]
+    features: tuple[Feature, ...]
+    target: Target
+    constant: bool = True
+
+    @property
+    def n_columns(self) -> int:
+        return sum(self._width(feature) for feature in self.features) + self.constant
+
+    def _width(self, feature: Feature) -> int:
+        if isinstance(feature, Numeric):
+            return 1
+        return self.vocabularies[feature.columns[0]].size if feature.keys is None else len(feature.keys)
+
+    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+        if not isinstance(labels, bool):
+            raise DataError(f"Labels of a table are a column of it, not a file of their own ({os.fspath(labels)!r}).")
+        table = self.table(source, labels)
+        found = self._labels(table) if labels else None
+        if found is None:
+            return self.encode(table)[0]
+        y, kept = self.target.apply(found, table.place)
+        encoded = self.encode(table, [kept])[0]
+        dropped = table.n_rows - len(kept)
+        return Encoded(encoded.X, y, Report(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
+
+    def _labels(self, table: Table) -> Column | None:
+        """Return the column of raw labels, or None if there is none or it is empty throughout."""
+        name = next((name for name in (self.target.name, *self.target.aliases) if name in table.columns), None)
+        if name is None:
+            return None
+        column = table.column(name)
+        return None if bool(column.missing().all()) else column
+
+    def table(self, source: Source, labels: bool = True) -> Table:
+        """Return a file or rows as a table of the columns that the encoding reads.
+
+        Raises:
+            DataError: if the data are no table, or a column is not there; the message names it.
+        """
+        if isinstance(source, Table):
+            return source
+        if isinstance(source, str | os.PathLike):
+            return self._read(readable(source), labels)
+        if isinstance(source, Sequence):
+            return table_of_rows(source)
+        raise DataError("This encoding reads tables: give a file or rows with named columns, not a matrix.")
+
+    def _read(self, path: Path, labels: bool) -> Table:
+        wanted: dict[str, Kind] = dict.fromkeys(self.vocabularies, "text")
+        wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
+        if labels:
+            label: Kind = "number" if self.target.classes is None else "text"
+            wanted |= dict.fromkeys((self.target.name, *self.target.aliases), label)
+        if suffix(path) in {".parquet", ".pq"}:
+            from erasurehead.datasets.parquetfile import read_parquet
+
+            return read_parquet(path, wanted.keys())
+        return read_csv(path, self._layout(path), wanted.get)
+
+    def _layout(self, path: Path) -> Layout:
+        if self.header:
+            layout = look(path)
+            if not layout.header:
+                raise DataError(f"{path}, line 1: there must be a header with the columns' names; it has numbers.")
+            return layout
+        delimiter, fields = first_line(path)
+        names = self.columns
+        if len(fields) == len(names) - 1:
+            names = tuple(name for name in names if name != self.target.name)
+        return Layout(names, False, delimiter)
+
+    def encode(self, table: Table, parts: Sequence[IntArray | None] = (None,)) -> list[Encoded]:
+        """Return the design matrices of parts of a table, without labels.
+
+        Arguments:
+            table: holds at least the columns that the features read.
+            parts: for each matrix its rows, in its order; None for all.
+
+        Raises:
+            DataError: if a column is not there, or one of numbers holds texts.
+        """
+        codes = {name: vocabulary.codes(table.column(name)) for name, vocabulary in self.vocabularies.items()}
+        absent = {name: table.column(name).missing() for name in self.vocabularies}
+        blocks: list[CodeBlock | NumberBlock] = []
+        missing: dict[str, BoolArray] = {}
+        unseen: dict[str, BoolArray] = {}
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                values = table.numbers(feature.column)
+                missing[feature.column] = none = np.isnan(values)
+                filled = np.where(none, feature.fill, values)
+                blocks.append(NumberBlock((filled - feature.mean) / feature.scale))
+            else:
+                found = self._codes(feature, codes)
+                none = np.logical_or.reduce([absent[name] for name in feature.columns])
+                missing[feature.label], unseen[feature.label] = none, (found < 0) & ~none
+                blocks.append(CodeBlock(found, self._width(feature)))
+        encoded: list[Encoded] = []
+        for rows in parts:
+            X = design(blocks, rows, self.constant, table.n_rows)
+            encoded.append(Encoded(X, None, Report(int(X.shape[0]), _counts(unseen, rows), _counts(missing, rows))))
+        return encoded
+
+    def _codes(self, feature: OneHot, codes: Mapping[str, Codes]) -> Codes:
+        if feature.keys is None:
+            return codes[feature.columns[0]]
+        keys = _joint(feature.columns, codes, self.vocabularies)
+        places = np.searchsorted(feature.keys, keys)
+        places[places == len(feature.keys)] = 0
+        return np.where(feature.keys[places] == keys, places, -1).astype(np.int32)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "table",
+            "columns": list(self.columns),
+            "header": self.header,
+            "vocabularies": {name: vocabulary.to_json() for name, vocabulary in self.vocabularies.items()},
+            "features": [_feature_to_json(feature) for feature in self.features],
+            "target": self.target.to_json(),
+            "constant": self.constant,
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> TableEncoding:
+        """Return the encoding that `to_dict` described."""
+        return TableEncoding(
+            columns=tuple(data["columns"]),
+            header=data["header"],
+            vocabularies={name: vocabulary_from_json(entry) for name, entry in data["vocabularies"].items()},
+            features=tuple(_feature_from_json(entry) for entry in data["features"]),
+            target=target_from_json(data["target"]),
+            constant=data["constant"],
+        )
+
+
+def fit_table(
+    table: Table,
+    target: Target,
+    layout: Layout,
+    *,
+    numeric: Iterable[str] = (),
+    one_hot: Iterable[Sequence[str]] = (),
+    rows: IntArray | None = None,
+    standardize: bool = True,
+    constant: bool = True,
+) -> TableEncoding:
+    """Fit an encoding to some rows of a table.
+
+    Arguments:
+        table: the raw columns.
+        target: how labels become numbers.
+        layout: how the file is laid out.
+        numeric: columns of numbers; they come first in the matrix.
+        one_hot: columns, or combinations of columns, whose distinct values become columns.
+        rows: the rows to fit to; None for all.
+        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
+        constant: whether to add a column of ones.
+
+    Raises:
+        DataError: if a column is not there or has no value in any of the rows.
+    """
+    groups = [tuple(group) for group in one_hot]
+    vocabularies: dict[str, Vocabulary] = {}
+    codes: dict[str, Codes] = {}
+    combined = {name for group in groups if len(group) > 1 for name in group}
+    for name in dict.fromkeys(name for group in groups for name in group):
+        column = table.column(name) if rows is None else table.column(name).take(rows)
+        if bool(column.missing().all()):
+            raise DataError(f"{table.source}: no row has a value in column {name!r}; leave the column out.")
+        vocabularies[name] = vocabulary_of(column)
+        if name in combined:
+            codes[name] = vocabularies[name].codes(column)
+    features: list[Feature] = [_fit_numeric(table, name, rows, standardize) for name in numeric]
+    for group in groups:
+        if len(group) == 1:
+            features.append(OneHot(group))
+            continue
+        keys = np.unique(_joint(group, codes, vocabularies))
+        keys = keys[keys >= 0]
+        if not len(keys):
+            raise DataError(f"{table.source}: no row has a value in all of {', '.join(group)}; do not combine them.")
+        features.append(OneHot(group, keys))
+    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant)
+
+
+def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bool) -> Numeric:
+    values: Array = table.numbers(name) if rows is None else table.numbers(name)[rows]
+    values = values[~np.isnan(values)]
+    if not len(values):
+        raise DataError(f"{table.source}: no row has a value in column {name!r}; leave the column out.")
+    mean, deviation = float(values.mean()), float(values.std())
+    if not standardize:
+        return Numeric(name, 0.0, 1.0, fill=mean)
+    # A column that does not vary has no scale; rounding may leave it a deviation of 1e-17.
+    varies = deviation > 1e-12 * max(abs(mean), float(np.abs(values).max()))
+    return Numeric(name, mean, deviation if varies else 1.0, fill=mean)
+
+
+def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:
+    return joint_keys([codes[name] for name in columns], [vocabularies[name].size for name in columns])
+
+
+def _counts(which: Mapping[str, BoolArray], rows: IntArray | None) -> dict[str, int]:
+    chosen = slice(None) if rows is None else rows
+    counts = {label: int(np.count_nonzero(mask[chosen])) for label, mask in which.items()}
+    return {label: count for label, count in counts.items() if count}
+
+
+def _feature_to_json(feature: Feature) -> dict[str, Any]:
+    if isinstance(feature, Numeric):
+        return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
+    keys = None if feature.keys is None else differences(feature.keys)
+    return {"one_hot": list(feature.columns), "keys": keys}
+
+
+def _feature_from_json(data: Mapping[str, Any]) -> Feature:
+    if "number" in data:
+        return Numeric(data["number"], data["mean"], data["scale"], data["fill"])
+    keys = None if data["keys"] is None else from_differences(data["keys"])
+    return OneHot(tuple(data["one_hot"]), keys)
