@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.alternatives import Alternatives
 from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.blocks import Blocks
 from erasurehead.decoding.design import UniformOverlap, overlap_of
+from erasurehead.decoding.folded import fold
 from erasurehead.decoding.graph import GraphComponents, is_graph
 from erasurehead.decoding.groups import FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares
+from erasurehead.decoding.null_space import NullSpace
+from erasurehead.decoding.parts import components
 from erasurehead.decoding.sparse import SparseLeastSquares
 
 _SMALL = 256
+_SMALL_EXACT = 1024  # exact codes are ill-conditioned: iterations stop short of what their decoding needs
 _SPARSE = 0.1
+_WHOLE = 0.6  # a code with more of its messages than this in one block is decoded as a whole
 
 
 def for_code(code: GradientCode) -> Decoder:
-    """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name."""
+    """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name.
+
+    In this order: replicas, graphs, blocks without a common task, alternatives (label `classes` or `levels`),
+    repetitions that can be folded away, designs, exact codes by their null space, and least squares: dense for small
+    or ill-conditioned codes, sparse for large ones.
+    """
     if code.replicas:
         return FirstPerGroup(code)
     if is_graph(code):
         return GraphComponents(code)
+    blocks = components(code)
+    if np.bincount(blocks).max() <= _WHOLE * code.n_messages:
+        return Blocks(code, blocks, for_code)
+    for label in ("classes", "levels"):
+        if label in code.labels:
+            alternatives = np.asarray(code.labels[label], dtype=np.int64)
+            if alternatives.max(initial=0) > 0:
+                return Alternatives(code, alternatives, for_code, fold(code, for_code) or general(code))
+    folded = fold(code, for_code)
+    if folded is not None:
+        return folded
     if overlap_of(code) is not None:
         return UniformOverlap(code)
+    if code.tolerance and code.n_messages <= 2 * code.encoding.shape[1]:
+        return NullSpace(code, general(code))
     return general(code)
 
 
 def general(code: GradientCode) -> Decoder:
     """Return the decoder for a code without structure: dense for small or dense codes, else sparse."""
     rows, columns = code.encoding.shape
-    sparse = code.encoding.nnz <= _SPARSE * rows * columns
-    if sparse and rows > _SMALL and code.n_pieces == 1:
-        return SparseLeastSquares(code)
-    return LeastSquares(code)
+    small = max(rows, columns) <= (_SMALL_EXACT if code.tolerance else _SMALL)
+    if small or code.n_pieces != 1 or code.encoding.nnz > _SPARSE * rows * columns:
+        return LeastSquares(code)
+    return SparseLeastSquares(code)
