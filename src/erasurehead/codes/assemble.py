@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from erasurehead.arrays import Array, IntArray
@@ -12,6 +13,9 @@ from erasurehead.errors import InvalidArgument, check_count
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
+
+ShortIntArray: TypeAlias = NDArray[np.int32]
+AnyIntArray: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
 
 
 def even_sizes(total: int, parts: int) -> IntArray:
@@ -45,19 +49,42 @@ def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
     return np.repeat(starts, sizes) + within
 
 
-def from_rows(columns: IntArray, sizes: IntArray, n_columns: int, values: Array | None = None) -> SparseMatrix:
-    """Return the matrix whose rows hold `sizes[i]` entries each, one after the other; ones if no values are given.
+def from_rows(columns: AnyIntArray, sizes: IntArray, n_columns: int, values: Array | None = None) -> SparseMatrix:
+    """Return the settled matrix whose rows hold `sizes[i]` entries each, one after the other; ones without values.
 
     Arguments:
-        columns: column of every entry, row after row, shape (nonzeros,).
+        columns: column of every entry, row after row, shape (nonzeros,); where they are int32 they become the matrix's
+            own, and read-only.
         sizes: entries of each row, shape (n_rows,).
         n_columns: number of columns.
         values: shape (nonzeros,), or None for ones.
     """
     indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=indptr[1:])
-    data: Array = np.ones(len(columns)) if values is None else values
-    return sparse.csr_array((data, columns, indptr), shape=(len(sizes), n_columns), dtype=np.float64)
+    data: Array = np.ones(len(columns)) if values is None else np.array(values, dtype=np.float64)
+    indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=indptr[1:])
+    if max(n_columns, len(columns)) < 2**31:
+        indices, indptr = columns.astype(np.int32, copy=False), indptr.astype(np.int32)
+    else:
+        indices = columns.astype(np.int64)
+    return settle(sparse.csr_array((data, indices, indptr), shape=(len(sizes), n_columns), dtype=np.float64))
+
+
+def settle(matrix: SparseMatrix) -> SparseMatrix:
+    """Return the matrix, changed in place: columns ascend in each row, no zero is stored, and it is read-only."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    return matrix
+
+
+def is_settled(matrix: SparseMatrix) -> bool:
+    """Whether a matrix came from `settle`: it is read-only, and may be shared."""
+    if matrix.format != "csr" or matrix.dtype != np.float64:
+        return False
+    return not (matrix.data.flags.writeable or matrix.indices.flags.writeable or matrix.indptr.flags.writeable)
 
 
 def generator_of(seed: int) -> np.random.Generator:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.assemble import is_settled, settle
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.errors import invalid
 
@@ -105,9 +106,10 @@ class GradientCode:
         for name in ("n_workers", "n_tasks", "n_pieces"):
             if getattr(self, name) < 1:
                 raise invalid(name, "must be at least 1", getattr(self, name))
-        encoding = sparse.csr_array(self.encoding).astype(np.float64)
-        encoding.sum_duplicates()
-        encoding.eliminate_zeros()
+        # A settled matrix is read-only and shared; any other is copied, so that nobody can change this code.
+        encoding = self.encoding
+        if not (sparse.issparse(encoding) and is_settled(encoding)):
+            encoding = settle(sparse.csr_array(encoding).astype(np.float64))
         expected = (len(self.owner), self.n_tasks * self.n_pieces)
         if encoding.shape != expected:
             raise invalid("encoding", f"must have shape (messages, n_tasks * n_pieces) = {expected}", encoding.shape)
@@ -122,7 +124,7 @@ class GradientCode:
             raise invalid("groups", f"must have one entry for each of {len(owner)} messages", groups.shape)
         if groups is not None and (groups.min() < 0 or not np.bincount(groups).all()):
             raise invalid("groups", "must be numbered 0, 1, 2, ... without gaps", np.unique(groups)[:10].tolist())
-        for array in (owner, groups, encoding.data, encoding.indices, encoding.indptr):
+        for array in (owner, groups):
             if array is not None:
                 array.flags.writeable = False
         object.__setattr__(self, "encoding", encoding)
@@ -202,6 +204,12 @@ class GradientCode:
         table = np.zeros((len(tasks), self.n_pieces))
         table[local, encoding.indices[span] % self.n_pieces] = encoding.data[span]
         return table
+
+    @cached_property
+    def totals(self) -> Array:
+        """Sum over tasks of each message's coefficients, by piece, shape (n_messages, n_pieces)."""
+        pieces = np.tile(np.eye(self.n_pieces), (self.n_tasks, 1))
+        return np.asarray(self.encoding @ pieces)
 
     @cached_property
     def target(self) -> Array:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
-from erasurehead.codes.assemble import from_rows
+from erasurehead.codes.assemble import AnyIntArray, from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.errors import invalid
 
@@ -55,7 +54,7 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
 
 
 def design_code(
-    name: str, parameters: dict[str, object], columns: IntArray, n_tasks: int, common: int, construction: str
+    name: str, parameters: dict[str, object], columns: AnyIntArray, n_tasks: int, common: int, construction: str
 ) -> GradientCode:
     """Return the code of a design that is known to be balanced.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from erasurehead.arrays import IntArray
+from erasurehead.codes.assemble import AnyIntArray, ShortIntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.designs import design_code
 from erasurehead.codes.fields import Field, is_prime, prime_power
@@ -33,8 +34,10 @@ def paley(n_workers: int) -> GradientCode:
     """
     _check("n_workers", n_workers, is_paley, "must be a prime power, 3 modulo 4 and at least 7")
     field = Field(n_workers)
-    points = field.elements
-    columns = field.subtract(points[:, None], field.power_residues(2)[None, :])
+    squares = field.power_residues(2)
+    prime = field.degree == 1
+    columns: AnyIntArray
+    columns = develop(squares, n_workers) if prime else field.subtract(field.elements[:, None], squares[None, :])
     common = (n_workers - 3) // 4
     return design_code(
         "paley", {"n_workers": n_workers}, columns, n_workers, common, "Paley (1933), quadratic residues"
@@ -59,7 +62,7 @@ def biquadratic(n_workers: int) -> GradientCode:
     (37, 37, 9, 9, 2)
     """
     _check("n_workers", n_workers, is_biquadratic, "must be a prime of the form 4 a^2 + 1 with a odd, from 37 on")
-    columns = (np.arange(n_workers)[:, None] - Field(n_workers).power_residues(4)) % n_workers
+    columns = develop(Field(n_workers).power_residues(4), n_workers)
     common = (n_workers - 5) // 16
     construction = "Chowla (1944), biquadratic residues"
     return design_code("biquadratic", {"n_workers": n_workers}, columns, n_workers, common, construction)
@@ -89,11 +92,32 @@ def twin_primes(smaller: int) -> GradientCode:
     alike[:, 0] = True
     first, second = (member.astype(np.int64) for member in np.nonzero(alike))
     n_workers = smaller * (smaller + 2)
-    x, y = np.divmod(np.arange(n_workers), smaller + 2)
-    columns = one.subtract(x[:, None], first) * (smaller + 2) + two.subtract(y[:, None], second)
+    columns: AnyIntArray
+    if one.degree == two.degree == 1:
+        # Worker w stands for (w mod q, w mod q + 2), so that adding goes around one circle.
+        rest = ((second - first) * pow(smaller, -1, smaller + 2)) % (smaller + 2)
+        columns = develop(first + smaller * rest, n_workers)
+    else:
+        x, y = np.divmod(np.arange(n_workers), smaller + 2)
+        columns = one.subtract(x[:, None], first) * (smaller + 2) + two.subtract(y[:, None], second)
     common = (n_workers - 3) // 4
     construction = "Stanton and Sprott (1958), twin prime powers"
     return design_code("twin_primes", {"smaller": smaller}, columns, n_workers, common, construction)
+
+
+def develop(differences: IntArray, modulus: int) -> ShortIntArray:
+    """Return, for every residue w, the residues w - d for d in a difference set, ascending; shape (modulus, size).
+
+    >>> develop(np.array([0, 1, 3]), 7)[2].tolist()
+    [1, 2, 6]
+    """
+    opposite = np.sort(-differences % modulus)
+    twice = np.concatenate([opposite - modulus, opposite]).astype(np.int32)
+    turns = np.arange(modulus, dtype=np.int32)
+    first = np.searchsorted(opposite, modulus - turns)  # from here on, the residues have wrapped around
+    residues: ShortIntArray = np.lib.stride_tricks.sliding_window_view(twice, len(opposite))[first]
+    residues += turns[:, None]
+    return residues
 
 
 def is_paley(number: int) -> bool:

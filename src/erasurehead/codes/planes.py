@@ -10,6 +10,7 @@ import numpy as np
 from erasurehead.arrays import IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.designs import design_code
+from erasurehead.codes.difference_sets import develop
 from erasurehead.codes.fields import Field, prime_power
 from erasurehead.errors import check_count, invalid
 
@@ -34,7 +35,7 @@ def projective_plane(order: int) -> GradientCode:
     _check_order(order, lambda q: f"{q * q + q + 1} workers, load {q + 1}")
     n_workers = order * order + order + 1
     differences = singer_difference_set(order)
-    columns = (np.arange(n_workers)[:, None] - differences) % n_workers
+    columns = develop(differences, n_workers)
     construction = "Singer difference set (1938), developed around the circle"
     return design_code("projective_plane", {"order": order}, columns, n_workers, 1, construction)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.assemble import from_rows
 from erasurehead.errors import invalid
 
@@ -50,10 +50,10 @@ def fill_empty(cells: IntArray, n_rows: int, n_columns: int, random: np.random.G
     return _union(cells, random.integers(0, n_rows, len(lost)) * n_columns + lost)
 
 
-def matrix_of(cells: IntArray, n_rows: int, n_columns: int) -> SparseMatrix:
-    """Return the 0/1 matrix with ones in the given cells (row * n_columns + column, ascending)."""
+def matrix_of(cells: IntArray, n_rows: int, n_columns: int, values: Array | None = None) -> SparseMatrix:
+    """Return the matrix with values, or ones, in the given cells (row * n_columns + column, ascending)."""
     sizes = np.bincount(cells // n_columns, minlength=n_rows).astype(np.int64)
-    return from_rows(cells % n_columns, sizes, n_columns)
+    return from_rows(cells % n_columns, sizes, n_columns, values)
 
 
 def _union(one: IntArray, other: IntArray) -> IntArray:

@@ -57,12 +57,11 @@ def soft_design(
     load, common = _check_moments(n_workers, n_tasks, load, density, common)
     random = generator_of(seed)
     cells = fill_empty(bernoulli_cells(n_workers * n_tasks, density, random), n_workers, n_tasks, random)
-    matrix = matrix_of(cells, n_workers, n_tasks)
     spread = (load * density / n_tasks - common / n_tasks) / density**2  # the part of the variance not shared
     shared = (common / n_tasks - load**2 / n_tasks**2) / density**2  # the covariance of two workers' coefficients
     mean = load / (n_tasks * density)
     along = max(spread + n_workers * shared, 0.0)  # variance along (1, ..., 1); below zero by rounding only
-    matrix.data[:] = mean + _correlated(cells % n_tasks, n_workers, n_tasks, max(spread, 0.0), along, random)
+    values = mean + _correlated(cells % n_tasks, n_workers, n_tasks, max(spread, 0.0), along, random)
     return GradientCode(
         name="soft_design",
         parameters={
@@ -73,7 +72,7 @@ def soft_design(
             "n_tasks": n_tasks,
             "seed": seed,
         },
-        encoding=matrix,
+        encoding=matrix_of(cells, n_workers, n_tasks, values),
         owner=np.arange(n_workers),
         n_workers=n_workers,
         n_tasks=n_tasks,
