@@ -152,3 +152,11 @@ def test_the_sum_does_not_depend_on_the_order_of_arrival(order: list[int]) -> No
 def test_more_tasks_than_samples_is_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"n_tasks must be at most the number of training samples \(5\)"):
         build_programs(codes.uncoded(6), Quadratic.random(5, 3))
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_coverage_is_the_mean_of_alpha_where_the_target_is_one(name: str) -> None:
+    code = CODES[name]
+    for messages in ([0], list(range(code.n_messages // 2)), list(range(code.n_messages))):
+        outcome = decoding.for_code(code).decode(messages)
+        assert outcome.coverage == pytest.approx(outcome.alpha[code.target > 0].mean())

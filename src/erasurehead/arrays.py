@@ -15,3 +15,8 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def squared_norm(vector: Array) -> float:
+    """Return the sum of squares, in one thread: BLAS would share even this among threads that wait for busy cores."""
+    return float(np.einsum("i,i->", vector, vector))

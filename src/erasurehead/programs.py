@@ -46,18 +46,19 @@ class CodedProgram(Program):
         self.shards = tuple(shards)
         self.recipes = {recipe.part.message: recipe for recipe in recipes}
         self.preload = problem.preload
+        self._outbox = tuple(recipe.part for recipe in recipes)
         self._inbox = max_points * problem.n_parameters
 
     @property
     def outbox(self) -> Sequence[Part]:
-        return [recipe.part for recipe in self.recipes.values()]
+        return self._outbox
 
     @property
     def inbox(self) -> int:
         return self._inbox
 
     def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        return self.outbox[len(done) :]
+        return self._outbox[len(done) :]
 
     def take(self, order: Order) -> Any:
         local = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, squared_norm
 from erasurehead.engines.base import Died, Engine, Failed, Joined, Program
 from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
 from erasurehead.evaluation import Snapshots
@@ -174,7 +173,7 @@ def _step_row(
         coverage=gathered.decoding.coverage if len(gathered.decoding.messages) else 0.0,
         stepped=gradient is not None,
         loss=loss,
-        gradient_norm=None if gradient is None else float(np.linalg.norm(gradient)),
+        gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
         received=gathered.received,
     )
 

@@ -47,7 +47,9 @@ class Decoding:
     @property
     def coverage(self) -> float:
         """Fraction of the full gradient that is counted: the mean of `alpha` where the target is one."""
-        return float(self.alpha[self.code.target > 0].mean())
+        # Summed by messages rather than by tasks: it is asked at every step, and alpha is not.
+        counted = float((self.weights * self.code.totals[self.messages].T).sum())
+        return counted / (self.code.n_tasks * self.code.n_pieces)
 
     @property
     def exact(self) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array, IntArray, squared_norm
 from erasurehead.errors import check_count, invalid
 
 
@@ -76,7 +76,7 @@ class Problem(ABC):
 
     def penalty(self, x: Array) -> float:
         """Return `l2 * ||x||^2`."""
-        return self.l2 * float(x @ x)
+        return self.l2 * squared_norm(x) if self.l2 else 0.0
 
     def penalty_gradient(self, x: Array) -> Array:
         """Return `2 * l2 * x`, as the original code writes it."""
