@@ -63,7 +63,7 @@ def test_random_and_chosen_stragglers_cost_the_same(order, count):
 
 
 def test_published_values():
-    # SCHEMES 5: residual with s stragglers, and the weight.
+    # Residual with s stragglers, and the weight.
     fano = UniformOverlap(code_of(FANO))
     assert [fano.residual_with(7 - s) for s in (1, 2, 3)] == pytest.approx([0.25, 4 / 7, 1.0])
     assert [fano.weight(7 - s) for s in (1, 2, 3)] == pytest.approx([0.375, 3 / 7, 0.5])

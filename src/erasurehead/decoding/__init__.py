@@ -14,4 +14,7 @@ from erasurehead.decoding.graph import GraphComponents as GraphComponents
 from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
 from erasurehead.decoding.null_space import NullSpace as NullSpace
+from erasurehead.decoding.prescribed import Algorithmic as Algorithmic
+from erasurehead.decoding.prescribed import FixedWeights as FixedWeights
+from erasurehead.decoding.prescribed import OneStep as OneStep
 from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares
