@@ -93,8 +93,8 @@ def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: floa
     """Put the derivatives of `scale * log(1 + exp(-label * margin))` in place of the margins.
 
     The logarithms are taken of products of 512 factors: log(1 + e) = log(u) + (e - (u - 1)) / u, where u is 1 + e as
-    rounded, so that an e below the rounding of 1 still counts. `decays` come from numpy, whose exponential works on
-    eight numbers at once.
+    rounded, so that an e below the rounding of 1 still counts. Rounding costs the sum about 1e-16 a sample. `decays`
+    come from numpy, whose exponential works on eight numbers at once.
 
     Arguments:
         margins: shape (n_rows,); changed.
