@@ -10,6 +10,7 @@ two microseconds, so that blocks are drawn at nearly the generator's own speed.
 from __future__ import annotations
 
 from functools import lru_cache
+from threading import Lock
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ class _Level(NamedTuple):
     width: int
 
 
-_LEVELS = (_Level(0, 64, 1024, 16), _Level(64, 1024, 256, 32), _Level(1024, 1 << 62, 1, 16_384))
+_LEVELS = (_Level(0, 64, 1024, 16), _Level(64, 1024, 128, 64), _Level(1024, 1 << 62, 1, 16_384))
 
 
 class _Source:
@@ -46,25 +47,32 @@ class _Source:
         self._origin = self._bits.state
         self._random = np.random.Generator(self._bits)
         self._kind = kind
+        self._lock = Lock()
 
     def fill(self, level: int, tile: int, band: int, out: Array) -> None:
         """Write the beginning of a tile, row by row, into a contiguous array."""
         number = ((tile << 32) + band) * len(_LEVELS) + level
-        self._bits.state = self._origin
-        self._bits.advance(number * _GOLDEN % _PERIOD)
-        if self._kind == "exponential":
-            self._random.standard_exponential(out=out)
-        elif self._kind == "uniform":
-            self._random.random(out=out)
-        else:
-            self._random.standard_normal(out=out)
+        with self._lock:
+            self._bits.state = self._origin
+            self._bits.advance(number * _GOLDEN % _PERIOD)
+            if self._kind == "exponential":
+                self._random.standard_exponential(out=out)
+            elif self._kind == "uniform":
+                self._random.random(out=out)
+            else:
+                self._random.standard_normal(out=out)
+
+
+@lru_cache(maxsize=64)
+def _source(kind: Kind, seed: int, unit: int, stream: int) -> _Source:
+    return _Source(kind, seed, unit, stream)
 
 
 @lru_cache(maxsize=128)
 def _kept_tile(kind: Kind, seed: int, unit: int, stream: int, level: int, tile: int, band: int) -> Array:
     # Engines ask for one step after the other, and blocks may be shorter than a tile.
     values = np.empty((_LEVELS[level].steps, _LEVELS[level].width))
-    _Source(kind, seed, unit, stream).fill(level, tile, band, values)
+    _source(kind, seed, unit, stream).fill(level, tile, band, values)
     values.flags.writeable = False
     return values
 
@@ -92,15 +100,13 @@ def draw(
         out: where to write, C-contiguous; made if None.
     """
     values = room(out, count, n_workers)
-    source: _Source | None = None
     for index, level in enumerate(_LEVELS):
         columns = values[:, level.start : level.stop]
         if not columns.shape[1]:
             break
         whole = first % level.steps == 0 and (first + count) % level.steps == 0
         if whole:
-            source = source or _Source(kind, seed, unit, stream)
-            _drawn(columns, source, index, first)
+            _drawn(columns, _source(kind, seed, unit, stream), index, first)
         else:
             _copied(columns, (kind, seed, unit, stream), index, first)
     return values

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
@@ -31,12 +32,17 @@ def finish_times(times: Array, code: GradientCode) -> Array:
     Returns:
         Shape (rounds, participants), in seconds; inf where one of a worker's messages never arrives.
     """
-    counts = code.messages_per_worker
-    if (counts == 1).all() and (np.diff(code.owner) > 0).all():
-        return times
+    order, starts = _by_worker(code)
+    return times if order is None else np.maximum.reduceat(times[:, order], starts, axis=1)
+
+
+@lru_cache(maxsize=8)
+def _by_worker(code: GradientCode) -> tuple[IntArray | None, IntArray]:
+    # Messages sorted by who sends them, and where each worker's begin; None if every worker sends one, in order.
+    if len(code.owner) == code.n_workers and (np.diff(code.owner) > 0).all():
+        return None, code.owner
     order = np.argsort(code.owner, kind="stable")
-    starts = np.flatnonzero(np.diff(code.owner[order], prepend=-1))
-    return np.maximum.reduceat(times[:, order], starts, axis=1)
+    return order, np.flatnonzero(np.diff(code.owner[order], prepend=-1))
 
 
 def _verdict(view: View, workers: int) -> Verdict:

@@ -108,7 +108,7 @@ def _replica_stop_times(times: Array, code: GradientCode, bound: float) -> Array
     if allowed < 0.0:
         return np.full(len(times), np.inf)
     if allowed < gains.min():
-        return earliest.max(axis=1)
+        return groups.complete(earliest)
     order = np.argsort(earliest, axis=1)
     # What is still missing after each group's arrival, the groups taken in the order of their arrival.
     missing_after = gains.sum() - np.cumsum(gains[order], axis=1)

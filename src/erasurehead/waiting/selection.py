@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, IntArray
 
 _SHORT = 300  # up to so many columns numpy's own selection is quicker
 _SAMPLE = 2048
@@ -70,10 +70,11 @@ def _between(rows: Array, k: int, low: float, high: float) -> Array:
     ranks = k - np.array([np.count_nonzero(row) for row in below])  # several times quicker than along an axis
     below ^= rows < high
     places = np.flatnonzero(below)
-    bounds = np.searchsorted(places, np.arange(count + 1) * n)
-    sizes = np.diff(bounds)
+    edges: IntArray = np.arange(count + 1, dtype=np.int64) * n
+    bounds: IntArray = np.searchsorted(places, edges)
+    sizes: IntArray = np.diff(bounds)
     table = np.full((count, int(sizes.max()) + 1), np.inf)
-    shift = np.arange(count) * table.shape[1] - bounds[:-1]
+    shift: IntArray = np.arange(count, dtype=np.int64) * table.shape[1] - bounds[:-1]
     table.reshape(-1)[np.arange(len(places)) + np.repeat(shift, sizes)] = rows.reshape(-1)[places]
     table.sort(axis=1)
     found = (ranks >= 1) & (ranks <= sizes)

@@ -1,0 +1,80 @@
+"""When each message of a code arrives, many steps at once: what wait rules are tried on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.codes.base import GradientCode
+from erasurehead.delays.base import Delays, room
+from erasurehead.errors import invalid
+
+
+class Arrivals:
+    """Arrival times of steps at the beginning of which every worker is idle (late work is dropped: `preempt`).
+
+    A worker computes its messages one after the other; each takes `seconds_per_task` for each of its tasks, plus a
+    delay of its own.
+
+    Arguments:
+        code: who sends what.
+        delays: how slow the workers are.
+        seconds_per_task: computing time of one task's partial gradient, at least 0.
+    """
+
+    def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0) -> None:
+        if not (np.isfinite(seconds_per_task) and seconds_per_task >= 0.0):
+            raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
+        self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
+        work = (
+            np.array([len(code.tasks_of_message(message)) for message in range(code.n_messages)], dtype=np.float64)
+            if code.n_pieces > 1
+            else np.diff(code.encoding.indptr).astype(np.float64)
+        )
+        counts = code.messages_per_worker
+        self._one_each = bool((counts == 1).all() and (np.diff(code.owner) > 0).all())
+        units = int(counts.max())
+        # For each unit, the workers that send so many messages, and which message it is.
+        self._senders = [np.flatnonzero(counts > unit) for unit in range(units)]
+        self._messages = (
+            [
+                np.array([code.messages_of(int(worker))[unit] for worker in self._senders[unit]], dtype=np.int64)
+                for unit in range(units)
+            ]
+            if not self._one_each
+            else [np.arange(code.n_messages)]
+        )
+        self._work: list[float | Array] = []
+        for senders, messages in zip(self._senders, self._messages, strict=True):
+            by_worker = np.zeros(code.n_workers)
+            by_worker[senders] = work[messages]
+            alike = len(senders) == code.n_workers and bool((by_worker == by_worker[0]).all())
+            self._work.append(float(by_worker[0]) if alike else by_worker)
+
+    def block(self, first: int, count: int, out: Array | None = None) -> Array:
+        """Return the arrival times of steps first..first+count-1, in seconds since the order.
+
+        Arguments:
+            first: the first step.
+            count: how many steps.
+            out: where to write, shape (count, n_messages), C-contiguous; made if None.
+
+        Returns:
+            Shape (count, n_messages); inf for a message that never comes.
+        """
+        code = self.code
+        times = room(out, count, code.n_messages)
+        if self._one_each:
+            return self._own(first, count, 0, times)
+        clock = np.zeros((count, code.n_workers))
+        for unit, (senders, messages) in enumerate(zip(self._senders, self._messages, strict=True)):
+            clock += self._own(first, count, unit, None)
+            times[:, messages] = clock[:, senders]
+        return times
+
+    def _own(self, first: int, count: int, unit: int, out: Array | None) -> Array:
+        work = self._work[unit]
+        times = self.delays.rows(first, count, self.code.n_workers, unit, work, out)
+        if self.seconds_per_task:
+            times += self.seconds_per_task * work
+        return times

@@ -1,0 +1,156 @@
+"""What a scheme's steps would cost, without a gradient: millions of worker-steps a second, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.decoding.base import Decoder
+from erasurehead.delays.base import Delays
+from erasurehead.errors import check_count
+from erasurehead.planning.arrivals import Arrivals
+from erasurehead.waiting.arrivals import finish_times
+from erasurehead.waiting.base import WaitRule
+from erasurehead.waiting.groups import replica_groups
+
+_BLOCK = 1 << 16  # arrival times held at once, so that they stay in cache, unless one step alone has more
+_WHOLE = 1024  # steps of the tiles in which few workers are drawn: blocks that can be are multiples of it
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Simulated steps.
+
+    Attributes:
+        seconds: when waiting stopped, since the order, shape (steps,); inf where the rule was never met.
+        residual: of optimal decoding at that moment, in tasks, shape (steps,); NaN where it was not computed.
+        arrived: workers whose messages were all in by then, shape (steps,).
+        messages: messages that were in by then, shape (steps,).
+    """
+
+    seconds: Array
+    residual: Array
+    arrived: IntArray
+    messages: IntArray
+
+    @property
+    def met(self) -> float:
+        """Share of the steps in which the rule was met."""
+        return float(np.isfinite(self.seconds).mean())
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean over the steps; inf if the rule was not met in some step."""
+        return float(self.seconds.mean())
+
+    @property
+    def error(self) -> float:
+        """Standard error of `seconds_per_step`, for independent steps; NaN for a single step, inf if some never end."""
+        if self.met < 1.0:
+            return math.inf
+        return float(self.seconds.std(ddof=1) / math.sqrt(len(self.seconds))) if len(self.seconds) > 1 else math.nan
+
+
+def simulate(
+    decoder: Decoder,
+    rule: WaitRule,
+    delays: Delays,
+    steps: int,
+    seconds_per_task: float = 0.0,
+    first_step: int = 0,
+    block: int | None = None,
+    residuals: bool = True,
+) -> Simulation:
+    """Simulate steps that do not remember each other: at each order every worker is idle (`preempt`).
+
+    The delays are those that the engines would draw for the same steps, so that a real run stops at the same times.
+
+    Arguments:
+        decoder: of the code.
+        rule: when to stop.
+        delays: how slow the workers are.
+        steps: how many, at least 1.
+        seconds_per_task: computing time of a task, at least 0.
+        first_step: the step of the first.
+        block: steps held in memory at once; the outcome does not depend on it. By default about as many as fill
+            half a megabyte.
+        residuals: whether to decode at each stop. It is quick for codes of replicas and costs a least-squares
+            problem a step for others.
+
+    Raises:
+        InvalidArgument: the rule can never be met with this code.
+    """
+    check_count("steps", steps)
+    rule.check(decoder)
+    seconds = np.empty(steps)
+    residual = np.full(steps, np.nan)
+    arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+    for low, times in _blocks(Arrivals(decoder.code, delays, seconds_per_task), first_step, steps, block):
+        span = slice(low, low + len(times))
+        stop = seconds[span] = rule.stop_times(times, decoder)
+        if residuals:
+            within = times <= stop[:, None]
+            messages[span] = np.count_nonzero(within & np.isfinite(times), axis=1)
+            finished = finish_times(times, decoder.code)
+            arrived[span] = np.count_nonzero((finished <= stop[:, None]) & np.isfinite(finished), axis=1)
+            residual[span] = residuals_at(decoder, times, stop)
+    return Simulation(seconds, residual, arrived, messages)
+
+
+def stop_times(
+    decoder: Decoder,
+    rule: WaitRule,
+    delays: Delays,
+    steps: int,
+    seconds_per_task: float = 0.0,
+    first_step: int = 0,
+    block: int | None = None,
+) -> Array:
+    """Return only when each step stops, as `simulate` does, shape (steps,)."""
+    return simulate(decoder, rule, delays, steps, seconds_per_task, first_step, block, residuals=False).seconds
+
+
+def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
+    """Return the residual of optimal decoding of what has arrived at given moments.
+
+    Arguments:
+        decoder: of the code.
+        times: when each message arrives, shape (rounds, n_messages).
+        stop: one moment a round, shape (rounds,); inf takes all that ever arrives.
+
+    Returns:
+        In tasks, shape (rounds,).
+    """
+    code = decoder.code
+    if code.replicas:
+        groups = replica_groups(code)
+        there = groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]
+        return groups.rest + np.where(there, 0.0, groups.gains).sum(axis=1)
+    inside = (times <= stop[:, None]) & np.isfinite(times)
+    # Rounds with the same arrivals have the same residual; few workers leave few different sets.
+    sets, which = np.unique(np.packbits(inside, axis=1), axis=0, return_inverse=True)
+    n = code.n_messages
+    by_set = [decoder.residual(np.flatnonzero(np.unpackbits(packed, count=n)).tolist()) for packed in sets]
+    return np.array(by_set)[which.ravel()]
+
+
+def _blocks(arrivals: Arrivals, first_step: int, steps: int, block: int | None) -> Iterator[tuple[int, Array]]:
+    n_messages = arrivals.code.n_messages
+    count = min(steps, _rows(n_messages) if block is None else check_count("block", block))
+    buffer = np.empty((count, n_messages))
+    for low in range(0, steps, count):
+        rows = min(count, steps - low)
+        yield low, arrivals.block(first_step + low, rows, buffer[:rows])
+
+
+def _rows(n_messages: int) -> int:
+    # Delays are drawn in tiles (`erasurehead.delays.draws`): blocks of whole tiles are drawn quickest.
+    rows = max(1, _BLOCK // n_messages)
+    if rows >= _WHOLE:
+        return rows - rows % _WHOLE
+    least = 128 if n_messages <= 1024 else 1
+    return max(least, rows - rows % least)

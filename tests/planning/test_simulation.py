@@ -1,0 +1,169 @@
+"""The simulator stops when a real run stops, whatever its block, and agrees with theory to within its error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import delays, engines, optimizers, problems, schemes, training, waiting
+from erasurehead.codes import cyclic_repetition, fractional_repetition, uncoded
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding import for_code
+from erasurehead.delays import Delays
+from erasurehead.errors import InvalidArgument
+from erasurehead.planning.arrivals import Arrivals
+from erasurehead.planning.erasures import Erasures
+from erasurehead.planning.simulation import residuals_at, simulate, stop_times
+from erasurehead.planning.step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
+from erasurehead.waiting import WaitRule
+
+EXPONENTIAL = delays.Exponential(0.5, seed=3)
+
+
+def two_messages(n_workers: int) -> GradientCode:
+    """Each worker sends its own task, then the sum of its own and its neighbour's."""
+    encoding = np.zeros((2 * n_workers, n_workers))
+    for worker in range(n_workers):
+        encoding[2 * worker, worker] = 1.0
+        encoding[2 * worker + 1, [worker, (worker + 1) % n_workers]] = 1.0
+    owner = np.repeat(np.arange(n_workers), 2)
+    return GradientCode(
+        name="two", parameters={}, encoding=encoding, owner=owner, n_workers=n_workers, n_tasks=n_workers
+    )  # pyright: ignore
+
+
+CODES = {
+    "uncoded": uncoded(12),
+    "repetition": fractional_repetition(12, 3),
+    "cyclic": cyclic_repetition(12, 2),
+    "two messages": two_messages(12),
+}
+RULES = {
+    "first": waiting.first(7),
+    "joint": waiting.first(9) | waiting.decodable(),
+    "decodable": waiting.decodable(),
+    "residual": waiting.residual_below(3.0),
+    "deadline": waiting.deadline(0.4) | waiting.decodable(),
+    "both": waiting.first(3) & waiting.deadline(0.2),
+}
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual(code: str, rule: str) -> None:
+    rng = np.random.default_rng(0)
+    problem = problems.LeastSquares(rng.standard_normal((24, 2)), rng.standard_normal(24))
+    model = EXPONENTIAL + delays.Late((3,), by=0.1)
+    scheme = schemes.custom(CODES[code], RULES[rule])
+    engine = engines.VirtualEngine(model, seconds_per_task=0.05)
+    run = training.train(problem, scheme, optimizers.GradientDescent(problem.initial(), 0.01), engine, steps=20)
+    simulated = simulate(scheme.decoder, RULES[rule], model, 20, seconds_per_task=0.05)
+    np.testing.assert_allclose([row.waited for row in run.steps], simulated.seconds, rtol=1e-9)
+    np.testing.assert_allclose([row.residual for row in run.steps], simulated.residual, atol=1e-8)
+    assert [row.arrived for row in run.steps] == simulated.arrived.tolist()
+
+
+@settings(max_examples=30)
+@given(
+    code=st.sampled_from(sorted(CODES)),
+    rule=st.sampled_from(sorted(RULES)),
+    block=st.integers(1, 40),
+    first=st.integers(0, 2000),
+    model=st.sampled_from(
+        [
+            EXPONENTIAL,
+            delays.MarkovModulated(0.1, 0.2, delays.NoDelay(), EXPONENTIAL, seed=1),
+            delays.Bootstrap(np.arange(1.0, 61.0).reshape(5, 12), block=3),
+            delays.Late((0, 5)),
+        ]
+    ),
+)
+def test_the_outcome_does_not_depend_on_the_block(code: str, rule: str, block: int, first: int, model: Delays) -> None:
+    decoder = for_code(CODES[code])
+    one = simulate(decoder, RULES[rule], model, 30, first_step=first, block=block)
+    other = simulate(decoder, RULES[rule], model, 30, first_step=first)
+    for field in ("seconds", "residual", "arrived", "messages"):
+        assert (getattr(one, field) == getattr(other, field)).all()
+    assert (stop_times(decoder, RULES[rule], model, 30, first_step=first) == one.seconds).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (waiting.decodable(), all_groups(additive(3, 0.01, 2.0), 30, 3)),
+        (waiting.first(11), first_arrivals(additive(3, 0.01, 2.0), 30, 11)),
+        (waiting.first(30), first_arrivals(additive(3, 0.01, 2.0), 30, 30)),
+        (waiting.first(15) | waiting.decodable(), first_or_all_groups(additive(3, 0.01, 2.0), 30, 3, 15)),
+    ],
+    ids=str,
+)
+def test_the_additive_law_agrees_with_theory(rule: WaitRule, expected: float) -> None:
+    decoder = for_code(fractional_repetition(30, 3))
+    result = simulate(decoder, rule, EXPONENTIAL, 20_000, seconds_per_task=0.01)
+    assert abs(result.seconds_per_step - expected) < 4.0 * result.error
+    assert result.met == 1.0
+
+
+def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
+    n, c, r = 30, 3, 15
+    law = delays.ShiftedExponential(1.0 / n, 1.0 / n, seed=1, scale_with_load=True)
+    decoder = for_code(fractional_repetition(n, c))
+    first = simulate(decoder, waiting.first(r), law, 20_000)
+    expected = lemma8(n, c, r, 1.0)
+    assert abs(first.seconds_per_step - expected.approximate) < 4.0 * first.error
+    error = first.residual.std() / np.sqrt(20_000)
+    assert abs(first.residual.mean() - Erasures(n, c, r).mean_residual(n)) < 4.0 * error
+    assert (first.arrived == r).all()
+    joint = simulate(decoder, waiting.first(r) | waiting.decodable(), law, 20_000)
+    assert abs(joint.seconds_per_step - expected.joint) < 4.0 * joint.error
+    assert np.allclose(joint.residual, first.residual)  # stopping at all groups loses nothing
+    assert joint.seconds_per_step < first.seconds_per_step
+
+
+def test_what_is_never_met_is_said_and_not_averaged_away() -> None:
+    decoder = for_code(fractional_repetition(12, 3))
+    dead = EXPONENTIAL + delays.Late((0, 1, 2), since=5)
+    result = simulate(decoder, waiting.decodable(), dead, 20)
+    assert result.met == 5 / 20
+    assert np.isinf(result.seconds_per_step)
+    assert np.isinf(result.error)
+    assert result.residual[5:].tolist() == [3.0] * 15
+    assert result.arrived[5:].tolist() == [9] * 15
+    assert simulate(decoder, waiting.deadline(5.0), dead, 20).met == 1.0
+
+
+def test_very_many_workers() -> None:
+    n = 200_000
+    decoder = for_code(fractional_repetition(n, 5))
+    result = simulate(decoder, waiting.fraction(0.4) | waiting.decodable(), EXPONENTIAL, 3)
+    assert result.seconds == pytest.approx(-0.5 * np.log(0.6), rel=0.01)
+    assert result.residual / n == pytest.approx(0.6**5, rel=0.05)
+
+
+def test_residuals_of_the_same_arrivals_are_decoded_once_and_alike() -> None:
+    decoder = for_code(cyclic_repetition(8, 2))
+    times = np.random.default_rng(0).exponential(size=(50, 8))
+    stop = np.sort(times, axis=1)[:, 4]
+    expected = [decoder.residual(np.flatnonzero(row <= end).tolist()) for row, end in zip(times, stop, strict=True)]
+    np.testing.assert_allclose(residuals_at(decoder, times, stop), expected, atol=1e-12)
+
+
+def test_messages_of_one_worker_come_one_after_the_other() -> None:
+    times = Arrivals(two_messages(4), EXPONENTIAL, 0.1).block(0, 50)
+    first = EXPONENTIAL.rows(0, 50, 4) + 0.1
+    assert np.allclose(times[:, ::2], first)
+    assert np.allclose(times[:, 1::2], first + EXPONENTIAL.rows(0, 50, 4, unit=1) + 0.2)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    decoder = for_code(uncoded(4))
+    with pytest.raises(InvalidArgument, match="at most the 4 workers"):
+        simulate(decoder, waiting.first(5), EXPONENTIAL, 10)
+    with pytest.raises(InvalidArgument, match="steps must be at least 1"):
+        simulate(decoder, waiting.first(4), EXPONENTIAL, 0)
+    with pytest.raises(InvalidArgument, match="block must be at least 1"):
+        simulate(decoder, waiting.first(4), EXPONENTIAL, 10, block=0)
+    with pytest.raises(InvalidArgument, match="seconds_per_task must be"):
+        simulate(decoder, waiting.first(4), EXPONENTIAL, 10, seconds_per_task=-1.0)
