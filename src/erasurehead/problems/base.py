@@ -32,7 +32,8 @@ class Shard(ABC):
             local: the model restricted to the support, shape (m,); all of it if there is no support.
             coefficients: one number a task of the shard, shape (n_tasks,); zero leaves a task out.
             step: the step that random choices (mini-batches) are drawn from, with the seed and the task.
-            out: room for `sum_j coefficients[j] * gradient_j` on the support, shape (m,). Every element is written.
+            out: room for `sum_j coefficients[j] * gradient_j` on the support, shape (m,), C-contiguous. Every
+                element is written.
 
         Returns:
             `sum_j coefficients[j] * loss_j`. Gradients and losses are divided by the number of samples of the
