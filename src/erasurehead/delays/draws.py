@@ -2,9 +2,10 @@
 
 Workers and steps are cut into tiles (`_LEVELS`): tall ones for the first workers, so that a few workers over many
 steps are drawn together, flat ones far out, so that a million workers need no more than one step at a time. Every
-tile is a stretch of one PCG64 (DXSM) sequence, reached by a jump; the stretches begin at multiples of the golden
-section of the period, which keeps any number of them far apart (Knuth, TAOCP 3, 6.4, theorem S). A jump costs about
-two microseconds, so that blocks are drawn at nearly the generator's own speed.
+tile is a stretch of one PCG64 sequence of period 2**128, reached by a jump to a place that is a hash of the tile's
+number: stretches of a few thousand numbers do not overlap (a billion of them do with probability 2**-50), and their
+distances have none of the powers of two that would leave the generator's low bits alike. A jump costs about two
+microseconds, so that blocks are drawn at nearly the generator's own speed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ Kind: TypeAlias = Literal["exponential", "uniform", "normal"]
 """Standard exponential (mean 1), uniform on [0, 1), standard normal."""
 
 _KINDS: tuple[Kind, ...] = ("exponential", "uniform", "normal")
-_GOLDEN = 0x9E3779B97F4A7C15F39CC0605CEDC835
-_PERIOD = 1 << 128
+_MASK = (1 << 128) - 1
+_MIXERS = (0x9E3779B97F4A7C15F39CC0605CEDC835, 0xDA942042E4DD58B5C2B2AE3D27D4EB4F)
 
 
 class _Level(NamedTuple):
@@ -43,7 +44,7 @@ class _Source:
 
     def __init__(self, kind: Kind, seed: int, unit: int, stream: int) -> None:
         key = np.random.SeedSequence(seed, spawn_key=(_KINDS.index(kind), unit, stream))
-        self._bits = np.random.PCG64DXSM(key)
+        self._bits = np.random.PCG64(key)
         self._origin = self._bits.state
         self._random = np.random.Generator(self._bits)
         self._kind = kind
@@ -51,16 +52,24 @@ class _Source:
 
     def fill(self, level: int, tile: int, band: int, out: Array) -> None:
         """Write the beginning of a tile, row by row, into a contiguous array."""
-        number = ((tile << 32) + band) * len(_LEVELS) + level
+        number = ((tile << 32) + band) * len(_LEVELS) + level + 1
         with self._lock:
             self._bits.state = self._origin
-            self._bits.advance(number * _GOLDEN % _PERIOD)
+            self._bits.advance(_place(number))
             if self._kind == "exponential":
                 self._random.standard_exponential(out=out)
             elif self._kind == "uniform":
                 self._random.random(out=out)
             else:
                 self._random.standard_normal(out=out)
+
+
+def _place(number: int) -> int:
+    # Multiply and fold, twice over: a bijection of the whole numbers below 2**128 that leaves no pattern.
+    for mixer in _MIXERS:
+        number = number * mixer & _MASK
+        number ^= number >> 67
+    return number * _MIXERS[0] & _MASK
 
 
 @lru_cache(maxsize=64)
