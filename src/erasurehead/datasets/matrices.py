@@ -38,9 +38,9 @@ def check_matrix(given: Any, said: str) -> Matrix:
     """
     from scipy import sparse
 
-    kept: Any = given  # the check below narrows the type of `given` to a bare base class
+    to_csr: Any = sparse.csr_array
     if sparse.issparse(given):
-        return _check_sparse(sparse.csr_array(kept), said)
+        return _check_sparse(to_csr(given), said)
     array: Any = np.asarray(given)
     if array.ndim != 2:
         raise DataError(f"{said} must be a matrix with two dimensions, but its shape is {array.shape}.")
@@ -58,12 +58,14 @@ def _check_sparse(given: Any, said: str) -> SparseMatrix:
         given.sum_duplicates()
     if max(given.nnz, *given.shape) > MAX_INDEX:
         raise DataError(f"{said} has shape {given.shape} and {given.nnz} entries, more than 32-bit indices can hold.")
-    indices, ends = given.indices.astype(np.int32), given.indptr.astype(np.int32)
+    indices: NDArray[np.int32] = given.indices.astype(np.int32)
+    ends: NDArray[np.int32] = given.indptr.astype(np.int32)
     values = floats(given.data, said)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
-        row = int(np.searchsorted(ends, wrong[0], side="right")) - 1
-        raise _not_finite(said, row, int(indices[wrong[0]]), float(values[wrong[0]]))
+        place = int(wrong[0])
+        row = int(np.count_nonzero(ends <= place)) - 1
+        raise _not_finite(said, row, int(indices[place]), float(values[place]))
     return csr(values, indices, ends, given.shape)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -59,14 +60,14 @@ def kc_housing_table(rng: np.random.Generator, n_rows: int) -> Table:
 
     With 21,613 rows every column has exactly as many distinct values as in the public file.
     """
-    quality, place, rest = rng.standard_normal((3, n_rows))
+    quality, place, rest = (rng.standard_normal(n_rows) for _ in range(3))
     columns: dict[str, Column] = {
         name: Numbers(_values(rng, column, quality, place)) for name, column in _COLUMNS.items()
     }
-    merit = 0.7 * quality + 0.4 * place + 0.1 * rest
-    merit /= merit.std()
-    price = np.exp(_LEVEL + _SPREAD * merit + _TAIL * merit**2)
-    columns["price"] = Numbers(np.round(price))
+    merit: Array = 0.7 * quality + 0.4 * place + 0.1 * rest
+    merit = merit / float(merit.std())
+    worth: Array = _LEVEL + merit * (_SPREAD + _TAIL * merit)
+    columns["price"] = Numbers(np.rint(np.exp(worth)))
     return Table("the twin", columns, n_rows, lambda row: f"the twin, row {row}")
 
 
@@ -74,10 +75,10 @@ def _values(rng: np.random.Generator, column: _Column, quality: Array, place: Ar
     n_rows = len(quality)
     size, top = scaled(column.size, column.top, n_rows, KC_HOUSING.n_rows)
     counts = exact_counts(n_rows, size, top, column.power)
-    own = np.sqrt(max(0.0, 1 - column.quality**2 - column.place**2))
+    own = math.sqrt(max(0.0, 1 - column.quality**2 - column.place**2))
     score = column.quality * quality + column.place * place + own * rng.standard_normal(n_rows)
     codes = by_rank(score, counts[_order(rng, size, column.lowest)])
-    return np.round(column.low + column.step * codes, 6)
+    return np.round(column.low + column.step * codes.astype(np.float64), 6)
 
 
 def _order(rng: np.random.Generator, size: int, lowest: bool) -> IntArray:
