@@ -8,6 +8,9 @@ from erasurehead.decoding.base import Session as Session
 from erasurehead.decoding.base import residual_of as residual_of
 from erasurehead.decoding.blocks import Blocks as Blocks
 from erasurehead.decoding.choice import for_code as for_code
+from erasurehead.decoding.conditioning import Conditioning as Conditioning
+from erasurehead.decoding.conditioning import check_dtype as check_dtype
+from erasurehead.decoding.conditioning import conditioning as conditioning
 from erasurehead.decoding.design import UniformOverlap as UniformOverlap
 from erasurehead.decoding.folded import Folded as Folded
 from erasurehead.decoding.graph import GraphComponents as GraphComponents

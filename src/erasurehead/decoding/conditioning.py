@@ -1,0 +1,164 @@
+"""How much decoding amplifies rounding errors, and which messages a code can bear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from erasurehead.arrays import IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.products import row_sums
+from erasurehead.errors import check_count, invalid
+
+BEARABLE = 1e-3
+"""The largest relative error of a decoded gradient, from rounded messages, that `check_dtype` lets pass."""
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """What rounding errors meet in a code, over sampled sets of arrivals.
+
+    Arguments:
+        largest_coefficient: of the encoding, in magnitude.
+        largest_weight: of the decodings seen, in magnitude.
+        amplification: worst factor, over the sets, between the rounding error of a message and the relative error of
+            the decoded gradient, for partial gradients of equal length and independent directions; 1 for plain sums.
+        typical: the median factor.
+        stragglers: workers missing from each set.
+        sets: number of sets seen.
+    """
+
+    largest_coefficient: float
+    largest_weight: float
+    amplification: float
+    typical: float
+    stragglers: int
+    sets: int
+
+    def error(self, dtype: DTypeLike) -> float:
+        """Return the relative error to expect of a decoded gradient from messages of a dtype, in the worst set."""
+        return _rounding(np.dtype(dtype).name) * self.amplification
+
+
+def conditioning(
+    code: GradientCode,
+    stragglers: int | None = None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    decoder: Decoder | None = None,
+) -> Conditioning:
+    """Return the largest coefficient of a code, and the worst weights over sampled sets of arrivals.
+
+    The sets are all workers, runs of neighbouring stragglers (the worst for cyclic codes), and random ones. Nothing
+    guarantees that a worse set does not exist.
+
+    Arguments:
+        code: any code.
+        stragglers: workers missing from each set; the code's tolerance if None, or a quarter of the workers where that
+            is zero or not known.
+        samples: how many random sets, and at most how many runs; if None 200, or 50 for more than 100 workers.
+        seed: of the random sets.
+        decoder: `for_code(code)` if None.
+
+    Raises:
+        InvalidArgument: not fewer stragglers than workers.
+
+    >>> from erasurehead.codes import cyclic_repetition, fractional_repetition
+    >>> conditioning(fractional_repetition(30, load=3)).amplification
+    1.0
+    >>> conditioning(cyclic_repetition(30, stragglers=5)).amplification > 50
+    True
+    """
+    stragglers = _stragglers(code, stragglers)
+    seen = list(_seen(code, stragglers, samples, seed, for_code(code) if decoder is None else decoder))
+    weights, factors = np.array(seen).T
+    return Conditioning(
+        largest_coefficient=float(np.abs(code.encoding.data).max()),
+        largest_weight=float(weights.max()),
+        amplification=float(factors.max()),
+        typical=float(np.median(factors)),
+        stragglers=stragglers,
+        sets=len(seen),
+    )
+
+
+def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = None) -> None:
+    """Refuse messages that are too coarse for a code, and say which code can bear them.
+
+    It looks at the sets of `conditioning` until one is too bad.
+
+    Arguments:
+        code: any code.
+        dtype: of the messages, a floating-point type.
+        stragglers: see `conditioning`.
+
+    Raises:
+        InvalidArgument: in some sampled set of arrivals the decoded gradient would be wrong by more than `BEARABLE`.
+    """
+    kind = np.dtype(dtype)
+    if not np.issubdtype(kind, np.floating):
+        raise invalid("dtype", "must be a floating-point type", kind.name, "use float32 or float64")
+    coarse = _rounding(kind.name)
+    for weight, factor in _seen(code, _stragglers(code, stragglers), None, 0, for_code(code)):
+        if coarse * factor > BEARABLE:
+            finer = "float64 messages, or " if _rounding("float64") * factor <= BEARABLE else ""
+            raise invalid(
+                "dtype",
+                f"must be fine enough for {code}, whose decoding weights reach {weight:.2g} and turn the rounding of"
+                f" the messages into a relative error of {coarse * factor:.1e} (at most {BEARABLE:g})",
+                kind.name,
+                f"use {finer}{stable_relative(code)}, which decodes with small weights",
+            )
+
+
+def stable_relative(code: GradientCode) -> str:
+    """Return the call of a code with like parameters that decodes without large weights."""
+    n, tasks = code.n_workers, "" if code.n_tasks == code.n_workers else f", n_tasks={code.n_tasks}"
+    stragglers = code.tolerance or 0
+    if code.n_pieces > 1:
+        return f"communication_efficient_groups({n}, load={code.load}, n_pieces={code.n_pieces}{tasks})"
+    if stragglers and n % (stragglers + 1):
+        return f"binary_repetition({n}, stragglers={stragglers}{tasks})"
+    return f"fractional_repetition({n}, load={max(2, min(code.load, stragglers + 1 or code.load))}{tasks})"
+
+
+def _stragglers(code: GradientCode, stragglers: int | None) -> int:
+    if stragglers is None:
+        return code.tolerance or code.n_workers // 4
+    return check_count("stragglers", stragglers, at_least=0, at_most=code.n_workers - 1)
+
+
+def _seen(
+    code: GradientCode, stragglers: int, samples: int | None, seed: int, decoder: Decoder
+) -> Iterator[tuple[float, float]]:
+    """Yield the largest weight and the amplification of one set of arrivals after the other."""
+    squares = row_sums(code, power=2)
+    if samples is None:
+        samples = 200 if code.n_workers <= 100 else 50
+    # With replicas the weights are the same for every set.
+    for present in _sets(code.n_workers, 0 if code.replicas else stragglers, check_count("samples", samples), seed):
+        decoding = decoder.decode(code.messages_of_workers(present))
+        noise = float((decoding.weights**2 @ squares[decoding.messages]).sum())
+        factor = float(np.sqrt(noise / (code.n_tasks * code.n_pieces)))
+        yield float(np.abs(decoding.weights).max(initial=0.0)), factor
+
+
+def _rounding(dtype: str) -> float:
+    return float(np.finfo(dtype).eps) / 2
+
+
+def _sets(n_workers: int, stragglers: int, samples: int, seed: int) -> Iterator[IntArray]:
+    yield np.arange(n_workers)
+    if not stragglers:
+        return
+    for begin in np.unique(np.linspace(0, n_workers, min(n_workers, samples), endpoint=False).astype(np.int64)):
+        yield np.sort((begin + stragglers + np.arange(n_workers - stragglers)) % n_workers)
+    random = np.random.default_rng(seed)
+    for _ in range(samples):
+        yield np.sort(random.permutation(n_workers)[stragglers:])

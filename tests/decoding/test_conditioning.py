@@ -1,0 +1,108 @@
+"""Conditioning: the predicted error is what rounded messages make; codes that cannot bear it are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from erasurehead import codes
+from erasurehead.decoding import check_dtype, conditioning, for_code
+from erasurehead.decoding.conditioning import stable_relative
+from erasurehead.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        codes.fractional_repetition(30, load=3),
+        codes.cyclic_repetition(30, stragglers=5),
+        codes.cyclic_mds(30, stragglers=5),
+        codes.communication_efficient_groups(32, load=8, n_pieces=4),
+        codes.communication_efficient_cyclic(20, 3, load=6),
+        codes.graph_code(30, replication=3),
+    ],
+)
+def test_the_predicted_error_is_that_of_rounded_messages(code):
+    stragglers = code.tolerance or 0
+    found = conditioning(code, stragglers, samples=40)
+    rng = np.random.default_rng(0)
+    partial = rng.normal(size=(code.n_tasks * code.n_pieces, 100))
+    rounded = (code.encoding @ partial).astype(np.float32).astype(np.float64)
+    full = code.target @ partial
+    decoder, worst = for_code(code), 0.0
+    runs = [np.arange(begin + stragglers, begin + code.n_workers) % code.n_workers for begin in range(code.n_workers)]
+    for present in [*runs, *(rng.permutation(code.n_workers)[stragglers:] for _ in range(40))]:
+        decoding = decoder.decode(code.messages_of_workers(np.sort(present)))
+        estimate = decoding.weights @ rounded[decoding.messages]
+        worst = max(worst, float(np.linalg.norm(estimate - full) / np.linalg.norm(full)))
+    assert worst <= 4 * found.error(np.float32)
+    assert worst >= found.error(np.float32) / 50
+
+
+def test_plain_sums_do_not_amplify():
+    found = conditioning(codes.fractional_repetition(12, load=3))
+    assert (found.amplification, found.largest_weight, found.largest_coefficient) == (1.0, 1.0, 1.0)
+    assert found.error(np.float32) == pytest.approx(2**-24)
+
+
+def test_the_worst_set_of_a_cyclic_code_is_a_run():
+    found = conditioning(codes.cyclic_mds(30, stragglers=5))
+    assert found.amplification > 20 * found.typical
+    assert found.largest_weight == pytest.approx(179, rel=0.01)
+    assert found.stragglers == 5
+
+
+def test_messages_that_a_code_cannot_bear_are_refused_with_a_way_out():
+    with pytest.raises(InvalidArgument, match=r"use float64 messages, or fractional_repetition\(60, load=12\)"):
+        check_dtype(codes.cyclic_mds(60, stragglers=11), "float32")
+    check_dtype(codes.cyclic_mds(60, stragglers=11), "float64")
+    with pytest.raises(InvalidArgument, match=r"binary_repetition\(61, stragglers=12\)"):
+        check_dtype(codes.cyclic_mds(61, stragglers=12), np.float32)
+    with pytest.raises(InvalidArgument, match=r"communication_efficient_groups\(30, load=10, n_pieces=4\)"):
+        check_dtype(codes.communication_efficient_cyclic(30, 4, load=10), np.float16)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        codes.fractional_repetition(30, load=3),
+        codes.cyclic_repetition(30, stragglers=5),
+        codes.communication_efficient_groups(32, load=8, n_pieces=4),
+        codes.projective_plane(5),
+        codes.regular(30, load=3),
+    ],
+)
+def test_messages_that_a_code_can_bear_pass(code):
+    check_dtype(code, np.float32)
+
+
+def test_even_float64_is_refused_where_it_does_not_do():
+    code = codes.cyclic_mds(120, stragglers=31)
+    with pytest.raises(InvalidArgument) as error:
+        check_dtype(code, np.float64)
+    assert "float64 messages, or" not in str(error.value)
+
+
+def test_the_recommended_code_exists_and_bears_the_messages():
+    for code in (
+        codes.cyclic_mds(60, 11),
+        codes.cyclic_mds(61, 12),
+        codes.communication_efficient_cyclic(30, 4, load=8),
+    ):
+        name, _, arguments = stable_relative(code).partition("(")
+        first, *named = arguments.rstrip(")").split(", ")
+        relative = getattr(codes, name)(int(first), **{key: int(value) for key, value in (n.split("=") for n in named)})
+        check_dtype(relative, np.float32)
+        assert relative.n_workers == code.n_workers
+        if code.n_pieces == 1:
+            assert relative.tolerance >= code.tolerance
+
+
+def test_bad_input():
+    code = codes.regular(10, load=2)
+    with pytest.raises(InvalidArgument, match="stragglers must be at most 9"):
+        conditioning(code, 10)
+    with pytest.raises(InvalidArgument, match="samples must be at least 1"):
+        conditioning(code, samples=0)
+    with pytest.raises(InvalidArgument, match="floating-point"):
+        check_dtype(code, "int32")
