@@ -42,6 +42,21 @@ def test_any_code_goes_with_any_rule() -> None:
     assert isinstance(parse_scheme("custom('uncoded', 'first(3)')", 6).aggregation, Plain)
 
 
+@pytest.mark.parametrize(
+    ("text", "n_workers"),
+    [
+        ("cyclic_mds(3)", 6),
+        ("cyclic_mds(stragglers=3, n_workers=6)", 6),
+        ("projective_plane(2)", 7),
+        ("refine(cyclic_mds(stragglers=3), n_tasks=12)", 6),
+        ("kronecker(uncoded(n_workers=2), fractional_repetition(3, n_workers=3))", 6),
+    ],
+)
+def test_every_code_of_the_catalogue_can_be_named(text: str, n_workers: int) -> None:
+    scheme = parse_scheme(f"custom(code='{text}', wait='decodable()')", n_workers)
+    assert scheme.code.n_workers == n_workers
+
+
 def test_expectation_knows_how_many_are_waited_for() -> None:
     aggregation = parse_scheme("ignore_stragglers(wait_for=4, rescale='expectation')", 6).aggregation
     assert isinstance(aggregation, ByExpectation)
@@ -58,7 +73,12 @@ def test_expectation_knows_how_many_are_waited_for() -> None:
         ("custom('uncoded', 'first(7)')", r"first\(workers\) must be at most the 6 workers"),
         ("custom('cyclic_repetition(stragglers=6)', 'decodable()')", "custom.*but it is 6"),
         ("custom('uncoded', 'first(3)', rescale='expectation')", "must be 'none' or 'coverage' in a custom scheme"),
-        ("custom('nothing', 'first(3)')", "code must not name 'nothing'"),
+        ("custom('nothing', 'first(3)')", "must be a code of the catalogue, but it is 'nothing'"),
+        ("custom('cyclic_mds(straglers=2)', 'first(3)')", "must be written cyclic_mds.stragglers"),
+        (
+            "custom('projective_plane(2)', 'first(3)')",
+            "must have the 6 workers of the run, but .* set run.workers to 7",
+        ),
         ("magic(3)", r"scheme must not name 'magic', but it is 'magic\(3\)'; known are uncoded"),
         ("exact", r"scheme must be written exact\(load, code=repetition"),
         ("__import__('os')", "scheme must not name '__import__'"),

@@ -13,7 +13,7 @@ from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.instruments import Instrument
 from erasurehead.records import Recorder, RunFolder
-from erasurehead.records.folder import ARRIVALS, EVALUATIONS, MODEL, STEPS, check_free, next_free
+from erasurehead.records.places import ARRIVALS, EVALUATIONS, MODEL, STEPS, check_free, next_free
 from erasurehead.records.rows import StepRow
 from erasurehead.run import Run
 from erasurehead.testing import Quadratic

@@ -12,7 +12,7 @@ from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.engines import Engine, LateWork
 from erasurehead.errors import DataError
 from erasurehead.records import Recorder, RunFolder, replay
-from erasurehead.records.folder import ARRIVALS
+from erasurehead.records.places import ARRIVALS
 from erasurehead.run import Run
 
 STEPS = 12

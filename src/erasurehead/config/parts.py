@@ -12,9 +12,6 @@ from erasurehead.arrays import Array
 from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection
 from erasurehead.config.texts import parse_rate
 from erasurehead.datasets.base import Dataset, Task
-from erasurehead.datasets.public import NAMES
-from erasurehead.datasets.reading import read
-from erasurehead.datasets.twins import twin
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, invalid
@@ -23,7 +20,7 @@ from erasurehead.problems.linear import LinearProblem
 from erasurehead.schemes import Scheme
 
 _FOR_FILES = ("target", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction")
-_FOR_NAMES = ("path", "twin")
+_FOR_NAMES = ("path", "twin", "rows")
 _CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
 """The largest second derivative of each loss in its margins."""
 _BLOCK = 4096  # steps whose delays are looked at in one go
@@ -35,11 +32,13 @@ def check_data_keys(section: DataSection) -> None:
     Raises:
         InvalidArgument: naming the key.
     """
-    named = section.source in NAMES
+    named = section.source in datasets.NAMES
     for key in _FOR_FILES if named else _FOR_NAMES:
         if getattr(section, key) != DataSection.model_fields[key].default:
-            who = "files of your own" if named else f"the data sets {', '.join(NAMES)}"
+            who = "files of your own" if named else f"the data sets {', '.join(datasets.NAMES)}"
             raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key))
+    if section.rows is not None and section.twin != "always":
+        raise invalid("data.rows", "is for twins only", section.rows, "take the twin always, or all rows")
 
 
 def load_data(section: DataSection, loss: str | None) -> Dataset:
@@ -53,20 +52,22 @@ def load_data(section: DataSection, loss: str | None) -> Dataset:
         DataError: if the data are not there or cannot be used; the message says where in the file.
         InvalidArgument: if a key does not fit the file.
     """
-    if section.source in NAMES:
+    if section.source in datasets.NAMES:
         if section.twin == "always":
-            return twin(section.source, section.seed)
+            return datasets.twin(section.source, section.seed, section.rows)
         fallback = "twin" if section.twin == "fallback" else None
         return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
     try:
-        return read(
+        return datasets.read(
             section.source, section.target, one_hot=section.one_hot, categorical=section.categorical,
             interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
             constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
         )  # fmt: skip
     except DataError as error:
         if str(error).startswith("There is no file"):
-            raise DataError(f"{str(error)[:-1]}; data.source must be a file or one of {', '.join(NAMES)}.") from None
+            raise DataError(
+                f"{str(error)[:-1]}; data.source must be a file or one of {', '.join(datasets.NAMES)}."
+            ) from None
         raise
 
 

@@ -20,7 +20,9 @@ class DataSection(_Section):
     Attributes:
         source: a data set of the paper (`amazon`, `kc_housing`, `covertype`), or a file of the user's own.
         path: for the paper's: the public file, or a folder that holds it.
-        twin: for the paper's: whether a synthetic twin of the same shape stands in.
+        twin: for the paper's: whether a synthetic twin of the same shape stands in. By default never when training,
+            and where the data are not to be had when schemes are compared.
+        rows: of a twin, before a fifth is set aside for testing; by default as many as the original has.
         target: for files: the column of the labels, or the file that holds them.
         one_hot: for files: columns whose distinct values become columns, or `"all"`.
         categorical: for files: one-hot encode every column of texts.
@@ -33,7 +35,8 @@ class DataSection(_Section):
 
     source: str = "amazon"
     path: str | None = None
-    twin: Literal["never", "fallback", "always"] = "never"
+    twin: Literal["never", "fallback", "always"] | None = None
+    rows: int | None = Field(default=None, ge=1)
     target: str | None = None
     one_hot: Texts | Literal["all"] = ()
     categorical: bool = False
@@ -97,6 +100,7 @@ class RunSection(_Section):
         seed: of those.
         seconds_per_task: what a task's gradient takes on the virtual clock.
         out: the run folder, which must not be used yet; by default a new one in `runs`.
+        overwrite: whether `out` may hold an earlier run, which is then removed.
     """
 
     engine: Literal["processes", "virtual"] = "processes"
@@ -107,6 +111,7 @@ class RunSection(_Section):
     seed: int = Field(default=0, ge=0)
     seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     out: str | None = None
+    overwrite: bool = False
 
 
 class Config(_Section):

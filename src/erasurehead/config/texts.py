@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from erasurehead import codes, schemes, specs, waiting
+from erasurehead import schemes, specs, waiting
 from erasurehead.aggregation import rescaling
-from erasurehead.codes.base import GradientCode
+from erasurehead.config.code_texts import parse_code
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.optimizers import Constant, Geometric, InverseTime, Schedule
 from erasurehead.schemes import Scheme
@@ -44,16 +44,6 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         "custom": partial(_custom, n_workers),
     }
     return _naming("scheme", text, lambda: specs.read(_call(text), "scheme", Scheme, makers, {}))
-
-
-def parse_code(text: str, n_workers: int) -> GradientCode:
-    """Return the code that a text stands for, such as `cyclic_repetition(stragglers=2)`, for so many workers."""
-    makers: dict[str, Callable[..., GradientCode]] = {
-        "uncoded": partial(codes.uncoded, n_workers),
-        "fractional_repetition": partial(codes.fractional_repetition, n_workers),
-        "cyclic_repetition": partial(codes.cyclic_repetition, n_workers),
-    }
-    return specs.read(_call(text), "code", GradientCode, makers, {})
 
 
 def parse_rate(rate: float | str) -> Schedule:
@@ -98,7 +88,7 @@ def _load(n_workers: int) -> int:
 
 
 def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: str = "") -> Scheme:
-    built = parse_code(code, n_workers)
+    built = parse_code(_call(code), n_workers)
     if rescale not in ("none", "coverage"):
         raise invalid(
             "rescale", "must be 'none' or 'coverage' in a custom scheme", rescale,

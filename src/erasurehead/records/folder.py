@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves behind, under names that are stated in this one place."""
+"""The run folder: what a run leaves behind, and reading it back."""
 
 from __future__ import annotations
 
@@ -13,21 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.errors import DataError
 from erasurehead.records.jsonlines import read_lines, to_text
+from erasurehead.records.places import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY, make_folder
 from erasurehead.records.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets.encoding import Encoding
     from erasurehead.run import Run
-
-CONFIG = "config.toml"
-STEPS = "steps.jsonl"
-ARRIVALS = "arrivals.jsonl"
-EVALUATIONS = "evaluations.jsonl"
-MODEL = "model.safetensors"
-ENCODING = "encoding.json"
-SUMMARY = "summary.json"
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
@@ -53,18 +46,18 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> Self:
+    def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> Self:
         """Make a new run folder, with those above it.
+
+        Arguments:
+            path: of the folder.
+            overwrite: whether to remove what an earlier run left there.
 
         Raises:
             InvalidArgument: if it is used already, or cannot be written to.
         """
-        place = check_free(path)
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            (place / STEPS).touch()
-        except OSError as error:
-            raise _unwritable(place, error.strerror or str(error)) from None
+        place = make_folder(path, overwrite)
+        (place / STEPS).touch()
         return cls(place)
 
     @classmethod
@@ -182,44 +175,6 @@ class RunFolder:
             return [kind(**{key: row[key] for key in names}) for row in read_lines(path)]
         except KeyError as error:
             raise DataError(f"{path} holds a line without {error}: it is not a run's record.") from None
-
-
-def check_free(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a run folder to be, which must not be used and must be writable; nothing is made yet.
-
-    Raises:
-        InvalidArgument: if it is used, or cannot be written to.
-    """
-    place = Path(path).expanduser()
-    try:
-        if place.is_dir():
-            if any(place.iterdir()):
-                raise InvalidArgument(
-                    f"The run folder {str(place)!r} is used already: it is not empty; name another one, or leave it out"
-                    " to have a new one made."
-                )
-        elif place.exists():
-            raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
-    except OSError as error:
-        raise _unwritable(place, error.strerror or str(error)) from None
-    above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
-    if not above.is_dir():
-        raise _unwritable(place, f"{str(above)!r} is a file")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise _unwritable(place, f"this user may not write to {str(above)!r}")
-    return place
-
-
-def next_free(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the first of `name-1`, `name-2`, ... in a folder that is not there yet."""
-    number = 1
-    while (place := Path(folder) / f"{name}-{number}").exists():
-        number += 1
-    return place
-
-
-def _unwritable(place: Path, why: str) -> InvalidArgument:
-    return InvalidArgument(f"The run folder {str(place)!r} cannot be written to: {why}; name another one.")
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:

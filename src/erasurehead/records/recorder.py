@@ -13,8 +13,9 @@ import scipy
 
 from erasurehead.arrays import Array
 from erasurehead.instruments import Instrument
-from erasurehead.records.folder import ARRIVALS, EVALUATIONS, STEPS, RunFolder
+from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_line
+from erasurehead.records.places import ARRIVALS, EVALUATIONS, STEPS
 from erasurehead.records.rows import ArrivalRow, StepRow
 from erasurehead.run import Run
 from erasurehead.schemes import Scheme

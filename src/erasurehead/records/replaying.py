@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from erasurehead.records.folder import ARRIVALS, RunFolder
+from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import read_lines
+from erasurehead.records.places import ARRIVALS
 
 if TYPE_CHECKING:
     from erasurehead.delays.fixed import Recorded

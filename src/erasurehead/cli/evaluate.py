@@ -1,0 +1,48 @@
+"""`erasurehead evaluate`: how good a trained model is on labelled rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.screen import Screen
+
+HELP = """
+Measure a trained model on labelled rows that it was not trained on.
+
+[bold]erasurehead evaluate runs/houses sold_since.csv[/bold]
+  AUC, accuracy and log loss, or mean squared error and R2.
+
+Values that training never saw are counted and reported on stderr, column by
+column.
+"""
+
+
+def run(
+    *,
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Rows in the format of the training file.", show_default=False)
+    ],
+    labels: Annotated[
+        str | None,
+        option(
+            "--labels",
+            panel="Data",
+            metavar="FILE",
+            text="The labels, where the training data had them in a file of their own.",
+        ),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Measure a trained model."""
+    from erasurehead.trained import TrainedModel
+
+    screen = Screen(output)
+    scores = TrainedModel.load(folder).evaluate(file, labels)
+    for sentence in scores.report.sentences():
+        screen.warn(sentence)
+    shown = "\n".join(f"{name} {value:.6g}" for name, value in scores.metrics.items())
+    screen.result(scores.as_dict(), f"{scores.report.n_rows} rows\n{shown}")

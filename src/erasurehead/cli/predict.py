@@ -1,0 +1,62 @@
+"""`erasurehead predict`: what a trained model says of new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.trained import Predictions
+
+HELP = """
+Apply a trained model to rows that need no labels.
+
+[bold]erasurehead predict runs/houses new_houses.csv > predictions.csv[/bold]
+  One line a row: the predicted class and the probability of each, or the
+  predicted number.
+
+The encoding of the training data is saved with the model. Values that training
+never saw are counted and reported on stderr, column by column.
+"""
+
+
+def run(
+    *,
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Rows in the format of the training file.", show_default=False)
+    ],
+    output: OutputOptions,
+) -> None:
+    """Apply a trained model to new rows."""
+    from erasurehead.trained import TrainedModel
+
+    screen = Screen(output)
+    predictions = TrainedModel.load(folder).predict(file)
+    for sentence in predictions.report.sentences():
+        screen.warn(sentence)
+    if output.as_json:
+        screen.result(predictions.as_dict())
+    else:
+        screen.lines(_lines(predictions))
+
+
+def _lines(predictions: Predictions) -> Iterator[str]:
+    """Return the predictions as lines of CSV."""
+    yield _line("prediction", *(f"probability of {name}" for name in predictions.classes))
+    for row, value in enumerate(predictions.values):
+        shares: list[float] = [] if predictions.probabilities is None else predictions.probabilities[row].tolist()
+        yield _line(value, *shares)
+
+
+def _line(*fields: object) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(fields)
+    return text.getvalue()

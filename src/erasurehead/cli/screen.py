@@ -1,0 +1,68 @@
+"""How commands speak: results on stdout, all else on stderr, and with --json nothing but JSON on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.markup import escape
+
+from erasurehead.cli.options import OutputOptions
+
+if TYPE_CHECKING:
+    from erasurehead.instruments import Instrument
+
+_WIDE = 200  # columns of a table that goes into a file or a pipe
+
+
+class Screen:
+    """What a command prints on.
+
+    Arguments:
+        options: how.
+    """
+
+    def __init__(self, options: OutputOptions) -> None:
+        self._options = options
+        self._aside = Console(stderr=True, highlight=False)
+
+    def say(self, text: str) -> None:
+        """Print what explains, on stderr; not with --quiet."""
+        if not self._options.quiet:
+            self._aside.print(escape(text), soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Print what must not be missed, on stderr."""
+        self._aside.print(escape(text), style="yellow", soft_wrap=True)
+
+    def result(self, data: Any, *shown: RenderableType) -> None:
+        """Print the result on stdout: the data with --json, or else what is for people."""
+        if self._options.as_json:
+            from erasurehead.records.jsonlines import to_text
+
+            typer.echo(to_text(data), nl=False)
+            return
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+        for item in shown:
+            console.print(item, soft_wrap=isinstance(item, str))
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Print plain lines on stdout, as they are."""
+        for line in lines:
+            typer.echo(line)
+
+    @contextlib.contextmanager
+    def watching(self) -> Generator[Sequence[Instrument]]:
+        """Return what watches runs: notices always, a bar where somebody sees it."""
+        from erasurehead.progress import Notices, ProgressBar
+
+        notices = Notices(self._aside)
+        if self._options.quiet or not self._aside.is_terminal:
+            yield [notices]
+            return
+        with ProgressBar(self._aside) as bar:
+            yield [notices, bar]

@@ -1,0 +1,205 @@
+"""A run file made real: data, problem, scheme, optimizer, delays, engine and run folder, ready to run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from erasurehead.arrays import Array
+from erasurehead.config import parts
+from erasurehead.config.checking import read_config
+from erasurehead.config.sections import Config, DataSection
+from erasurehead.config.texts import default_scheme, parse_scheme
+from erasurehead.config.toml import to_toml
+from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.public import NAMES
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import Engine
+from erasurehead.errors import InvalidArgument
+from erasurehead.instruments import Instrument
+from erasurehead.optimizers import Optimizer
+from erasurehead.problems.base import split_samples
+from erasurehead.problems.linear import LinearProblem
+from erasurehead.records.folder import RunFolder
+from erasurehead.records.places import CONFIG, ENCODING, check_free, next_free
+from erasurehead.records.recorder import Recorder
+from erasurehead.run import Run
+from erasurehead.schemes import Scheme
+from erasurehead.training import train
+
+RUNS = "runs"
+"""The folder that run folders are made in if the user names none."""
+
+PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
+"""Those of the experiments of the ErasureHead paper, section 5."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One run to be: everything is checked, and no worker started.
+
+    Arguments:
+        config: with every default filled in, but for the run folder.
+        data: what is learned from.
+        problem: what is minimised.
+        scheme: who computes what, and when to stop waiting.
+        delays: what is injected.
+        out: the run folder to be; None to keep no records.
+    """
+
+    config: Config
+    data: Dataset
+    problem: LinearProblem
+    scheme: Scheme
+    delays: Delays
+    out: Path | None
+
+    @classmethod
+    def from_config(cls, config: Config) -> Experiment:
+        """Check a configuration, load its data, and fill in the defaults.
+
+        Raises:
+            InvalidArgument: if something does not fit, naming the key; before any data is read where that is possible.
+            DataError: if the data cannot be used.
+        """
+        workers = config.run.workers
+        text = config.scheme or default_scheme(workers)
+        scheme = parse_scheme(text, workers)
+        parts.check_data_keys(config.data)
+        parts.check_optimizer(config.optimizer)
+        if config.delays.model is not None:
+            _check_delays(scheme, config, parts.build_delays(config.delays.model))
+        if config.run.out is not None:
+            check_free(config.run.out, config.run.overwrite)
+        data = parts.load_data(config.data, config.problem.loss)
+        loss = config.problem.loss or data.task
+        l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
+        problem = parts.build_problem(data, loss, l2)
+        _check_tasks(scheme, text, problem)
+        rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
+        complete = config.model_copy(
+            update={
+                "scheme": text,
+                "data": _absolute(config.data),
+                "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
+                "optimizer": config.optimizer.model_copy(update={"rate": rate}),
+                "delays": config.delays.model_copy(update={"model": str(delays)}),
+            }
+        )
+        _check_delays(scheme, complete, delays)
+        out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
+        return cls(complete, data, problem, scheme, delays, Path(config.run.out) if config.run.out else out)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
+        """Read a run file; see `from_config`."""
+        return cls.from_config(read_config(path))
+
+    def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:
+        """Return the same experiment with another scheme: same data, problem, delays and first model.
+
+        Arguments:
+            text: of the scheme.
+            out: its run folder.
+            name: of the scheme, if not its own.
+
+        Raises:
+            InvalidArgument: if the text stands for no scheme, or the folder is used.
+        """
+        scheme = parse_scheme(text, self.config.run.workers)
+        _check_tasks(scheme, text, self.problem)
+        _check_delays(scheme, self.config, self.delays)
+        folder = None if out is None else check_free(out, self.config.run.overwrite)
+        config = self.config.model_copy(update={"scheme": text})
+        named = replace(scheme, name=name) if name else scheme
+        return replace(self, config=config, scheme=named, out=folder)
+
+    def first_model(self) -> Array:
+        """Return the model that training starts from, shape (n_parameters,)."""
+        return parts.first_model(self.config.run, self.problem.n_parameters)
+
+    def optimizer(self) -> Optimizer:
+        """Return a new optimizer at the first model."""
+        return parts.build_optimizer(self.config.optimizer, self.first_model())
+
+    def engine(self) -> Engine:
+        """Return a new engine; it starts no worker before it is used."""
+        return parts.build_engine(self.config.run, self.config.delays, self.delays)
+
+    def run(self, instruments: Sequence[Instrument] = ()) -> Run:
+        """Train, and record everything in the run folder.
+
+        Arguments:
+            instruments: hooks that watch, besides the recorder.
+
+        Returns:
+            The run; `stopped` says so after Ctrl-C.
+
+        Raises:
+            InvalidArgument: if the run folder was taken meanwhile.
+            Unreachable, Diverged, EngineError: what ended the run; the records up to then are in the folder.
+        """
+        section = self.config.run
+        engine, optimizer = self.engine(), self.optimizer()
+        recorder = None if self.out is None else self._recorder(self.out)
+        watching = [*instruments] if recorder is None else [recorder, *instruments]
+        try:
+            return train(self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every)
+        except BaseException as error:
+            if recorder is not None:
+                interrupted = isinstance(error, KeyboardInterrupt)
+                with contextlib.suppress(OSError):  # a full disk may be what ended the run
+                    recorder.end(*("stopped", "stopped by Ctrl-C") if interrupted else ("failed", _said(error)))
+            raise
+
+    def _recorder(self, out: Path) -> Recorder:
+        folder = RunFolder.create(out, self.config.run.overwrite)
+        folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
+        folder.write(ENCODING, self.data.encoding.to_json())
+        return Recorder(folder, {"engine": self.config.run.engine, "data": describe(self.data)})
+
+
+def describe(data: Dataset) -> dict[str, Any]:
+    """Return what a data set is, as plain data."""
+    return {
+        "name": data.name,
+        "source": data.source,
+        "task": data.task,
+        "train_rows": data.n_train,
+        "test_rows": data.n_test,
+        "columns": data.n_columns,
+        "notes": list(data.notes),
+    }
+
+
+def _default_l2(data: Dataset) -> float:
+    return data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
+
+
+def _absolute(section: DataSection) -> DataSection:
+    changes: dict[str, str] = {}
+    if section.source not in NAMES:
+        changes["source"] = str(Path(section.source).expanduser().absolute())
+    if section.path is not None:
+        changes["path"] = str(Path(section.path).expanduser().absolute())
+    return section.model_copy(update=changes)
+
+
+def _check_tasks(scheme: Scheme, text: str, problem: LinearProblem) -> None:
+    try:
+        split_samples(problem.n_samples, scheme.code.n_tasks)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"scheme {text!r} with {scheme.code.n_workers} workers: {error}") from None
+
+
+def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:
+    parts.check_reachable(scheme, delays, config.delays, config.run.steps)
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

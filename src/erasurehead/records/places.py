@@ -1,0 +1,99 @@
+"""Where runs and comparisons leave their files: the names, stated in this one place, and folders for them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from erasurehead.errors import InvalidArgument
+
+CONFIG = "config.toml"
+STEPS = "steps.jsonl"
+ARRIVALS = "arrivals.jsonl"
+EVALUATIONS = "evaluations.jsonl"
+MODEL = "model.safetensors"
+ENCODING = "encoding.json"
+SUMMARY = "summary.json"
+COMPARISON = "comparison.json"
+TABLE = "comparison.md"
+FIGURES = "figures"
+
+_OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY})
+_OF_A_COMPARISON = frozenset({COMPARISON, TABLE, FIGURES})
+_PICTURES = frozenset({".png", ".svg", ".pdf"})
+
+
+def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Return the path of a folder to be, which must not be used and must be writable; nothing is made yet.
+
+    Arguments:
+        path: of the folder.
+        overwrite: whether it may hold an earlier run or comparison, and nothing else.
+
+    Raises:
+        InvalidArgument: if it is used, or cannot be written to.
+    """
+    place = Path(path).expanduser()
+    try:
+        if place.is_dir():
+            _check_contents(place, overwrite)
+        elif place.exists():
+            raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
+    except OSError as error:
+        raise _unwritable(place, error.strerror or str(error)) from None
+    above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
+    if not above.is_dir():
+        raise _unwritable(place, f"{str(above)!r} is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise _unwritable(place, f"this user may not write to {str(above)!r}")
+    return place
+
+
+def make_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Make an empty folder; arguments and errors as for `check_free`."""
+    place = check_free(path, overwrite)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for entry in place.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    except OSError as error:
+        raise _unwritable(place, error.strerror or str(error)) from None
+    return place
+
+
+def _check_contents(place: Path, overwrite: bool) -> None:
+    entries = sorted(place.iterdir())
+    if entries and not overwrite:
+        raise InvalidArgument(
+            f"The run folder {str(place)!r} is used already: it is not empty; name another one, leave it out to have a"
+            " new one made, or say overwrite."
+        )
+    strange = next((entry for entry in entries if not _is_ours(entry)), None)
+    if strange is not None:
+        raise InvalidArgument(
+            f"The run folder {str(place)!r} is not overwritten: it holds {strange.name!r}, which no run wrote there;"
+            " name another one."
+        )
+
+
+def _is_ours(entry: Path) -> bool:
+    """Whether a run or a comparison wrote this."""
+    name = entry.name.removeprefix(".").removesuffix(".new")
+    if entry.is_symlink() or not entry.is_dir():
+        return name in _OF_A_RUN | _OF_A_COMPARISON
+    if entry.name == FIGURES:
+        return all(picture.suffix in _PICTURES for picture in entry.iterdir())
+    return (entry / STEPS).is_file() and all(map(_is_ours, entry.iterdir()))
+
+
+def next_free(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the first of `name-1`, `name-2`, ... in a folder that is not there yet."""
+    number = 1
+    while (place := Path(folder) / f"{name}-{number}").exists():
+        number += 1
+    return place
+
+
+def _unwritable(place: Path, why: str) -> InvalidArgument:
+    return InvalidArgument(f"The run folder {str(place)!r} cannot be written to: {why}; name another one.")
