@@ -105,6 +105,16 @@ def test_runs_without_a_step_can_be_drawn(runs: list[Run], tmp_path: Path) -> No
     assert len(draw_comparison([runs[0], nothing], tmp_path / "two", formats=["svg"])) == 5
 
 
+def test_long_names_are_cut_to_fit(runs: list[Run], tmp_path: Path) -> None:
+    name = "custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')"
+    many = [replace(run, scheme=f"{name} number {number}") for number in range(3) for run in runs]
+    draw_comparison(many, tmp_path, formats=["svg"], title="A title that is far too long for one line. " * 5)
+    with drawing():
+        axes = new_figure(8, 4).subplots()
+        draw_speed_ups(axes, Comparison.of(many, None))
+        assert max(len(line) for label in axes.get_yticklabels() for line in label.get_text().split("\n")) <= 20
+
+
 def test_looks_differ_in_more_than_colour() -> None:
     looks = [look(index) for index in range(8)]
     assert len({each.colour for each in looks}) == 8

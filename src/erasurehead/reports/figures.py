@@ -9,12 +9,12 @@ from pathlib import Path
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
-from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
+from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
 from erasurehead.reports.timeline import draw_timeline, explain_timeline, window
 from erasurehead.run import Run
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
-_BAR, _TIMELINE = 0.42, 1.35  # inches that a run takes
+_BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches that a run takes
 
 
 def draw_comparison(
@@ -58,8 +58,9 @@ def draw_comparison(
 
 def _figures(comparison: Comparison, heading: str) -> list[tuple[str, Figure]]:
     bars = 1.4 + _BAR * len(comparison.runs)
+    curves = 4.0 + _LINE * len(comparison.runs) / legend_columns(comparison.names)
     single: list[tuple[str, Callable[[Axes, Comparison], None], float]] = [
-        ("progress", draw_progress, 4.2),
+        ("progress", draw_progress, curves),
         ("step_times", draw_step_times, bars),
         ("speed_up", draw_speed_ups, bars),
     ]
@@ -92,7 +93,7 @@ def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
     until = window(comparison.runs)
     for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
         steps = sum(item.end <= until for item in run.steps)
-        draw_timeline(axes, run, until, f"{row.scheme}: {steps} steps in {until:.3g} s")
+        draw_timeline(axes, run, until, f"{measures.cut(row.scheme, 60)}: {steps} steps in {until:.3g} s")
     panels[-1].set_xlabel("wall-clock time since training began (s)")
     explain_timeline(figure)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -32,6 +33,11 @@ def scheme_names(runs: Sequence[Run]) -> list[str]:
         seen[run.scheme] += 1
         names.append(run.scheme if total[run.scheme] == 1 else f"{run.scheme} ({seen[run.scheme]})")
     return names
+
+
+def cut(name: str, width: int, lines: int = 1) -> str:
+    """Return a name on so many lines of so many characters, with an ellipsis where it does not fit."""
+    return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder="…"))
 
 
 def baseline_of(runs: Sequence[Run]) -> int:

@@ -15,6 +15,8 @@ from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.run import Run
 
+_LEGEND = 48  # letters of a name
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -60,7 +62,7 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     for index, (name, (times, values)) in enumerate(zip(comparison.names, curves, strict=True)):
         style = look(index)
         axes.plot(
-            times / unit.size, values, style.line, label=name, color=style.colour, linewidth=2.0,
+            times / unit.size, values, style.line, label=measures.cut(name, _LEGEND), color=style.colour, linewidth=2.0,
             marker=style.marker, markersize=6, markevery=(0.04 + 0.02 * index, 0.12),
         )  # fmt: skip
     axes.set_xlabel(f"wall-clock time ({unit.name}), all waiting included")
@@ -71,8 +73,15 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     axes.set_xlim(0, _length(comparison, [times for times, _ in curves]) / unit.size)
     _mark_target(axes, comparison, unit)
     axes.grid(color=FAINT, linewidth=0.5)
-    columns = 3 if len(comparison.runs) in (3, 5, 6) else 2
+    columns = legend_columns(comparison.names)
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
+
+
+def legend_columns(names: Sequence[str]) -> int:
+    """Return how many names fit side by side above the narrowest panel."""
+    # It is five inches wide; a letter takes a twelfth of one, and a line with its spaces two thirds.
+    longest = max(len(measures.cut(name, _LEGEND)) for name in names)
+    return max(1, min(len(names), int(5.0 / (longest / 12 + 0.67))))
 
 
 def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
@@ -153,7 +162,8 @@ def _write_beside(axes: Axes, x: float, y: float, text: str) -> None:
 
 
 def _name_rows(axes: Axes, comparison: Comparison) -> None:
-    axes.set_yticks(range(len(comparison.names)), comparison.names)
+    names = [measures.cut(name, width=20, lines=2) for name in comparison.names]
+    axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=FAINT, linewidth=0.5)
