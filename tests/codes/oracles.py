@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
 
 
@@ -24,16 +23,23 @@ def optimal_residual(code: GradientCode, messages: IntArray) -> float:
     return float((error**2).sum()) / code.n_pieces
 
 
-def messages_without(code: GradientCode, stragglers: tuple[int, ...]) -> IntArray:
-    """The messages of everybody but the stragglers."""
-    return np.flatnonzero(~np.isin(code.owner, stragglers))
-
-
-def straggler_sets(code: GradientCode, size: int) -> Iterator[tuple[int, ...]]:
-    """All sets of so many stragglers."""
-    yield from combinations(range(code.n_workers), size)
+def residuals(code: GradientCode, stragglers: int, at_most: int = 3_000, seed: int = 0) -> Array:
+    """Optimal residuals of all sets of so many stragglers, or of random ones where there are too many."""
+    sets = list(combinations(range(code.n_workers), stragglers)) if code.n_workers <= 14 else []
+    if not sets or len(sets) > at_most:
+        random = np.random.default_rng(seed)
+        sets = [tuple(random.choice(code.n_workers, stragglers, replace=False)) for _ in range(at_most)]
+    return np.array([optimal_residual(code, code.messages_without(gone)) for gone in sets])
 
 
 def worst_residual(code: GradientCode, stragglers: int) -> float:
     """The largest optimal residual over all sets of so many stragglers."""
-    return max(optimal_residual(code, messages_without(code, gone)) for gone in straggler_sets(code, stragglers))
+    return float(residuals(code, stragglers).max())
+
+
+def one_step_residual(code: GradientCode, messages: IntArray) -> float:
+    """Residual of the constant weights n_tasks / (r s), Charles et al."""
+    load = code.labels["mean_load"]
+    assert isinstance(load, float)
+    alpha = code.n_tasks / (len(messages) * load) * code.encoding.toarray()[messages].sum(axis=0)
+    return float(((alpha - 1) ** 2).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy import sparse
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.assemble import is_settled, settle
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.errors import invalid
@@ -108,6 +108,8 @@ class GradientCode:
                 raise invalid(name, "must be at least 1", getattr(self, name))
         # A settled matrix is read-only and shared; any other is copied, so that nobody can change this code.
         encoding = self.encoding
+        if np.iscomplexobj(encoding):
+            raise invalid("encoding", "must be real", "a complex matrix", "give a complex row as two real ones")
         if not (sparse.issparse(encoding) and is_settled(encoding)):
             encoding = settle(sparse.csr_array(encoding).astype(np.float64))
         expected = (len(self.owner), self.n_tasks * self.n_pieces)
@@ -179,11 +181,32 @@ class GradientCode:
         order, starts = self._message_index
         return order[starts[worker] : starts[worker + 1]]
 
-    def messages_of_workers(self, workers: IntArray) -> IntArray:
+    def messages_of_workers(self, workers: Sequence[int] | IntArray) -> IntArray:
         """Return the messages of all the given workers, ascending."""
+        return np.flatnonzero(self._among(workers)[self.owner])
+
+    def messages_without(self, stragglers: Sequence[int] | IntArray) -> IntArray:
+        """Return the messages of all workers but the stragglers, ascending.
+
+        Raises:
+            InvalidArgument: a straggler is no worker, is named twice, or there are more stragglers than workers.
+        """
+        gone = np.array(stragglers, dtype=np.int64)
+        if len(gone) > self.n_workers:
+            raise invalid("stragglers", f"must be at most the {self.n_workers} workers", len(gone))
+        missing = self._among(gone)
+        if int(missing.sum()) < len(gone):
+            raise invalid("stragglers", "must name nobody twice", np.sort(gone).tolist())
+        return np.flatnonzero(~missing[self.owner])
+
+    def _among(self, workers: Sequence[int] | IntArray) -> BoolArray:
+        chosen = np.array(workers, dtype=np.int64)
+        if len(chosen) and (chosen.min() < 0 or chosen.max() >= self.n_workers):
+            bad = int(chosen.min()) if chosen.min() < 0 else int(chosen.max())
+            raise invalid("workers", f"must be among 0..{self.n_workers - 1}", bad)
         present = np.zeros(self.n_workers, dtype=bool)
-        present[workers] = True
-        return np.flatnonzero(present[self.owner])
+        present[chosen] = True
+        return present
 
     def tasks_of(self, worker: int) -> IntArray:
         """Return the tasks that a worker holds, ascending."""

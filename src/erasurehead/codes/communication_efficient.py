@@ -23,6 +23,7 @@ def communication_efficient_cyclic(
     n_pieces: int,
     stragglers: int | None = None,
     load: int | None = None,
+    generator: Sequence[Sequence[float]] | Array | None = None,
     *,
     seed: int = 0,
 ) -> GradientCode:
@@ -35,16 +36,19 @@ def communication_efficient_cyclic(
         n_pieces: into how many pieces gradients are cut (m).
         stragglers: how many stragglers must be borne (s); give this or `load`, or both.
         load: tasks per worker (d), at least stragglers + n_pieces: no code of any kind does with less.
-        seed: of the Gaussian matrix behind the coefficients.
+        generator: of a linear code of your own, shape (n - load + n_pieces, n), such as a Vandermonde matrix; Gaussian
+            if not given, whose codes are MDS.
+        seed: of the Gaussian generator.
 
     Labels:
         decoder: `"least_squares"`; amplification.
 
-    Guarantees: exact for any set of at most load - n_pieces stragglers.
+    Guarantees: exact for any set of at most load - n_pieces stragglers; with a generator of your own, of fewer than
+        its minimum distance.
     Choose it: when workers must be treated alike and messages are float64; rounding grows quickly with n (relative
         error 1e-10 at 30 workers), so that `communication_efficient_groups` is nearly always better.
     Raises:
-        InvalidArgument: load below stragglers + n_pieces, or too many workers.
+        InvalidArgument: load below stragglers + n_pieces, too many workers, or a generator that does not fit.
 
     >>> code = communication_efficient_cyclic(10, n_pieces=2, stragglers=2)
     >>> code.load, code.encoding.shape
@@ -56,18 +60,34 @@ def communication_efficient_cyclic(
         raise invalid("n_workers", f"must be at most {_LARGEST_CYCLIC}: rounding grows with it", n_workers, hint)
     n_pieces = check_count("n_pieces", n_pieces, at_most=n_workers)
     load = _trade_off(stragglers, load, n_pieces, n_workers)
-    dimension = n_workers - load + n_pieces  # any so many messages suffice
-    base = generator_of(seed).standard_normal((dimension, n_workers))
+    dimension = n_workers - load + n_pieces  # of an MDS code any so many messages suffice
+    if generator is None:
+        base, tolerance = generator_of(seed).standard_normal((dimension, n_workers)), load - n_pieces
+    else:
+        base = _own_matrix(generator)
+        if base.shape != (dimension, n_workers):
+            rule = f"must have shape (n - load + n_pieces, n) = {(dimension, n_workers)}"
+            raise invalid("generator", rule, base.shape)
+        tolerance = erasures_borne(base)
+        if tolerance < (stragglers or 0):
+            hint = f"its minimum distance is {tolerance + 1}"
+            raise invalid("stragglers", "must be less than the generator's minimum distance", stragglers, hint)
     encoding = _window_encoding(base, load, n_pieces)
     return GradientCode(
         name="communication_efficient_cyclic",
-        parameters={"n_workers": n_workers, "n_pieces": n_pieces, "load": load, "seed": seed},
+        parameters={
+            "n_workers": n_workers,
+            "n_pieces": n_pieces,
+            "load": load,
+            "generator": None if generator is None else base.tolist(),
+            "seed": seed,
+        },
         encoding=from_rows(*_window(n_workers, load, n_pieces), n_workers * n_pieces, encoding.ravel()),
         owner=np.arange(n_workers),
         n_workers=n_workers,
         n_tasks=n_workers,
         n_pieces=n_pieces,
-        tolerance=load - n_pieces,
+        tolerance=tolerance,
         source="Ye and Abbe (arXiv:1802.03475), section 3, with a Gaussian instead of a Vandermonde matrix",
         labels={"decoder": "least_squares", "amplification": float(np.abs(encoding).max())},
     )
@@ -182,7 +202,11 @@ def _window_encoding(base: Array, load: int, n_pieces: int) -> Array:
         table[:n_pieces] = np.eye(n_pieces)
         if len(without):
             rows = base[:, without].T
-            table[n_pieces:] = -np.linalg.solve(rows[:, n_pieces:], rows[:, :n_pieces])
+            try:
+                table[n_pieces:] = -np.linalg.solve(rows[:, n_pieces:], rows[:, :n_pieces])
+            except np.linalg.LinAlgError:
+                rule = f"must have independent columns below row {n_pieces} for the workers without task {task}"
+                raise invalid("generator", rule, "a singular matrix", "use a Gaussian or Vandermonde one") from None
         encoding[holders, np.arange(load)] = base[:, holders].T @ table
     return encoding / np.abs(encoding).max(axis=(1, 2), keepdims=True)
 
@@ -192,9 +216,7 @@ def _generator(
 ) -> Array:
     """Return the generator for groups of `width` workers, checked."""
     if not isinstance(generator, str):
-        table = np.array(generator, dtype=np.float64)
-        if table.ndim != 2 or not np.isfinite(table).all():
-            raise invalid("generator", "must be a finite matrix, one row a piece", f"an array of shape {table.shape}")
+        table = _own_matrix(generator)
     elif generator == "parity":
         table = parity_check(width) if width > 1 else np.ones((1, 1))
     elif generator == "repetition":
@@ -216,6 +238,13 @@ def _generator(
     if not table.any(axis=0).all():
         empty = int(np.flatnonzero(~table.any(axis=0))[0])
         raise invalid("generator", "must have no empty column: that worker would send nothing", f"column {empty}")
+    return table
+
+
+def _own_matrix(generator: Sequence[Sequence[float]] | Array) -> Array:
+    table = np.array(generator, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise invalid("generator", "must be a finite matrix", f"an array of shape {table.shape}")
     return table
 
 
