@@ -1,0 +1,35 @@
+"""What will happen: closed forms, simulation, and advice before a run is made."""
+
+from erasurehead.planning.constants import estimate_constants as estimate_constants
+from erasurehead.planning.convergence import Bound as Bound
+from erasurehead.planning.convergence import Constants as Constants
+from erasurehead.planning.convergence import PredictedTimes as PredictedTimes
+from erasurehead.planning.convergence import lemma1 as lemma1
+from erasurehead.planning.convergence import predicted_times as predicted_times
+from erasurehead.planning.convergence import theorem1 as theorem1
+from erasurehead.planning.convergence import theorem2 as theorem2
+from erasurehead.planning.convergence import theorem3 as theorem3
+from erasurehead.planning.erasures import Erasures as Erasures
+from erasurehead.planning.explanations import explain as explain
+from erasurehead.planning.explanations import limits as limits
+from erasurehead.planning.explanations import remarks as remarks
+from erasurehead.planning.forecasts import Forecast as Forecast
+from erasurehead.planning.forecasts import Target as Target
+from erasurehead.planning.forecasts import forecast as forecast
+from erasurehead.planning.planner import Plan as Plan
+from erasurehead.planning.planner import plan as plan
+from erasurehead.planning.settings import default_settings as default_settings
+from erasurehead.planning.simulation import Simulation as Simulation
+from erasurehead.planning.simulation import simulate as simulate
+from erasurehead.planning.simulation import stop_times as stop_times
+from erasurehead.planning.step_times import Lemma8 as Lemma8
+from erasurehead.planning.step_times import ShiftedLaw as ShiftedLaw
+from erasurehead.planning.step_times import additive as additive
+from erasurehead.planning.step_times import all_groups as all_groups
+from erasurehead.planning.step_times import any_but as any_but
+from erasurehead.planning.step_times import first_arrivals as first_arrivals
+from erasurehead.planning.step_times import first_or_all_groups as first_or_all_groups
+from erasurehead.planning.step_times import lemma8 as lemma8
+from erasurehead.planning.step_times import minimum_mean as minimum_mean
+from erasurehead.planning.step_times import order_statistic as order_statistic
+from erasurehead.planning.step_times import scaled as scaled

@@ -13,7 +13,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.errors import check_count
 from erasurehead.planning.arrivals import Arrivals
-from erasurehead.waiting.arrivals import finish_times
+from erasurehead.waiting.arrivals import finish_times, participants
 from erasurehead.waiting.base import WaitRule
 from erasurehead.waiting.groups import replica_groups
 
@@ -131,11 +131,18 @@ def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
         there = groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]
         return groups.rest + np.where(there, 0.0, groups.gains).sum(axis=1)
     inside = (times <= stop[:, None]) & np.isfinite(times)
+    residual = np.zeros(len(times))
+    open_rounds = np.arange(len(times))
+    if code.tolerance is not None:
+        finished = np.count_nonzero(finish_times(np.where(inside, 0.0, np.inf), code) == 0.0, axis=1)
+        # So few stragglers are tolerated, whoever they are: there is nothing to decode.
+        open_rounds = np.flatnonzero(finished < participants(code) - code.tolerance)
     # Rounds with the same arrivals have the same residual; few workers leave few different sets.
-    sets, which = np.unique(np.packbits(inside, axis=1), axis=0, return_inverse=True)
+    sets, which = np.unique(np.packbits(inside[open_rounds], axis=1), axis=0, return_inverse=True)
     n = code.n_messages
     by_set = [decoder.residual(np.flatnonzero(np.unpackbits(packed, count=n)).tolist()) for packed in sets]
-    return np.array(by_set)[which.ravel()]
+    residual[open_rounds] = np.array(by_set)[which.ravel()] if len(sets) else 0.0
+    return residual
 
 
 def _blocks(arrivals: Arrivals, first_step: int, steps: int, block: int | None) -> Iterator[tuple[int, Array]]:

@@ -1,0 +1,141 @@
+"""Which code, how much redundancy, how long to wait, and what will it buy: settings simulated and ranked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead.delays.base import Delays
+from erasurehead.errors import invalid
+from erasurehead.planning.forecasts import Forecast, Target, forecast, trace_rounds
+from erasurehead.planning.settings import default_settings
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Settings, best first.
+
+    Attributes:
+        n_workers: how many workers.
+        delays: how slow they are.
+        seconds_per_task: computing time of a task.
+        target: what is to be reached; None if times are relative.
+        ranked: every setting with its forecast, by time to the target, then by time per step.
+        uncoded: the forecast of `uncoded()`.
+        current: the forecast of the setting in use now; None if none was named.
+    """
+
+    n_workers: int
+    delays: Delays
+    seconds_per_task: float
+    target: Target | None
+    ranked: tuple[Forecast, ...]
+    uncoded: Forecast
+    current: Forecast | None
+
+    @property
+    def best(self) -> Forecast:
+        """The first of the ranking."""
+        return self.ranked[0]
+
+    @property
+    def front(self) -> tuple[Forecast, ...]:
+        """The Pareto front: settings such that none loses less of the gradient in less time, fastest first."""
+        front: list[Forecast] = []
+        for item in sorted(self.ranked, key=lambda item: (item.seconds_per_step, item.missing)):
+            if math.isfinite(item.seconds_per_step) and (not front or item.missing < front[-1].missing - 1e-12):
+                front.append(item)
+        return tuple(front)
+
+    def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
+        """Return how many times sooner a setting reaches the target than another, by default than uncoded."""
+        other = (self.uncoded if over is None else over).seconds_to_target
+        return other / item.seconds_to_target if math.isfinite(item.seconds_to_target) else 0.0
+
+    def distinguishable(self, one: Forecast, other: Forecast) -> bool:
+        """Whether the delays tell two settings apart with 95% certainty, both having met the same delays."""
+        if not (np.isfinite(one.scores).all() and np.isfinite(other.scores).all()):
+            return one.seconds_to_target != other.seconds_to_target
+        n = min(len(one.scores), len(other.scores))
+        difference = one.scores[:n] - other.scores[:n]
+        error = float(difference.std(ddof=1)) * math.sqrt(1.0 / n + 1.0 / trace_rounds(self.delays))
+        return abs(float(difference.mean())) > 1.96 * error
+
+    def as_good(self) -> tuple[Forecast, ...]:
+        """Return the settings that the delays cannot tell from the best, the best among them."""
+        return tuple(item for item in self.ranked if item is self.best or not self.distinguishable(self.best, item))
+
+    def run_file(self, item: Forecast | None = None, **sections: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what `erasurehead train` takes as a run file; `erasurehead.config.toml.to_toml` writes it.
+
+        Arguments:
+            item: the setting; by default the best.
+            sections: further sections, or keys that go over the planned ones, such as `run={"steps": 200}`.
+        """
+        planned: dict[str, dict[str, Any]] = {
+            "delays": {"model": str(self.delays)},
+            "run": {"workers": self.n_workers, "seconds_per_task": self.seconds_per_task},
+        }
+        for name, section in sections.items():
+            planned[name] = {**planned.get(name, {}), **section}
+        return {"scheme": (item or self.best).setting, **planned}
+
+
+def plan(
+    delays: Delays,
+    n_workers: int,
+    seconds_per_task: float = 0.0,
+    settings: Sequence[str] | None = None,
+    target: Target | None = None,
+    current: str | None = None,
+    max_load: int = 10,
+    steps: int | None = None,
+) -> Plan:
+    """Try settings on simulated delays, the same for all of them, and rank them.
+
+    Steps are taken as independent of each other (late work is dropped: `preempt`).
+
+    Arguments:
+        delays: how slow the workers are: a model, or `delays.Bootstrap` of a trace.
+        n_workers: how many, at least 2.
+        seconds_per_task: computing time of a task, with one task a worker in uncoded training; where the delays are a
+            trace of whole step times, what another task would add.
+        settings: schemes as run files write them; by default `default_settings`.
+        target: an error to reach, with the constants of the objective. Left out, settings are ranked by the time in
+            which they make as much progress as one exact step, by the contraction of Theorem 1, and its noise floor
+            is not looked at.
+        current: the setting in use now, to compare with.
+        max_load: of the default settings.
+        steps: simulated for each setting; by default as many as make 200,000 arrivals.
+
+    Raises:
+        InvalidArgument: fewer than two workers, a setting that is none, or a trace of fewer workers.
+
+    >>> from erasurehead import delays
+    >>> found = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
+    >>> found.best.load > 1 and found.speed_up(found.best) > 3
+    True
+    """
+    if n_workers < 2:
+        raise invalid("n_workers", "must be at least 2", n_workers, "one worker has nobody to wait for")
+    texts = list(dict.fromkeys(settings if settings is not None else default_settings(n_workers, max_load)))
+    if not texts:
+        raise invalid("settings", "must name at least one scheme", texts)
+    for text in ("uncoded()", current):
+        if text is not None and text not in texts:
+            texts.append(text)
+    known = {text: forecast(text, n_workers, delays, seconds_per_task, target, steps) for text in texts}
+    ranked = sorted(known.values(), key=lambda item: (item.seconds_to_target, item.seconds_per_step, item.load))
+    return Plan(
+        n_workers,
+        delays,
+        seconds_per_task,
+        target,
+        tuple(ranked),
+        known["uncoded()"],
+        known[current] if current else None,
+    )

@@ -1,0 +1,168 @@
+"""The planner ranks as a run would, says why, and says when it cannot tell."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, optimizers, problems, training
+from erasurehead.config.texts import parse_scheme
+from erasurehead.config.toml import to_toml
+from erasurehead.delays import read_trace
+from erasurehead.errors import InvalidArgument
+from erasurehead.planning import Constants, Plan, Target, default_settings, explain, forecast, limits, plan, remarks
+from erasurehead.planning.step_times import additive, all_groups, lemma8
+
+EXPONENTIAL = delays.Exponential(0.5, seed=0)
+SHORTLIST = (
+    "uncoded()",
+    "ignore_stragglers(wait_for=20)",
+    "exact(load=3)",
+    "exact(load=3, code='cyclic')",
+    "erasurehead(load=3, wait_for=11)",
+)
+
+
+@pytest.fixture(scope="module")
+def small() -> Plan:
+    return plan(EXPONENTIAL, 30, 0.01, SHORTLIST, current="exact(load=3, code='cyclic')")
+
+
+def test_a_forecast_agrees_with_theory() -> None:
+    found = forecast("exact(load=3)", 30, EXPONENTIAL, 0.01)
+    assert abs(found.seconds_per_step - all_groups(additive(3, 0.01, 2.0), 30, 3)) < 4 * found.error
+    assert found.missing == 0.0
+    assert found.steps == 1.0
+    assert (found.load, found.share_of_data, found.computing) == (3, 0.1, pytest.approx(0.03))
+
+
+def test_the_ranking_is_by_time_to_target_and_the_speed_ups_follow(small: Plan) -> None:
+    times = [item.seconds_to_target for item in small.ranked]
+    assert times == sorted(times)
+    assert {item.setting for item in small.ranked} == set(SHORTLIST)
+    assert small.speed_up(small.uncoded) == 1.0
+    assert small.speed_up(small.best) > 3.0
+    assert small.current is not None
+    assert small.speed_up(small.best, small.current) < small.speed_up(small.best)
+    low, high = small.best.band
+    assert low < small.best.seconds_to_target < high
+
+
+@pytest.mark.parametrize("setting", SHORTLIST)
+def test_a_run_of_the_run_file_takes_the_time_that_was_planned(small: Plan, setting: str) -> None:
+    item = next(item for item in small.ranked if item.setting == setting)
+    tables = small.run_file(item)
+    assert f'scheme = "{setting}"' in to_toml(tables)
+    rng = np.random.default_rng(0)
+    problem = problems.LeastSquares(rng.standard_normal((60, 2)), rng.standard_normal(60))
+    engine = engines.VirtualEngine(
+        delays.parse(tables["delays"]["model"]), seconds_per_task=tables["run"]["seconds_per_task"]
+    )
+    scheme = parse_scheme(tables["scheme"], tables["run"]["workers"])
+    optimizer = optimizers.GradientDescent(problem.initial(), 0.1)
+    run = training.train(problem, scheme, optimizer, engine, steps=150, evaluate_every=0)
+    assert run.seconds_per_step == pytest.approx(item.seconds_per_step, rel=0.1)
+    assert np.mean([row.residual for row in run.steps]) / 30 == pytest.approx(item.missing, abs=0.02)
+
+
+class TestAdvice:
+    def test_redundancy_that_does_not_pay_is_said(self) -> None:
+        """Scaled law, little straggling: computing more costs more than waiting less saves."""
+        n = 30
+        law = delays.ShiftedExponential(1 / n, 0.01 / n, seed=0, scale_with_load=True)
+        assert lemma8(n, 3, 15, 100.0).exact > lemma8(n, 3, 15, 100.0).uncoded
+        found = plan(law, n, settings=SHORTLIST)
+        assert found.best is found.uncoded
+        assert "Redundancy does not pay here: train uncoded" in explain(found)
+
+    def test_redundancy_that_pays_is_said_with_its_price(self, small: Plan) -> None:
+        text = explain(small)
+        assert f"Use {small.best.setting}: each worker holds 10.0% of the data (3 tasks)." in text
+        assert "times as fast as uncoded, " in text
+        assert "waits for 30.0 of 30 workers, so that the slowest decide" in limits(small, small.uncoded)
+
+    def test_what_limits_is_said(self) -> None:
+        slow = plan(EXPONENTIAL, 12, 1.0, ["exact(load=4)", "erasurehead(load=2, wait_for=3)"])
+        by_name = {item.setting: limits(slow, item) for item in slow.ranked}
+        assert "computing 4 tasks takes 9" in by_name["exact(load=4)"]
+        assert "of the gradient is missing in the mean, which costs" in by_name["erasurehead(load=2, wait_for=3)"]
+        dead = plan(EXPONENTIAL + delays.Late((0,)), 6, settings=["ignore_stragglers(wait_for=5)"])
+        assert "the rule is never met" in limits(dead, dead.uncoded)
+        assert dead.best.setting == "ignore_stragglers(wait_for=5)"
+        assert math.isinf(dead.uncoded.seconds_to_target)
+
+    def test_a_target_below_every_floor_says_what_is_reached(self) -> None:
+        noisy = Target(Constants(mu=0.01, beta=1.0, sigma=5.0, gap=1.0), 1e-6)
+        found = plan(EXPONENTIAL, 30, settings=["erasurehead(load=3, wait_for=6)"], target=noisy)
+        by_name = {item.setting: item for item in found.ranked}
+        assert math.isinf(by_name["erasurehead(load=3, wait_for=6)"].seconds_to_target)
+        assert math.isfinite(by_name["uncoded()"].seconds_to_target)
+        assert "noise keeps the error above" in limits(found, by_name["erasurehead(load=3, wait_for=6)"])
+        dead = plan(EXPONENTIAL + delays.Late((0, 1, 2)), 30, settings=["ignore_stragglers(wait_for=20)"], target=noisy)
+        assert "No setting reaches an error of 1e-06; the lowest" in explain(dead)
+
+    def test_a_target_above_the_floor_is_reached_soonest_by_waiting_less(self) -> None:
+        quiet = Target(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), 0.05)
+        found = plan(EXPONENTIAL, 30, 0.01, SHORTLIST, quiet)
+        assert found.best.setting == "erasurehead(load=3, wait_for=11)"
+        exact = next(item for item in found.ranked if item.setting == "exact(load=3)")
+        assert exact.steps == pytest.approx(math.log(20) / -math.log(0.9))
+
+    def test_an_infinite_mean_is_said(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            heavy = delays.Pareto(0.1, 0.9)
+        assert any("infinite mean" in said for said in remarks(plan(heavy, 6, settings=["exact(load=2)"])))
+
+
+class TestTraces:
+    def test_a_short_trace_cannot_tell_neighbours_apart_and_a_long_one_can(self) -> None:
+        settings = ["erasurehead(load=3, wait_for=11)", "erasurehead(load=3, wait_for=12)", "exact(load=3)"]
+        short = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 6, 30)), 30, settings=settings)
+        said = remarks(short)
+        assert any("too short to tell the best setting from" in sentence for sentence in said)
+        long = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 3000, 30)), 30, settings=settings)
+        assert not any("too short" in sentence for sentence in remarks(long))
+        assert short.best.error > 5 * long.best.error
+
+    def test_half_a_trace_predicts_the_other_half(self, data_folder: Path) -> None:
+        path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
+        trace = read_trace(path, {"step": "round", "seconds": "latency_s"}, {"region": "Canada", "load": 0.75})
+        first, second = trace.steps(0, 15), trace.steps(15, 30)
+        for setting in ("erasurehead(load=4, wait_for=60)", "exact(load=4)", "ignore_stragglers(wait_for=200)"):
+            planned = forecast(setting, 256, delays.Bootstrap.from_trace(first))
+            happened = forecast(setting, 256, delays.Bootstrap.from_trace(second))
+            assert planned.seconds_per_step == pytest.approx(happened.seconds_per_step, rel=0.1)
+
+    def test_more_workers_than_the_trace_has_are_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match=r"must have 8 workers, but it is '4 workers'; keep='pooled'"):
+            plan(delays.Bootstrap(np.ones((3, 4))), 8)
+
+
+def test_the_front_has_no_setting_that_another_beats(small: Plan) -> None:
+    front = small.front
+    assert all(a.seconds_per_step <= b.seconds_per_step and a.missing > b.missing for a, b in pairwise(front))
+    for item in small.ranked:
+        assert any(a.seconds_per_step <= item.seconds_per_step and a.missing <= item.missing for a in front)
+
+
+def test_default_settings_are_valid_schemes_for_any_number_of_workers() -> None:
+    assert len(default_settings(30)) > 100
+    for n_workers in (2, 3, 7, 30):
+        for text in default_settings(n_workers):
+            assert parse_scheme(text, n_workers).code.n_workers == n_workers
+    assert default_settings(2, max_load=1) == ("uncoded()", "ignore_stragglers(wait_for=1)")
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="n_workers must be at least 2"):
+        plan(EXPONENTIAL, 1)
+    with pytest.raises(InvalidArgument, match="settings must name at least one"):
+        plan(EXPONENTIAL, 4, settings=[])
+    with pytest.raises(InvalidArgument, match="exact\\(load=9\\)"):
+        plan(EXPONENTIAL, 4, settings=["exact(load=9)"])
