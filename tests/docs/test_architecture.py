@@ -1,0 +1,87 @@
+"""The architecture page against the code: the parts that it names, and who imports whom."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .pages import DOCS, ROOT, blocks
+
+SOURCE = ROOT / "src" / "erasurehead"
+PAGE = DOCS / "architecture.md"
+HOUSE = next(block.text for block in blocks(PAGE, "text") if block.text.startswith("src/erasurehead/"))
+LAYERS = [
+    line.split() for line in next(b.text for b in blocks(PAGE, "text") if b.text.startswith("arrays")).splitlines()
+]
+DEPTH = {part: depth for depth, line in enumerate(LAYERS) for part in line}
+
+
+def part_of(module: str) -> str:
+    """Return the part of the house that a module (without the package's name) belongs to."""
+    return module if module in DEPTH else module.split(".")[0]
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the modules of this package that a file imports, for types only or within functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "erasurehead":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("erasurehead."):
+            yield str(node.module).removeprefix("erasurehead.")
+        elif isinstance(node, ast.Import):
+            yield from (a.name.removeprefix("erasurehead.") for a in node.names if a.name.startswith("erasurehead."))
+
+
+FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or path.name != "__init__.py"]
+
+
+def test_the_house_has_exactly_the_parts_that_the_page_names() -> None:
+    named = {line.split()[0].rstrip("/") for line in HOUSE.splitlines()[1:]}
+    there = {path.name for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert named == there - {"__init__.py"}
+
+
+def test_every_part_has_a_layer() -> None:
+    assert {part_of(module_of(path)) for path in FILES} == set(DEPTH)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_imports_run_one_way(path: Path) -> None:
+    own = part_of(module_of(path))
+    for module in imports(path):
+        other = part_of(module)
+        assert other == own or DEPTH[other] < DEPTH[own], f"{own} imports {module}, which is not above it"
+
+
+def _forbidden() -> list[tuple[str, str]]:
+    table = PAGE.read_text(encoding="utf-8").split("| part | knows nothing of | why |")[1].split("\n\n")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    return [(row[0].strip(), other.strip()) for row in rows for other in row[1].split(",")]
+
+
+@pytest.mark.parametrize(("part", "other"), _forbidden())
+def test_parts_do_not_know_each_other(part: str, other: str) -> None:
+    assert part in DEPTH
+    assert other in DEPTH
+    for path in FILES:
+        if part_of(module_of(path)) == part:
+            assert other not in {part_of(module) for module in imports(path)}, path
+
+
+def test_the_contracts_are_where_the_page_says() -> None:
+    import importlib
+
+    table = PAGE.read_text(encoding="utf-8").split("| contract |")[1].split("\n\n")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    assert len(rows) >= 9
+    for names, _, where in rows:
+        module = importlib.import_module(where.strip(" `"))
+        for name in names.split(","):
+            assert getattr(module, name.strip(" `")).__module__ == module.__name__

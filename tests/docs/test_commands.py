@@ -1,0 +1,74 @@
+"""Every command line and every run file that the README and the documentation show is one that the program takes."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from erasurehead.cli.app import build
+from erasurehead.config import build_config
+
+from .pages import ROOT, blocks, name, pages
+
+
+def commands(page: Path) -> list[str]:
+    """Return the calls of `erasurehead` in the shell examples of a page."""
+    found: list[str] = []
+    for block in blocks(page, "sh", "console", "bash", "shell"):
+        lines = block.text.replace("\\\n", " ").splitlines()
+        found += [line.removeprefix("$ ").strip() for line in lines]
+    return [line for line in found if line.split(" ")[0] in ("erasurehead", ".venv/bin/erasurehead")]
+
+
+def targets(page: Path) -> list[str]:
+    """Return what a page tells to make."""
+    return [line.split()[1] for block in blocks(page, "sh", "console", "bash", "shell", "")
+            for line in block.text.splitlines() if line.startswith("make ")]  # fmt: skip
+
+
+COMMANDS = [(name(page), line) for page in pages() for line in commands(page)]
+RUN_FILES = [(name(page), block.text) for page in pages() for block in blocks(page, "toml")]
+
+
+def parse(line: str) -> dict[str, Any]:
+    """Return the arguments of a command line as the program understands them, without running it."""
+    words = shlex.split(line, comments=True)[1:]
+    group: Any = typer.main.get_command(build())
+    if words[0] not in group.commands:
+        raise ValueError(f"No such command {words[0]!r}")
+    with group.commands[words[0]].make_context(words[0], words[1:]) as context:
+        return dict(context.params)
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_commands_are_understood(page: str, line: str) -> None:
+    assert parse(line) is not None
+
+
+def test_there_are_commands_and_run_files_to_test() -> None:
+    assert len(COMMANDS) >= 8
+    assert RUN_FILES
+
+
+def test_an_option_that_is_not_there_is_found_out() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        parse("erasurehead train --no-such-option 3")
+    with pytest.raises(Exception, match="No such command"):
+        parse("erasurehead fly")
+
+
+@pytest.mark.parametrize(("page", "text"), RUN_FILES)
+def test_run_files_are_accepted(page: str, text: str) -> None:
+    build_config(tomllib.loads(text))
+
+
+def test_make_has_every_target_that_is_named() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in pages():
+        for target in targets(page):
+            assert f"\n{target}:" in makefile, f"{name(page)} says make {target}"

@@ -1,0 +1,21 @@
+"""Every Python example of the README and the documentation runs, page by page, from top to bottom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .pages import blocks, name, pages
+
+WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page, "python"):
+        padding = "\n" * (block.line - 1)  # so that tracebacks show the line of the page
+        exec(compile(padding + block.text, str(page), "exec"), namespace)
