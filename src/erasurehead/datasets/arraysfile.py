@@ -20,9 +20,6 @@ from erasurehead.errors import DataError
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
 
-SUFFIXES = frozenset({".svm", ".svmlight", ".libsvm", ".npz", ".npy"})
-"""Endings of file names that this module reads."""
-
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
@@ -33,7 +30,7 @@ class Arrays:
         y: raw labels, shape (n_rows,), or None.
         place: row -> where it stands, for messages.
         base: index that the file's first column has, for svmlight; else 0.
-        beyond: entries left out as their column is beyond `n_columns`.
+        beyond: rows with entries left out as their column is beyond `n_columns`.
     """
 
     X: Matrix

@@ -17,6 +17,7 @@ from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
 from erasurehead.datasets.csvfile import Kind, Layout, look, read_csv
 from erasurehead.datasets.files import readable, suffix
 from erasurehead.datasets.matrices import split_last_column, with_constant
+from erasurehead.datasets.svmlight import looks_like_svmlight
 from erasurehead.datasets.table import Numbers, Table, Texts
 from erasurehead.datasets.table_encoding import fit_table
 from erasurehead.datasets.target import Target, fit_target
@@ -25,7 +26,8 @@ from erasurehead.errors import DataError, invalid
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
 
-_TABLES = frozenset({".csv", ".tsv", ".txt", ".data", ".parquet", ".pq"})
+_TABLES = frozenset({".csv", ".tsv", ".parquet", ".pq"})
+_EITHER = frozenset({".txt", ".data"})
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ def read(
       is comma, semicolon, tab or bar, whichever the first line has most of. A first line of nothing but numbers is
       data: the columns are then called `1`, `2`, ...
     - `.parquet`: where pyarrow is installed (extra `report`).
-    - `.svm`, `.svmlight`, `.libsvm`, or no known ending (also with `.gz`, `.bz2`): svmlight/LIBSVM. Columns are
-      counted from 0 if an index of 0 comes up, else from 1.
+    - `.svm`, `.svmlight`, `.libsvm`, any other ending, and `.txt` or `.data` whose first line looks so (also with
+      `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 comes up, else from 1.
     - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
 
     Missing values of tables (an empty field, `NA`, `N/A`, `null`, `NULL`, `?`; Parquet: null): a missing number
@@ -93,7 +95,7 @@ def read(
         MissingExtra: if the file is Parquet and pyarrow is not installed.
     """
     place = readable(path)
-    if suffix(place) in _TABLES:
+    if suffix(place) in _TABLES or (suffix(place) in _EITHER and not looks_like_svmlight(place)):
         columns = Columns(one_hot, categorical, interactions, standardize)
         return _read_table(place, target, columns, task, constant, test_fraction, seed)
     for name, value in (("one_hot", one_hot), ("categorical", categorical), ("interactions", interactions)):

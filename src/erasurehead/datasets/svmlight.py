@@ -58,13 +58,23 @@ def read_svmlight(path: Path) -> Rows:
     return Rows(*(np.concatenate([getattr(part, name) for part in parsed]) for name in Rows.__dataclass_fields__))
 
 
+def looks_like_svmlight(path: Path) -> bool:
+    """Say whether a file's first line that is not blank is a number followed by pairs with a colon."""
+    for _, text in blocks(path):
+        fields = next((line.split() for line in text.split(b"\n") if line.strip()), None)
+        if fields is not None:
+            pairs = [field for field in fields[1:] if not field.startswith(b"#")]
+            return math.isfinite(parse(fields[0].decode("latin-1"))) and bool(pairs) and all(b":" in f for f in pairs)
+    return False
+
+
 def zero_based(rows: Rows) -> bool:
     """Say whether indices are counted from 0: if one of them is 0. Otherwise they are taken to be counted from 1."""
     return bool(len(rows.indices)) and int(rows.indices.min()) == 0
 
 
 def matrix(rows: Rows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
-    """Return rows as a CSR matrix, and the number of entries left out as their column is beyond the matrix.
+    """Return rows as a CSR matrix, and the number of rows with entries left out, as their column is beyond the matrix.
 
     Arguments:
         rows: as read.
@@ -77,7 +87,7 @@ def matrix(rows: Rows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
     counts = np.bincount(owners[inside], minlength=len(rows.counts))
     ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     made = csr(rows.values[inside], columns[inside].astype(np.int32), ends, (len(rows.counts), n_columns))
-    return made, int(np.count_nonzero(~inside))
+    return made, len(np.unique(owners[~inside]))
 
 
 def _parse(text: bytes, first: int, path: Path) -> Rows:
