@@ -43,6 +43,15 @@ def test_a_block_of_as_many_rows_as_two_bytes_count() -> None:
     check(sparse.csr_array((np.ones(2 * MOST_ROWS), columns.ravel(), edges), shape=(MOST_ROWS, 1500)))
 
 
+def test_columns_of_many_ones_are_cut_into_bands_of_rows_and_others_are_not() -> None:
+    densities = np.array([0.9, 0.0002, 0.05, 0.001, 0.0])
+    ones = np.random.default_rng(0).random((5000, 5)) < densities
+    matrix = sparse.csr_array(ones.astype(np.float64))
+    check(matrix)
+    stretches = np.bincount(pattern_block(matrix).columns, minlength=5)
+    assert stretches.tolist() == [3, int(ones[:, 1].sum() > 1), 3, 1, 0]
+
+
 def test_a_block_holds_two_bytes_a_one_and_four_a_column_with_several() -> None:
     ones = np.random.default_rng(1).random((300, 1000)) < 0.02
     block = pattern_block(sparse.csr_array(ones.astype(np.float64)))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 2**16 - 1
 """Of a block: so that two bytes hold a row, and margins stay in a fast cache."""
 
+_BAND = 2048  # rows whose margins, in float64, fill half of a first-level cache
+_WORTH = 8  # ones a band that a column must have for its further ones to be taken band by band
+
 
 class Block(ABC):
     """Rows of a design matrix over the columns of a shard. Plain arrays, so that it crosses to a worker cheaply."""
@@ -88,16 +91,18 @@ class PatternBlock(Block):
     """Rows of zeros and ones, known by the places of the ones alone, column by column.
 
     Both products run over the columns in ascending order, so that weights and totals, which are long, stream past,
-    while margins and residuals, which are short, stay in the fastest cache. Most columns of a one-hot shard have but
-    one entry: these take one run without a branch. Further entries follow, grouped by how many a column has, so that
-    the processor guesses the inner loops' ends. A row is two bytes.
+    while margins and residuals, which are short, stay in a fast cache. Most columns of a one-hot shard have but one
+    entry: these take one run without a branch. Further entries follow in stretches, each of one column, grouped by
+    their length, so that the processor guesses the inner loops' ends. A column of many entries has one stretch for
+    each band of rows, and bands come one after the other, so that their rows stay in the fastest cache. A row is two
+    bytes.
 
     Arguments:
         n_rows: number of rows, at most `MOST_ROWS`.
         first: first row with a one in each column, `n_rows` where there is none, shape (n_columns,).
-        runs: ascending numbers of further ones, and how many columns have that many, shape (n_runs, 2).
-        columns: with further ones, run by run and ascending in each.
-        rows: of the further ones of these columns, column by column.
+        runs: lengths of stretches of further ones, and how many stretches in a row have that, shape (n_runs, 2).
+        columns: of the stretches.
+        rows: of the further ones, stretch by stretch.
     """
 
     n_rows: int
@@ -128,23 +133,32 @@ def pattern_block(matrix: SparseMatrix) -> PatternBlock:
 
     Its columns are sorted in each row; it has at most `MOST_ROWS` rows. The numbers are not read.
     """
+    n_rows, n_columns = matrix.shape
     by_column = matrix.tocsc()
     edges: IntArray = by_column.indptr.astype(np.int64)
-    starts, counts = edges[:-1], np.diff(edges)
-    first = np.full(matrix.shape[1], matrix.shape[0], dtype=np.uint16)
-    first[counts > 0] = by_column.indices[starts[counts > 0]]
-    columns = np.flatnonzero(counts > 1)
-    columns = columns[np.argsort(counts[columns], kind="stable")]
-    further = counts[columns] - 1
-    ends = np.cumsum(further)
-    # The entries of the columns in their new order: each column's range, one after the other.
-    shifts = starts[columns] + 1 - (ends - further)
-    entries = np.repeat(shifts, further) + np.arange(len(matrix.data) - np.count_nonzero(counts))
-    runs = np.stack(np.unique(further, return_counts=True), axis=1)
+    counts = np.diff(edges)
+    heads = edges[:-1][counts > 0]
+    first = np.full(n_columns, n_rows, dtype=np.uint16)
+    first[counts > 0] = by_column.indices[heads]
+    rows = np.delete(by_column.indices, heads).astype(np.uint16)
+    columns = np.repeat(np.arange(n_columns, dtype=np.uint32), np.maximum(counts - 1, 0))
+    n_bands = -(-n_rows // _BAND)
+    banded = (n_bands > 1) & (counts > _WORTH * n_bands)
+    bands = np.where(banded[columns], 1 + rows // _BAND, 0)
+    starts = _changes(columns, bands)
+    lengths = np.diff(starts, append=len(rows))
+    order = np.lexsort((lengths, bands[starts]))
+    starts, lengths = starts[order], lengths[order]
+    runs = _changes(lengths, bands[starts])
+    widths = np.diff(runs, append=len(lengths))
+    # The entries in their new order: each stretch's range, one after the other.
+    entries = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(rows))
     return PatternBlock(
-        matrix.shape[0],
-        first,
-        runs.astype(np.uint64),
-        columns.astype(np.uint32),
-        by_column.indices[entries].astype(np.uint16),
+        n_rows, first, np.stack([lengths[runs], widths], axis=1).astype(np.uint64), columns[starts], rows[entries]
     )
+
+
+def _changes(*keys: NDArray[np.integer]) -> IntArray:
+    # Where a stretch of equal keys begins.
+    changed = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.flatnonzero(np.concatenate([np.ones(min(1, len(keys[0])), dtype=bool), changed]))

@@ -40,15 +40,15 @@ def pattern_product(
     margins[:] = 0.0
     for column in range(np.uint64(len(first))):
         margins[first[column]] += weights[column]
-    entry, place = np.uint64(0), np.uint64(0)
+    entry, stretch = np.uint64(0), np.uint64(0)
     for run in range(len(runs)):
-        count = runs[run, 0]
+        length = runs[run, 0]
         for _ in range(runs[run, 1]):
-            weight = weights[columns[place]]
-            for further in range(entry, entry + count):
+            weight = weights[columns[stretch]]
+            for further in range(entry, entry + length):
                 margins[rows[further]] += weight
-            entry += count
-            place += _ONE
+            entry += length
+            stretch += _ONE
 
 
 @compiled(NOTHING, *PATTERN, reads("float64"), writes("float64"))
@@ -69,10 +69,10 @@ def pattern_transposed(
     """
     for column in range(np.uint64(len(first))):
         total[column] = residuals[first[column]]
-    entry, place = np.uint64(0), np.uint64(0)
+    entry, stretch = np.uint64(0), np.uint64(0)
     for run in range(len(runs)):
-        count = runs[run, 0]
-        fours = count // _FOUR * _FOUR
+        length = runs[run, 0]
+        fours = length // _FOUR * _FOUR
         for _ in range(runs[run, 1]):
             # Four sums at a time: an addition need not wait for the one before it.
             a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -81,11 +81,11 @@ def pattern_transposed(
                 b += residuals[rows[further + _ONE]]
                 c += residuals[rows[further + _TWO]]
                 d += residuals[rows[further + _THREE]]
-            for further in range(entry + fours, entry + count):
+            for further in range(entry + fours, entry + length):
                 a += residuals[rows[further]]
-            total[columns[place]] += (a + b) + (c + d)
-            entry += count
-            place += _ONE
+            total[columns[stretch]] += (a + b) + (c + d)
+            entry += length
+            stretch += _ONE
 
 
 @compiled(FLOAT, writes("float64"), reads("float64"), reads("float64"), FLOAT)
