@@ -11,6 +11,7 @@ from typing import Any
 
 from erasurehead.config.sections import Config
 from erasurehead.config.texts import paper_schemes, parse_scheme
+from erasurehead.datasets import NAMES
 from erasurehead.errors import invalid
 from erasurehead.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
 from erasurehead.instruments import Instrument
@@ -57,7 +58,7 @@ class Comparison:
             parse_scheme(text, workers)
         goal = None if target is None else parse_target(target)
         data = config.data
-        if data.twin is None:
+        if data.twin is None and data.source in NAMES:
             data = data.model_copy(update={"twin": "fallback"})
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
         first = Experiment.from_config(config.model_copy(update={"scheme": texts[0], "data": data, "delays": delays}))

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from erasurehead.arrays import Array
 from erasurehead.config import parts
 from erasurehead.config.checking import read_config
 from erasurehead.config.sections import Config, DataSection
 from erasurehead.config.texts import default_scheme, parse_scheme
 from erasurehead.config.toml import to_toml
-from erasurehead.datasets.base import Dataset
-from erasurehead.datasets.public import NAMES
+from erasurehead.datasets import NAMES, Dataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
 from erasurehead.errors import InvalidArgument
@@ -149,7 +150,10 @@ class Experiment:
         recorder = None if self.out is None else self._recorder(self.out)
         watching = [*instruments] if recorder is None else [recorder, *instruments]
         try:
-            return train(self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every)
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
+                return train(
+                    self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every
+                )
         except BaseException as error:
             if recorder is not None:
                 interrupted = isinstance(error, KeyboardInterrupt)

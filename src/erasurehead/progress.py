@@ -11,6 +11,7 @@ from typing import Self
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from erasurehead.arrays import Array
 from erasurehead.instruments import Instrument
@@ -37,7 +38,7 @@ class ProgressBar(Instrument):
             MofNCompleteColumn(),
             TextColumn("{task.fields[loss]}"),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[late]}", style="dim"),
+            TextColumn("{task.fields[late]}", style="dim", table_column=Column(min_width=32, no_wrap=True)),
             console=console,
             auto_refresh=False,
             speed_estimate_period=600.0,
@@ -80,8 +81,7 @@ class ProgressBar(Instrument):
             self._draw()
 
     def finished(self, run: Run) -> None:
-        late = run.stopped.split(":")[0] if run.stopped else f"{run.seconds:.1f} s"
-        self._progress.update(self._task, late=escape(late))
+        self._progress.update(self._task, late="ended early" if run.stopped else seconds_text(run.seconds))
         if run.stopped:
             self._progress.stop_task(self._task)
         self._progress.refresh()

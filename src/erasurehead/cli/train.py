@@ -87,6 +87,8 @@ def run(
 def introduce(screen: Screen, experiment: Experiment) -> None:
     """Say what is learned from, on how many workers, with what delays."""
     data, config = experiment.data, experiment.config
+    if config.data.twin == "fallback" and data.name != config.data.source:
+        screen.warn(f"The data set {config.data.source} is not to be had here: a synthetic twin stands in.")
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing "
         f"({data.source})"

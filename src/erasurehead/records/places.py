@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from erasurehead.errors import InvalidArgument
@@ -25,7 +26,7 @@ _PICTURES = frozenset({".png", ".svg", ".pdf"})
 
 
 def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Return the path of a folder to be, which must not be used and must be writable; nothing is made yet.
+    """Return the path of a folder to be, which must not be used and must be writable; it is not made yet.
 
     Arguments:
         path: of the folder.
@@ -45,8 +46,10 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
     if not above.is_dir():
         raise _unwritable(place, f"{str(above)!r} is a file")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise _unwritable(place, f"this user may not write to {str(above)!r}")
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".erasurehead-", dir=above))  # asking for permission alone is not enough
+    except OSError as error:
+        raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})") from None
     return place
 
 

@@ -1,0 +1,105 @@
+"""`erasurehead predict` and `evaluate`: a saved model, with its encoding, on new files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead.datasets.base import split_rows
+from erasurehead.records import RunFolder
+from erasurehead.trained import TrainedModel
+
+from .shop import SMALL, Typed, write_shop
+
+
+@pytest.fixture
+def trained(typed: Typed, shop: Path) -> str:
+    assert typed("train", "--data", shop, *SMALL, "--steps", 40, "--out", "model", "--quiet").code == 0
+    return "model"
+
+
+def test_predictions_are_lines_of_csv(typed: Typed, trained: str) -> None:
+    new = write_shop(Path("new.csv"), n_rows=30, seed=9)
+    done = typed("predict", trained, new)
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    truth = [row["bought"] for row in csv.DictReader(new.read_text().splitlines())]
+    assert len(rows) == 30
+    assert np.mean([row["prediction"] == label for row, label in zip(rows, truth, strict=True)]) > 0.7
+    for row in rows:
+        yes, no = float(row["probability of yes"]), float(row["probability of no"])
+        assert yes + no == pytest.approx(1)
+        assert row["prediction"] == ("yes" if yes > 0.5 else "no")
+
+
+def test_rows_need_no_labels_and_unseen_values_are_counted(typed: Typed, trained: str) -> None:
+    Path("new.csv").write_text("town,income,age\nRye,30,70\nOban,25.5,30\nOban,,40\n")
+    done = typed("predict", trained, "new.csv", "--json")
+    assert done.json["classes"] == ["no", "yes"]
+    assert len(done.json["predictions"]) == 3
+    assert done.json["report"] == {"rows": 3, "unseen": {"town": 2}, "missing": {"income": 1}, "dropped": 0}
+    assert "town: 2 of 3 rows have a value that training never saw" in done.err
+    assert "income: 1 of 3 rows have no value" in done.err
+
+
+def test_evaluating_the_test_rows_again_gives_the_runs_metrics(typed: Typed, shop: Path, trained: str) -> None:
+
+    lines = shop.read_text().splitlines(keepends=True)
+    _, test = split_rows(len(lines) - 1, 0.2, 0)
+    Path("test.csv").write_text(lines[0] + "".join(lines[1:][row] for row in test))
+    done = typed("evaluate", trained, "test.csv", "--json")
+    assert done.json["metrics"] == pytest.approx(RunFolder.open(trained).summary["metrics"])
+    assert "auc 0." in typed("evaluate", trained, "test.csv").out
+
+
+def test_numbers_are_predicted_in_the_units_of_the_file(typed: Typed) -> None:
+    rng = np.random.default_rng(2)
+    sizes = rng.uniform(20, 200, 80)
+    Path("homes.csv").write_text("size,price\n" + "".join(f"{s:.1f},{1000 * s + 5000:.0f}\n" for s in sizes))
+    typed("train", "--data", "homes.csv", "--engine", "virtual", "-w", 4, "--steps", 200, "--out", "homes", "--l2", 0)
+    Path("new.csv").write_text("size\n50\n100\n")
+    done = typed("predict", "homes", "new.csv")
+    assert done.out.splitlines()[0] == "prediction"
+    assert [float(line) for line in done.out.splitlines()[1:]] == pytest.approx([55_000, 105_000], rel=0.02)
+
+
+def test_many_classes_are_predicted_by_name(typed: Typed, shop: Path) -> None:
+    typed(
+        "train", "--data", shop, "--target", "town", "--categorical", "--engine", "virtual", "-w", 4, "--out", "towns"
+    )
+    done = typed("predict", "towns", shop, "--json")
+    assert done.json["classes"] == ["Ayr", "Ely", "Rye"]
+    shares = np.array(done.json["probabilities"])
+    assert shares.shape == (240, 3)
+    assert [done.json["classes"][index] for index in shares.argmax(axis=1)] == done.json["predictions"]
+
+
+def test_python_predicts_rows_in_memory(typed: Typed, trained: str) -> None:
+    model = TrainedModel.load(trained)
+    predictions = model.predict([{"age": 75, "town": "Rye", "income": 20}, {"age": 18, "town": "Ely", "income": 45}])
+    assert predictions.values == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("predict", "nowhere", "new.csv"), "'nowhere' is no run folder"),
+        (("predict", "model", "nowhere.csv"), "There is no file 'nowhere.csv'"),
+        (("predict", "model", "narrow.csv"), "no column 'income'"),
+        (("evaluate", "model", "new.csv"), "There are no labels 'bought'"),
+        (("evaluate", "model", "strange.csv"), "none of the classes no, yes"),
+        (("evaluate", "broken", "new.csv"), "There is no encoding.json"),
+    ],
+)
+def test_what_cannot_be_used_is_said(typed: Typed, trained: str, command: tuple[str, ...], said: str) -> None:
+    Path("new.csv").write_text("age,town,income\n30,Rye,30\n")
+    Path("narrow.csv").write_text("age,town\n30,Rye\n")
+    Path("strange.csv").write_text("age,town,income,bought\n30,Rye,30,perhaps\n")
+    RunFolder.create("broken")
+    done = typed(*command)
+    assert done.code == 2
+    assert said in done.sentence
+    assert done.out == ""

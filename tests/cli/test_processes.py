@@ -1,0 +1,194 @@
+"""The command line with real workers: interrupted, and killed at every end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from erasurehead.records import RunFolder
+
+from .shop import write_shop
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
+]
+
+PATIENCE = 60.0
+"""Seconds within which anything must happen in these tests."""
+
+Descendants = dict[int, int]
+"""Process -> its parent."""
+
+
+class Typed:
+    """A command that runs in a process group of its own, as from a terminal."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder / "out"
+        self.shm = set(os.listdir("/dev/shm"))
+        command = "from erasurehead.cli import main; main()"
+        arguments = ["train", "--data", "shop.csv", "--categorical", "--workers", "6", "--out", "out", *options]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command, *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something holds, as long as the command runs."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen in time"
+            try:
+                self.process.wait(timeout=0.02)
+            except subprocess.TimeoutExpired:
+                continue
+            pytest.fail(f"the command ended too early: {self.process.communicate()}")
+
+    def steps(self) -> int:
+        """Return how many steps are recorded."""
+        path = self.folder / "steps.jsonl"
+        return path.read_text().count("\n") if path.exists() else 0
+
+    def finish(self) -> tuple[int, str, str]:
+        """Return exit code, stdout and stderr."""
+        out, err = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, out, err
+
+    def family(self) -> Descendants:
+        """Return all processes below the command."""
+        parents = dict(_processes())
+        found: Descendants = {}
+        for pid in parents:
+            above = pid
+            while above in parents and above != self.process.pid:
+                above = parents[above]
+            if above == self.process.pid and pid != above:
+                found[pid] = parents[pid]
+        return found
+
+    def workers(self) -> list[int]:
+        """Return the processes that the server has forked, in the order of their start."""
+        family = self.family()
+        return sorted(pid for pid, parent in family.items() if parent in family)
+
+    def nothing_is_left(self, family: Descendants, within: float) -> bool:
+        """Whether all these processes are gone soon, and nothing has been added to /dev/shm."""
+        deadline = time.monotonic() + within
+        while living := set(family) & {pid for pid, _ in _processes()}:
+            if time.monotonic() > deadline:
+                pytest.fail(f"processes {sorted(living)} are still there after {within} s")
+            time.sleep(0.02)
+        return set(os.listdir("/dev/shm")) <= self.shm
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """Yield every process that is not dead, with its parent."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except OSError:
+                continue
+            if state not in "ZX":
+                yield int(entry.name), int(parent)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Typed]]:
+    write_shop(tmp_path / "shop.csv")
+    begun: list[Typed] = []
+
+    def typed(*options: str) -> Typed:
+        begun.append(Typed(tmp_path, *options))
+        return begun[-1]
+
+    yield typed
+    for command in begun:
+        command.process.kill()
+        command.process.communicate()
+
+
+LONG = ("--steps", "100000", "--delays", "exponential(mean=0.02)")
+
+
+def test_ctrl_c_ends_everything_and_keeps_the_records(start: Callable[..., Typed]) -> None:
+    command = start(*LONG)
+    command.wait_until(lambda: command.steps() >= 5)
+    family = command.family()
+    assert len(command.workers()) == 6
+    os.killpg(command.process.pid, signal.SIGINT)  # a terminal sends it to all of them
+    code, out, err = command.finish()
+    assert code == 130, err
+    assert "stopped by Ctrl-C after" in out
+    assert "Traceback" not in err
+    assert command.nothing_is_left(family, within=5.0)
+    folder = RunFolder.open(command.folder)
+    run = folder.run
+    assert [row.step for row in run.steps] == list(range(len(run.steps)))
+    assert len(run.steps) >= 5
+    assert {row.step for row in run.arrivals} == set(range(len(run.steps)))
+    assert (folder.summary["status"], run.stopped) == ("stopped", "stopped by Ctrl-C")
+    assert folder.x.any()
+
+
+def test_ctrl_c_before_the_workers_are_there_leaves_nothing(start: Callable[..., Typed]) -> None:
+    command = start(*LONG)
+    command.wait_until(lambda: bool(command.family()))
+    family = command.family()
+    os.killpg(command.process.pid, signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130, err
+    assert "Traceback" not in err
+    assert command.nothing_is_left(family, within=5.0)
+
+
+def test_a_killed_worker_is_an_erasure_and_is_named(start: Callable[..., Typed]) -> None:
+    command = start("--steps", "60", "--delays", "exponential(mean=0.05)", "--json")
+    command.wait_until(lambda: command.steps() >= 3)
+    os.kill(command.workers()[0], signal.SIGKILL)
+    code, out, err = command.finish()
+    assert code == 0, err
+    (worker,) = json.loads(out)["dead"]
+    assert f"worker {worker} died: killed by SIGKILL" in err
+    steps = RunFolder.open(command.folder).run.steps
+    assert len(steps) == 60
+    assert steps[-1].dead == [worker]
+
+
+def test_a_run_that_cannot_go_on_says_which_tasks_are_lost(start: Callable[..., Typed]) -> None:
+    command = start("--scheme", "uncoded", *LONG)
+    command.wait_until(lambda: command.steps() >= 3)
+    family = command.family()
+    os.kill(command.workers()[0], signal.SIGKILL)
+    code, _, err = command.finish()
+    assert code == 1
+    assert "the wait rule decodable() cannot be met any more" in err
+    assert "lost with them" in err
+    assert "Traceback" not in err
+    assert command.nothing_is_left(family, within=5.0)
+    assert RunFolder.open(command.folder).summary["status"] == "failed"
+
+
+def test_when_the_coordinator_is_killed_the_workers_go_too(start: Callable[..., Typed]) -> None:
+    command = start(*LONG)
+    command.wait_until(lambda: command.steps() >= 3)
+    family = command.family()
+    command.process.kill()
+    command.process.wait()
+    assert command.nothing_is_left(family, within=3.0)
+    run = RunFolder.open(command.folder).run
+    assert len(run.steps) >= 3
+    assert run.stopped == "cut off, or still going on"

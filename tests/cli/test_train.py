@@ -1,0 +1,132 @@
+"""`erasurehead train`: options, run files, what is printed where, and what is left in the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from erasurehead.config import read_config
+from erasurehead.experiment import Experiment
+from erasurehead.records import RunFolder
+
+from .shop import SMALL, Typed
+
+
+def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> None:
+    done = typed("train", "--data", shop, "--target", "bought", *SMALL)
+    assert done.code == 0
+    assert "erasurehead: 12 steps in" in done.out
+    assert "records and model in runs/shop-erasurehead-1" in done.out
+    assert "6 workers on a virtual clock" in done.err
+    names = {path.name for path in Path("runs/shop-erasurehead-1").iterdir()}
+    assert names == {
+        "config.toml", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors", "encoding.json",
+        "summary.json",
+    }  # fmt: skip
+    run = RunFolder.open("runs/shop-erasurehead-1").run
+    assert len(run.steps) == 12
+    assert run.losses[-1] < run.losses[0]
+
+
+def test_json_is_all_that_is_on_stdout(typed: Typed, shop: Path) -> None:
+    done = typed("train", "--data", shop, *SMALL, "--json", "--out", "mine")
+    assert done.json["status"] == "finished"
+    assert done.json["folder"] == "mine"
+    assert done.json["metrics"]["auc"] > 0.8
+    assert done.json["data"]["train_rows"] == 192
+
+
+def test_quiet_is_quiet(typed: Typed, shop: Path) -> None:
+    done = typed("train", "--data", shop, *SMALL, "--quiet", "--json")
+    assert done.err == ""
+
+
+def test_the_folders_own_file_makes_the_same_run_again(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "first", "--scheme", "exact(load=2)", "--initial", "randn")
+    done = typed("train", "first/config.toml", "--out", "second")
+    assert done.code == 0
+    first, second = RunFolder.open("first"), RunFolder.open("second")
+    assert first.x.tobytes() == second.x.tobytes()
+    assert first.run.steps == second.run.steps
+    assert first.tables == second.tables
+    assert first.x.any()
+
+
+def test_options_go_before_the_file(typed: Typed, shop: Path) -> None:
+    Path("run.toml").write_text(
+        'scheme = "uncoded"\n[data]\nsource = "shop.csv"\ncategorical = true\n'
+        '[run]\nengine = "virtual"\nworkers = 4\nsteps = 9\n'
+    )
+    done = typed("train", "run.toml", "--steps", 3, "--rate", "geometric(0.5, 0.9)", "--json", "--out", "x")
+    assert (done.json["scheme"], done.json["steps"], done.json["workers"]) == ("uncoded", 3, 4)
+    config = read_config("x/config.toml")
+    assert (config.optimizer.rate, config.delays.model) == ("geometric(0.5, 0.9)", "none()")
+    assert config.data.source == str(shop)
+
+
+def test_a_run_is_replayed_by_its_recorded_arrivals(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "first", "--late", "carry")
+    done = typed(
+        "train",
+        "first/config.toml",
+        "--delays",
+        "recorded('first/arrivals.jsonl')",
+        "--late",
+        "preempt",
+        "--out",
+        "again",
+    )
+    assert done.code == 0
+    assert RunFolder.open("again").x.tobytes() == RunFolder.open("first").x.tobytes()
+
+
+def test_python_runs_the_same_file(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "typed")
+    experiment = Experiment.from_file("typed/config.toml")
+    run = experiment.run()
+    assert run.x.tobytes() == RunFolder.open("typed").x.tobytes()
+    assert experiment.out == Path("runs/shop-erasurehead-1")
+
+
+def test_a_twin_stands_in_when_it_is_asked_for(typed: Typed) -> None:
+    done = typed(
+        "train",
+        "--twin",
+        "always",
+        "--rows",
+        500,
+        "--engine",
+        "virtual",
+        "--steps",
+        5,
+        "-s",
+        "erasurehead(3, 11)",
+        "--json",
+    )
+    assert done.json["data"]["name"] == "amazon-twin"
+    config = read_config(Path(done.json["folder"]) / "config.toml")
+    assert (config.optimizer.rate, config.delays.model) == (10.0, "exponential(mean=0.5, seed=0)")
+    assert config.problem.l2 == pytest.approx(1 / done.json["data"]["train_rows"])
+
+
+def test_an_earlier_run_is_overwritten_only_when_that_is_said(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "x")
+    again = typed("train", "--data", shop, *SMALL, "--out", "x")
+    assert (again.code, len(RunFolder.open("x").run.steps)) == (2, 12)
+    assert "'x' is used already" in again.sentence
+    again = typed("train", "--data", shop, *SMALL, "--out", "x", "--steps", 4, "--overwrite")
+    assert (again.code, len(RunFolder.open("x").run.steps)) == (0, 4)
+    Path("x/precious.txt").write_text("mine")
+    again = typed("train", "--data", shop, *SMALL, "--out", "x", "--overwrite")
+    assert again.code == 2
+    assert "it holds 'precious.txt', which no run wrote" in again.sentence
+    assert Path("x/precious.txt").read_text() == "mine"
+
+
+def test_a_model_that_diverges_ends_with_a_sentence_and_its_records(typed: Typed, shop: Path) -> None:
+    done = typed("train", "--data", shop, *SMALL, "--loss", "logistic", "--rate", "1e300", "--l2", 1.0, "--out", "x")
+    assert done.code == 1
+    assert "the model has diverged; take a smaller step size" in done.sentence
+    assert "The records up to then are in x." in done.err
+    assert RunFolder.open("x").summary["status"] == "failed"
