@@ -11,6 +11,9 @@ from erasurehead.decoding.choice import for_code as for_code
 from erasurehead.decoding.conditioning import Conditioning as Conditioning
 from erasurehead.decoding.conditioning import check_dtype as check_dtype
 from erasurehead.decoding.conditioning import conditioning as conditioning
+from erasurehead.decoding.corruption import Fingerprints as Fingerprints
+from erasurehead.decoding.corruption import Inspection as Inspection
+from erasurehead.decoding.corruption import inspect as inspect
 from erasurehead.decoding.design import UniformOverlap as UniformOverlap
 from erasurehead.decoding.folded import Folded as Folded
 from erasurehead.decoding.graph import GraphComponents as GraphComponents
