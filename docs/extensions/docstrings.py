@@ -13,9 +13,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-_CODE = re.compile(r"(``.+?``|`[^`]+`)")
+_CODE = re.compile(r"(``.+?``|`[^`]+`|(?<!\S)\*[A-Za-z][\w -]+\*(?![\w*]))")  # and *emphasis*, which is meant
 _SECTION = re.compile(r"[A-Z]\w+( \w+)?:$")
 _INLINE_SECTION = re.compile(r"([A-Z]\w+( \w+)?): (?=\S)")
+_ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 _MARKUP = re.compile(r"\s*(>>>|\.\.\. |- |\d+\. |==|\|)")
 
 
@@ -48,6 +49,8 @@ def _blocks(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _tidied(block: list[str]) -> list[str]:
+    if block[0] == "Returns:" and len(block) > 1:  # napoleon takes what stands before a colon for the type
+        return [f":returns: {block[1].strip()}", *block[2:]]
     if _SECTION.match(block[0]):
         return block
     first = _INLINE_SECTION.match(block[0])
@@ -76,6 +79,14 @@ def _escaped(line: str) -> str:
     return line[:start] + "".join(parts)
 
 
+def _plain_aliases(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Write type aliases by their names, also where they stand within other types."""
+    plain = (None if text is None else _ALIAS.sub(r"\1", text) for text in (signature, returned))
+    return next(plain), next(plain)
+
+
 _KEPT: dict[str, list[str]] = {}
 
 
@@ -91,6 +102,7 @@ def _after_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, l
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Listen to autodoc, before and after napoleon does."""
+    app.connect("autodoc-process-signature", _plain_aliases)
     app.connect("autodoc-process-docstring", _before_napoleon, priority=100)
     app.connect("autodoc-process-docstring", _after_napoleon, priority=900)
     return {"parallel_read_safe": True}
