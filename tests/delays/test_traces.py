@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 
@@ -56,29 +55,6 @@ def test_a_unit_is_converted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("worker,step,seconds\n0,0,1500\n1,0,2500\n0,1,1000\n1,1,3000\n")
     assert read_trace(path, unit="ms").table().tolist() == [[1.5, 2.5], [1.0, 3.0]]
-
-
-def test_every_run_is_a_trace(tmp_path: Path) -> None:
-    def row(worker: int, seconds: float, **more: object) -> dict[str, object]:
-        common = {"step": 0, "round": 3, "worker": worker, "message": worker, "unit": 0, "work": 3.0, "started": 0.0}
-        return {**common, "seconds": seconds, "censored": False, "late": False, "used": True, **more}
-
-    rows = [
-        row(0, 0.7, started=0.2),
-        row(0, 0.9, unit=1),
-        row(1, 0.8, censored=True),
-        row(2, 0.8, censored=True),
-        row(2, 1.9, censored=True, late=True),
-        row(3, 0.8, censored=True, started=None),
-    ]
-    path = tmp_path / "arrivals.jsonl"
-    path.write_text("".join(json.dumps(item) + "\n" for item in rows))
-    with pytest.warns(UserWarning, match="one step only"):
-        trace = read_trace(path)
-    assert trace.names == ("0", "1", "2")
-    assert trace.seconds.tolist() == [0.7 - 0.2, 0.8, 1.9]
-    assert trace.censored.tolist() == [False, True, False]
-    assert (trace.load == 3.0).all()
 
 
 class TestRemarks:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
-import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, TextIO, cast
 
 import numpy as np
 
+from erasurehead.delays.run_traces import read_arrivals
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, MissingExtra, invalid
 
@@ -58,7 +58,7 @@ def read_trace(
     if not path.is_file():
         raise DataError(f"{path} is not a file.")
     if path.suffix == ".jsonl":
-        rows: Iterator[tuple[int, Mapping[str, Any]]] = _arrivals(path)
+        rows: Iterator[tuple[int, Mapping[str, Any]]] = read_arrivals(path)
     elif path.suffix == ".parquet":
         rows = _parquet(path)
     else:
@@ -121,28 +121,6 @@ def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     values = [cast("list[object]", table.column(name).to_pylist()) for name in names]
     for number, row in enumerate(zip(*values, strict=True), start=1):
         yield number, dict(zip(names, row, strict=True))
-
-
-def _arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # A worker's own time runs from when it began; a message that came late after all is no longer censored.
-    # Only the first message of a step is a sample: what a later one takes is not independent of it.
-    samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
-            if row["unit"] == 0 and row["started"] is not None:
-                own = {
-                    "worker": row["worker"],
-                    "step": row["step"],
-                    "seconds": max(0.0, row["seconds"] - row["started"]),
-                    "load": row["work"],
-                    "censored": row["censored"] and not row["late"],
-                }
-                samples[row["round"], row["worker"]] = number, own
-    yield from samples.values()
 
 
 def _collect(

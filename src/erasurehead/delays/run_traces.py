@@ -1,0 +1,81 @@
+"""The delays in a run's own records: each worker's time from when it began, and who was still busy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from erasurehead.errors import DataError
+
+
+def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the samples in a run's `arrivals.jsonl` with their line numbers, in our own columns.
+
+    A worker's own time runs from when it began on the order. A worker that had not answered when waiting stopped is
+    censored; where late work is carried on (late messages are then in the file), it is busy with that order until it
+    has sent it, so that it gives no sample of the orders in between. If `steps.jsonl` lies beside the file, a worker
+    that became free in the middle of a round and did not finish is censored from that moment; without it, it is left
+    out. Of a worker that sends several messages a step only the first is a sample: the others are not independent of
+    it.
+
+    Raises:
+        DataError: a line that is not JSON, or not an arrival.
+    """
+    rows = [(number, row) for number, row in _lines(path) if row["unit"] == 0]
+    begins = _begins(path.with_name("steps.jsonl"))
+    carried = any(row["late"] for _, row in rows)
+    samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
+    busy: dict[int, bool] = {}
+    free: dict[int, float | None] = {}  # when a worker sent a late message, in seconds of the run; None if not known
+    for number, row in rows:
+        worker, order = int(row["worker"]), int(row["round"])
+        if not row["censored"] or row["late"]:
+            samples[order, worker] = number, _sample(row, row["seconds"] - (row["started"] or 0.0), False)
+            busy[worker] = False
+            free.pop(worker, None)
+            if row["late"]:
+                free[worker] = begins[order] + row["seconds"] if order in begins else None
+        elif not (carried and busy.get(worker, False)):
+            busy[worker] = True
+            began = 0.0
+            if worker in free:
+                moment = free.pop(worker)
+                if moment is None or order not in begins:
+                    continue
+                began = max(0.0, moment - begins[order])
+            samples[order, worker] = number, _sample(row, row["seconds"] - began, True)
+    yield from samples.values()
+
+
+def _sample(row: Mapping[str, Any], seconds: float, censored: bool) -> Mapping[str, Any]:
+    return {
+        "worker": row["worker"],
+        "step": row["step"],
+        "seconds": max(0.0, seconds),
+        "load": row["work"],
+        "censored": censored,
+    }
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    needed = {"unit", "worker", "round", "step", "seconds", "started", "work", "censored", "late"}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
+            lacking = needed.difference(cast("Mapping[str, Any]", row)) if isinstance(row, dict) else needed
+            if lacking:
+                raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(sorted(lacking))}.")
+            yield number, row
+
+
+def _begins(path: Path) -> dict[int, float]:
+    if not path.is_file():
+        return {}
+    with path.open(encoding="utf-8") as lines:
+        rows = [cast("Mapping[str, Any]", json.loads(line)) for line in lines if line.strip()]
+    return {int(row["round"]): float(row["begin"]) for row in rows}
