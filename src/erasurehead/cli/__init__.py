@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line: what the console script `erasurehead` calls."""
-    from erasurehead.cli.app import build
+    try:
+        from erasurehead.cli.app import build
 
-    build()()
+        build()()
+    except KeyboardInterrupt:  # while it was still loading; `app` takes care of all that comes after
+        sys.exit(130)

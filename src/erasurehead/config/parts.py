@@ -89,14 +89,15 @@ def build_problem(data: Dataset, loss: str, l2: float) -> LinearProblem:
 def default_rate(data: Dataset, loss: str, l2: float) -> float | str:
     """Return the published step size of a data set of the paper; for other data one over the loss's curvature.
 
-    The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n, by power
-    iteration from a fixed vector.
+    The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n. Power iteration
+    from a fixed vector comes to within a few percent of it from below; a tenth is added, to be on the safe side.
     """
     published = data.published
     if published is not None:
         steady = published.rate_factor == 1.0
         return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
-    return float(f"{1.0 / (_CURVATURE[loss] * _largest_eigenvalue(data.X_train) + 2.0 * l2):.3g}")
+    curvature = 1.1 * _CURVATURE[loss] * _largest_eigenvalue(data.X_train) + 2.0 * l2
+    return float(f"{1.0 / curvature:.3g}")
 
 
 def _largest_eigenvalue(X: Any, rounds: int = 30) -> float:

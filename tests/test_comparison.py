@@ -1,0 +1,63 @@
+"""Comparisons: which target is chosen when none is named, and what texts are targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead.comparison import common_target, parse_target
+from erasurehead.errors import InvalidArgument
+from erasurehead.run import Evaluation, Run
+
+values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
+
+
+def run(metric: str, seen: Sequence[float]) -> Run:
+    evaluations = [Evaluation(step, float(step), {metric: value}) for step, value in enumerate(seen)]
+    return Run("scheme", "virtual", np.zeros(1), evaluations=evaluations)
+
+
+@given(st.sampled_from(["auc", "mse"]), st.floats(0.1, 0.9), st.lists(values, min_size=1, max_size=4))
+def test_every_run_reaches_the_common_target_and_none_begins_there(
+    metric: str, start: float, rest: list[list[float]]
+) -> None:
+    runs = [run(metric, [start, *seen]) for seen in rest]
+    target = common_target(runs)
+    if target is None:
+        better = min if metric == "mse" else max
+        assert any(better([start, *seen]) == start for seen in rest)
+        return
+    assert target[0] == metric
+    for one in runs:
+        reached = one.time_to(*target)
+        # Four digits of the target may round away a gain that is smaller than they can show.
+        assert reached is not None or abs(target[1] - start) < 2e-3
+
+
+def test_the_target_is_most_of_the_way_that_the_slowest_came() -> None:
+    runs = [run("auc", [0.5, 0.8, 0.9]), run("auc", [0.5, 0.6, 0.7])]
+    assert common_target(runs) == ("auc", 0.69)
+    assert common_target([run("mse", [1.0, 0.2])]) == ("mse", 0.24)
+
+
+def test_the_published_metric_goes_before_others() -> None:
+    evaluations = [Evaluation(0, 0.0, {"accuracy": 0.5, "auc": 0.5}), Evaluation(1, 1.0, {"accuracy": 0.9, "auc": 0.7})]
+    runs = [Run("scheme", "virtual", np.zeros(1), evaluations=evaluations)]
+    assert common_target(runs, "auc") == ("auc", 0.69)
+    assert common_target(runs, "mse") == ("accuracy", 0.88)
+
+
+def test_there_is_no_target_without_progress_or_evaluations() -> None:
+    assert common_target([run("auc", [0.5, 0.4])]) is None
+    assert common_target([run("auc", [0.5, 0.6]), run("auc", [])]) is None
+
+
+def test_a_target_is_a_metric_and_a_value() -> None:
+    assert parse_target(" mse = 5e-2") == ("mse", 0.05)
+    for wrong in ("auc", "auc=", "=0.8", "auc=high", "auc=nan"):
+        with pytest.raises(InvalidArgument, match="target must be a metric and a value"):
+            parse_target(wrong)
