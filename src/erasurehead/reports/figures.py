@@ -92,16 +92,20 @@ def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
     panels: list[Axes] = list(figure.subplots(len(comparison.runs), 1, sharex=True, squeeze=False)[:, 0])
     until = window(comparison.runs)
     for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
-        steps = sum(item.end <= until for item in run.steps)
-        draw_timeline(axes, run, until, f"{measures.cut(row.scheme, 60)}: {steps} steps in {until:.3g} s")
+        draw_timeline(axes, run, until, f"{measures.cut(row.scheme, 60)}: {_progress(run, until)}")
     panels[-1].set_xlabel("wall-clock time since training began (s)")
     explain_timeline(figure)
+
+
+def _progress(run: Run, until: float) -> str:
+    steps = sum(item.end <= until for item in run.steps)
+    return f"all {steps} steps in {run.seconds:.3g} s" if steps == len(run.steps) else f"{steps} steps in {until:.3g} s"
 
 
 def _heading(runs: Sequence[Run], title: str) -> str:
     workers = " or ".join(map(str, sorted({measures.n_workers(run) for run in measures.check_runs(runs)})))
     engines = " or ".join(sorted({run.engine for run in runs}))
-    where = f"{workers} workers, {engines} engine"
+    where = f"{workers} workers, engine: {engines}"
     return f"{title}\n{where}" if title else where
 
 

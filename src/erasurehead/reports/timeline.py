@@ -94,5 +94,5 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
 def explain_timeline(figure: Figure) -> None:
     """Say above the panels what the colours mean."""
     keys = [patch_key(colour, label) for colour, label in FATES.values()]
-    keys += [patch_key("white", "done, idle", edge=FAINT), line_key(INK, "step ends")]
+    keys += [patch_key("white", "idle", edge=FAINT), line_key(INK, "step ends")]
     figure.legend(handles=keys, loc="outside upper left", ncols=5, handlelength=1.2, columnspacing=1.4)
