@@ -14,6 +14,7 @@ from erasurehead.codes.linear_codes import erasures_borne, gaussian_mds, parity_
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _LARGEST_CYCLIC = 300
+_SINGULAR = 1e13  # condition number at which no digit of the coefficients is left
 
 LinearCode = Literal["mds", "parity", "repetition"]
 
@@ -202,11 +203,10 @@ def _window_encoding(base: Array, load: int, n_pieces: int) -> Array:
         table[:n_pieces] = np.eye(n_pieces)
         if len(without):
             rows = base[:, without].T
-            try:
-                table[n_pieces:] = -np.linalg.solve(rows[:, n_pieces:], rows[:, :n_pieces])
-            except np.linalg.LinAlgError:
+            if np.linalg.cond(rows[:, n_pieces:]) > _SINGULAR:
                 rule = f"must have independent columns below row {n_pieces} for the workers without task {task}"
-                raise invalid("generator", rule, "a singular matrix", "use a Gaussian or Vandermonde one") from None
+                raise invalid("generator", rule, "a singular matrix", "use a Gaussian or Vandermonde one")
+            table[n_pieces:] = -np.linalg.solve(rows[:, n_pieces:], rows[:, :n_pieces])
         encoding[holders, np.arange(load)] = base[:, holders].T @ table
     return encoding / np.abs(encoding).max(axis=(1, 2), keepdims=True)
 

@@ -13,6 +13,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _SOURCE = "Song and Choi (arXiv:2510.22539)"
+_NEVER = 1e-12  # a smaller probability counts as zero
 _SURE = 1e-6  # workers that never straggle balance loads as if they did once in a million steps
 
 
@@ -195,6 +196,7 @@ def _checked(probabilities: Sequence[float] | Array, n_tasks: int | None) -> tup
         raise invalid("probabilities", "must lie in [0, 1]", float(p[~((p >= 0) & (p <= 1))][0]))
     if (p == 1).all():
         raise invalid("probabilities", "must be below 1 for at least one worker", 1.0)
+    p[p < _NEVER] = 0.0
     return p, len(p) if n_tasks is None else check_count("n_tasks", n_tasks)
 
 

@@ -12,7 +12,7 @@ from erasurehead.errors import InvalidArgument, invalid
 
 _DRAWS = 20
 _SUBSETS = 2_000  # column subsets looked at when draws are compared
-_LIMIT = 200_000  # column subsets looked at when a distance is proved
+_LIMIT = 50_000  # column subsets looked at when a distance is proved
 _RANK = 1e-9  # smallest singular value, beside the largest, of columns that count as independent
 
 

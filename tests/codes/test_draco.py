@@ -1,0 +1,64 @@
+"""DRACO: the checks vanish on honest messages, locate liars, and the rest decodes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
+from erasurehead.errors import InvalidArgument
+
+from .oracles import worst_residual
+
+
+def complex_rows(code: GradientCode) -> np.ndarray:
+    rows = np.zeros((code.n_workers, code.n_tasks), dtype=complex)
+    part = code.labels["complex_part"]
+    for message, row in enumerate(code.encoding.toarray()):
+        rows[code.owner[message]] += row * (1j if part[message] else 1)
+    return rows
+
+
+@pytest.mark.parametrize(("n", "s"), [(9, 2), (7, 1), (5, 2), (15, 3), (3, 1)])
+def test_checks_vanish_and_supports_are_cyclic(n: int, s: int) -> None:
+    code = draco_cyclic(n, s)
+    rows = complex_rows(code)
+    assert code.labels["parity"].shape == (2 * s, n)
+    assert np.abs(code.labels["parity"] @ rows).max() < 1e-12 * np.abs(rows).max()
+    assert [code.tasks_of(w).tolist() for w in range(n)] == [
+        sorted((w - shift) % n for shift in range(2 * s + 1)) for w in range(n)
+    ]
+
+
+@pytest.mark.parametrize(("n", "s"), [(9, 2), (7, 1), (5, 2)])
+def test_exact_without_twice_as_many(n: int, s: int) -> None:
+    code = draco_cyclic(n, s)
+    assert code.tolerance == 2 * s
+    assert worst_residual(code, 2 * s) < 1e-15
+
+
+def test_syndromes_tell_any_two_sets_of_liars_apart() -> None:
+    checks = draco_cyclic(9, 2).labels["parity"]
+    for first in combinations(range(9), 4):  # two disjoint pairs of liars together: the columns are independent
+        assert np.linalg.svd(checks[:, first], compute_uv=False)[-1] > 1e-3
+
+
+def test_repetition_has_room_for_a_majority() -> None:
+    for n, s in ((12, 1), (11, 2), (7, 3)):
+        code = draco_repetition(n, s)
+        assert np.bincount(code.groups).min() >= 2 * s + 1
+        assert code.tolerance >= 2 * s
+        assert code.replicas
+        assert worst_residual(code, code.tolerance) < 1e-15
+
+
+def test_too_many_liars() -> None:
+    for build in (draco_cyclic, draco_repetition):
+        with pytest.raises(
+            InvalidArgument, match=r"corrupted must leave 2 corrupted \+ 1 .* but it is 2; use corrupted=1"
+        ):
+            build(4, 2)
+        with pytest.raises(InvalidArgument, match="corrupted must be at least 1, but it is 0"):
+            build(4, 0)
