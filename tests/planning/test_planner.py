@@ -70,6 +70,22 @@ def test_a_run_of_the_run_file_takes_the_time_that_was_planned(small: Plan, sett
     assert np.mean([row.residual for row in run.steps]) / 30 == pytest.approx(item.missing, abs=0.02)
 
 
+def test_carried_work_is_planned_with_its_memory() -> None:
+    settings = ["ignore_stragglers(wait_for=11)", "erasurehead(load=3, wait_for=11)"]
+    dropped = plan(EXPONENTIAL, 30, settings=settings)
+    carried = plan(EXPONENTIAL, 30, settings=settings, late="carry")
+    assert carried.run_file()["delays"]["late"] == "carry"
+    for one, other in zip(
+        sorted(dropped.ranked, key=lambda item: item.setting),
+        sorted(carried.ranked, key=lambda item: item.setting),
+        strict=True,
+    ):
+        if one.setting == "uncoded()":  # nobody is late where everybody is waited for
+            assert abs(one.seconds_per_step - other.seconds_per_step) < 3 * other.error
+        else:
+            assert other.seconds_per_step > 1.4 * one.seconds_per_step
+
+
 class TestAdvice:
     def test_redundancy_that_does_not_pay_is_said(self) -> None:
         """Scaled law, little straggling: computing more costs more than waiting less saves."""

@@ -184,7 +184,7 @@ class TestStepTimes:
         assert close(some, all_groups(law, n, c, n // c - 2))
 
     def test_both_laws_can_rank_in_opposite_orders(self) -> None:
-        """SCHEMES 12: n = 30, c = 3; scaled with lambda = 1, additive with mean 0.5 s and 0.01 s a task."""
+        """n = 30, c = 3; scaled with lambda = 1, additive with mean 0.5 s and 0.01 s a task."""
         theory = lemma8(30, 3, 15, 1.0)
         assert theory.uncoded < theory.exact
         law = additive(3, 0.01, 2.0)

@@ -16,6 +16,7 @@ from erasurehead.planning.explanations import remarks as remarks
 from erasurehead.planning.forecasts import Forecast as Forecast
 from erasurehead.planning.forecasts import Target as Target
 from erasurehead.planning.forecasts import forecast as forecast
+from erasurehead.planning.memory import simulate_with_memory as simulate_with_memory
 from erasurehead.planning.planner import Plan as Plan
 from erasurehead.planning.planner import plan as plan
 from erasurehead.planning.settings import default_settings as default_settings
@@ -33,3 +34,6 @@ from erasurehead.planning.step_times import lemma8 as lemma8
 from erasurehead.planning.step_times import minimum_mean as minimum_mean
 from erasurehead.planning.step_times import order_statistic as order_statistic
 from erasurehead.planning.step_times import scaled as scaled
+from erasurehead.planning.trials import Trial as Trial
+from erasurehead.planning.trials import try_plan as try_plan
+from erasurehead.planning.trials import try_settings as try_settings

@@ -11,11 +11,15 @@ from erasurehead.arrays import Array
 from erasurehead.config.texts import parse_scheme
 from erasurehead.delays.base import Delays
 from erasurehead.delays.bootstrap import Bootstrap
+from erasurehead.engines.base import LateWork
 from erasurehead.planning.convergence import Bound, Constants
+from erasurehead.planning.memory import simulate_with_memory
 from erasurehead.planning.simulation import simulate
 from erasurehead.schemes import Scheme
 
 _ARRIVALS = 200_000  # arrival times simulated for one setting
+_EVENTS = 6_000  # the same, where steps remember each other
+_BATCHES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +98,7 @@ def forecast(
     seconds_per_task: float = 0.0,
     target: Target | None = None,
     steps: int | None = None,
+    late: LateWork = "preempt",
 ) -> Forecast:
     """Simulate one setting.
 
@@ -103,14 +108,18 @@ def forecast(
         delays: how slow they are.
         seconds_per_task: computing time of a task.
         target: by default none; times are then relative.
-        steps: how many to simulate; by default as many as make 200,000 arrivals, from 16 to 4,096 (256 for codes
-            that are not made of replicas).
+        steps: how many to simulate; by default as many as make 200,000 arrivals, from 64 to 4,096 (256 for codes
+            that are not made of replicas); 6,000 arrivals, at least 64 steps, with `late="carry"`.
+        late: what a worker does that is busy when the next order is out.
     """
     scheme = parse_scheme(setting, n_workers)
-    if steps is None:
+    if late == "carry":
+        steps = steps or max(64, _EVENTS // scheme.code.n_messages)
+        result = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task)
+    else:
         most = 4096 if scheme.code.replicas else 256  # other codes are decoded arrival by arrival
-        steps = min(most, max(16, _ARRIVALS // scheme.code.n_messages))
-    result = simulate(scheme.decoder, scheme.rule, delays, steps, seconds_per_task)
+        steps = steps or min(most, max(64, _ARRIVALS // scheme.code.n_messages))
+        result = simulate(scheme.decoder, scheme.rule, delays, steps, seconds_per_task)
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)
     bound = None if target is None else _bound(scheme, missing, target.constants)
     if bound is None:
@@ -125,7 +134,7 @@ def forecast(
         share_of_data=scheme.code.load / scheme.code.n_tasks,
         messages=int(scheme.code.messages_per_worker.max()),
         seconds_per_step=result.seconds_per_step,
-        error=_error(result.seconds, delays),
+        error=mean_error(result.seconds, delays),
         missing=missing,
         arrived=float(result.arrived.mean()),
         computing=computing,
@@ -141,11 +150,21 @@ def trace_rounds(delays: Delays) -> float:
     return len(delays.table) / delays.block if isinstance(delays, Bootstrap) else math.inf
 
 
-def _error(seconds: Array, delays: Delays) -> float:
+def mean_error(seconds: Array, delays: Delays) -> float:
+    """Return the standard error of the mean of simulated steps, and of the trace that the delays are drawn from.
+
+    Steps may be alike for a while: the means of batches of them show it. A simulation can be made as long as one
+    likes, but the trace that it draws from cannot.
+    """
     if not np.isfinite(seconds).all():
         return math.inf
-    # A simulation can be made as long as one likes, the trace that it draws from cannot.
-    return float(seconds.std(ddof=1)) * math.sqrt(1.0 / len(seconds) + 1.0 / trace_rounds(delays))
+    n = len(seconds)
+    spread = float(seconds.std(ddof=1)) if n > 1 else math.inf
+    error = spread / math.sqrt(n)
+    if n >= 3 * _BATCHES:
+        batches = seconds[: n - n % _BATCHES].reshape(_BATCHES, -1).mean(axis=1)
+        error = max(error, float(batches.std(ddof=1)) / math.sqrt(_BATCHES))
+    return math.hypot(error, spread / math.sqrt(trace_rounds(delays)))
 
 
 def _bound(scheme: Scheme, missing: float, constants: Constants) -> Bound | None:

@@ -1,0 +1,62 @@
+"""Steps with memory are those of the virtual engine, and differ from memoryless ones as the published figures do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, optimizers, problems, schemes, training, waiting
+from erasurehead.codes import cyclic_repetition, fractional_repetition
+from erasurehead.decoding import for_code
+from erasurehead.planning.memory import simulate_with_memory
+from erasurehead.planning.simulation import simulate
+
+EXPONENTIAL = delays.Exponential(0.5, seed=2)
+
+
+@pytest.mark.parametrize("code", [fractional_repetition(12, 3), cyclic_repetition(12, 2)], ids=lambda code: code.name)
+def test_dropped_late_work_is_the_memoryless_simulation(code: object) -> None:
+    decoder = for_code(code)  # pyright: ignore
+    rule = waiting.first(5) | waiting.decodable()
+    one = simulate_with_memory(decoder, rule, EXPONENTIAL, 40, 0.02, late="preempt", first_step=7)
+    other = simulate(decoder, rule, EXPONENTIAL, 40, 0.02, first_step=7)
+    np.testing.assert_allclose(one.seconds, other.seconds, rtol=1e-9)
+    np.testing.assert_allclose(one.residual, other.residual, atol=1e-9)
+    assert one.arrived.tolist() == other.arrived.tolist()
+
+
+def test_carried_work_is_what_a_virtual_run_does() -> None:
+    rng = np.random.default_rng(0)
+    problem = problems.LeastSquares(rng.standard_normal((24, 2)), rng.standard_normal(24))
+    scheme = schemes.erasurehead(12, load=3, wait_for=5)
+    engine = engines.VirtualEngine(EXPONENTIAL, "carry", 0.02)
+    run = training.train(problem, scheme, optimizers.GradientDescent(problem.initial(), 0.01), engine, steps=50)
+    simulated = simulate_with_memory(scheme.decoder, scheme.rule, EXPONENTIAL, 50, 0.02)
+    np.testing.assert_allclose([row.waited for row in run.steps], simulated.seconds, rtol=1e-9)
+    assert [row.residual for row in run.steps] == simulated.residual.tolist()
+
+
+def test_the_measured_ratios_of_both_kinds() -> None:
+    """First 11 of 30, mean step over mean delay: 0.45 where late work is dropped, 0.89 where it is carried on."""
+    decoder = for_code(fractional_repetition(30, 1))
+    dropped = simulate(decoder, waiting.first(11), EXPONENTIAL, 2000)
+    carried = simulate_with_memory(decoder, waiting.first(11), EXPONENTIAL, 400)
+    assert dropped.seconds_per_step / 0.5 == pytest.approx(0.45, abs=0.02)
+    assert carried.seconds_per_step / 0.5 == pytest.approx(0.89, abs=0.06)
+
+
+def test_workers_that_never_come_back_end_it() -> None:
+    decoder = for_code(fractional_repetition(6, 2))
+    dead = delays.Fixed(((0.1,) * 6, (0.1, 0.1) + (np.inf,) * 4))
+    met = simulate_with_memory(decoder, waiting.first(2), dead, 4)
+    assert met.met == 1.0
+    found = simulate_with_memory(decoder, waiting.first(2) | waiting.deadline(0.5), dead, 3)
+    assert found.seconds.tolist() == pytest.approx([0.1, 0.1, 0.1])
+
+
+def test_when_nobody_is_left_who_could_answer_the_rest_is_never() -> None:
+    decoder = for_code(fractional_repetition(6, 2))
+    dead = delays.Fixed(((0.1,) * 6, (0.1, 0.1) + (np.inf,) * 4))
+    found = simulate_with_memory(decoder, waiting.first(3), dead, 4)
+    assert found.seconds.tolist() == [pytest.approx(0.1), np.inf, np.inf, np.inf]
+    assert found.met == 0.25
