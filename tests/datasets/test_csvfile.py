@@ -51,7 +51,9 @@ def test_an_auto_column_is_what_its_first_value_is(tmp_path: Path) -> None:
 
 def test_an_auto_column_of_numbers_does_not_turn_into_texts_unnoticed(tmp_path: Path) -> None:
     path = _file(tmp_path, "a,b\n1,1\n2,1\nunknown,1\n")
-    with pytest.raises(DataError, match=r"data\.csv, line 4, column 'a': 'unknown' is not a number as the values before"):
+    with pytest.raises(
+        DataError, match=r"data\.csv, line 4, column 'a': 'unknown' is not a number as the values before"
+    ):
         _read(path)
 
 
@@ -102,7 +104,9 @@ def test_a_last_line_without_newline_is_read_and_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["nan", "inf", "-Infinity", "NaN"])
 def test_numbers_that_are_not_finite_are_refused_with_line_and_column(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(DataError, match=rf"line 3, column 'b': '{wrong}' is not a finite number; leave the field empty"):
+    with pytest.raises(
+        DataError, match=rf"line 3, column 'b': '{wrong}' is not a finite number; leave the field empty"
+    ):
         _read(_file(tmp_path, f"a,b\n1,2\n3,{wrong}\n"))
 
 

@@ -10,7 +10,9 @@ from erasurehead.errors import DataError
 
 
 def test_rows_become_columns_of_numbers_or_texts() -> None:
-    table = table_of_rows([{"age": 4, "town": "Ely", "on": True}, {"age": None, "town": ""}, {"age": 2.5, "town": "Ely"}])
+    table = table_of_rows(
+        [{"age": 4, "town": "Ely", "on": True}, {"age": None, "town": ""}, {"age": 2.5, "town": "Ely"}]
+    )
     np.testing.assert_array_equal(table.numbers("age"), [4, math.nan, 2.5])
     np.testing.assert_array_equal(table.numbers("on"), [1, math.nan, math.nan])
     town = table.column("town")

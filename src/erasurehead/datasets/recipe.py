@@ -101,9 +101,8 @@ def follow(
     found = next((name for name in (recipe.target.name, *recipe.target.aliases) if name in table.columns), "")
     y, kept = recipe.target.apply(table.column(found or recipe.target.name), table.place)
     if recipe.target.classes is not None and len(np.unique(y)) < recipe.target.classes.size:
-        raise DataError(
-            f"{source}: the labels must be {' and '.join(recipe.target.classes.labels())}, but one is absent."
-        )
+        both = " and ".join(recipe.target.classes.labels())
+        raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is absent.")
     train, test = split_rows(len(kept), TEST_FRACTION, SEED)
     layout = Layout(recipe.columns, recipe.header)
     encoding = fit_table(table, recipe.target, layout, one_hot=recipe.one_hot, rows=kept)

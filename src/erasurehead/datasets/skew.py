@@ -25,7 +25,7 @@ def exact_counts(total: int, size: int, top: int, power: float) -> IntArray:
             equally often.
         power: how fast the counts fall.
     """
-    low, high = -1.0, 1e8  # the share of the first value falls as the shift grows
+    low, high = -1 + 1e-9, 1e8  # the share of the first value falls as the shift grows
     for _ in range(100):
         middle = (low + high) / 2 if high < 1 else np.sqrt((low + 1.1) * (high + 1.1)) - 1.1
         low, high = (middle, high) if zipf(size, power, middle)[0] * total > top else (low, middle)

@@ -61,10 +61,10 @@ def read_svmlight(path: Path) -> Rows:
 def looks_like_svmlight(path: Path) -> bool:
     """Say whether a file's first line that is not blank is a number followed by pairs with a colon."""
     for _, text in blocks(path):
-        fields = next((line.split() for line in text.split(b"\n") if line.strip()), None)
+        fields = next((line.split() for line in _COMMENT.sub(b"", text).split(b"\n") if line.strip()), None)
         if fields is not None:
-            pairs = [field for field in fields[1:] if not field.startswith(b"#")]
-            return math.isfinite(parse(fields[0].decode("latin-1"))) and bool(pairs) and all(b":" in f for f in pairs)
+            label = parse(fields[0].decode("latin-1"))
+            return math.isfinite(label) and len(fields) > 1 and all(b":" in field for field in fields[1:])
     return False
 
 

@@ -120,9 +120,8 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         return target
     classes = vocabulary_of(column)
     if classes.size == 1:
-        raise DataError(
-            f"{label[0].upper()}{label[1:]} is {classes.labels()[0]!r} in every row; there must be two classes."
-        )
+        only = classes.labels()[0]
+        raise DataError(f"{place(0)}: {label} is {only!r}, as in every row; there must be two classes.")
     if task is None:
         task = _guess(column, classes)
     if task == "least_squares":

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from erasurehead.datasets.base import Report, split_rows
+from erasurehead.datasets.public import published
+from erasurehead.errors import DataError, InvalidArgument
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "fraction", "seed"), [(32_769, 0.2, 0), (21_613, 0.2, 0), (11, 0.5, 3), (2, 0.1, 1)]
+)
+def test_the_split_is_that_of_scikit_learn(n_rows: int, fraction: float, seed: int) -> None:
+    train, test = split_rows(n_rows, fraction, seed)
+    expected = train_test_split(np.arange(n_rows), test_size=fraction, random_state=seed)
+    np.testing.assert_array_equal(train, expected[0])
+    np.testing.assert_array_equal(test, expected[1])
+
+
+@pytest.mark.parametrize("fraction", [None, 0, 0.0])
+def test_without_a_test_part_the_rows_keep_their_order(fraction: float | None) -> None:
+    train, test = split_rows(4, fraction)
+    assert (train.tolist(), test.tolist()) == ([0, 1, 2, 3], [])
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.0, 2.0, float("nan")])
+def test_fractions_out_of_range_are_refused(fraction: float) -> None:
+    with pytest.raises(InvalidArgument, match=r"test_fraction must lie in \[0, 1\), but it is"):
+        split_rows(10, fraction)
+
+
+def test_too_few_rows_to_split_are_refused() -> None:
+    with pytest.raises(DataError, match=r"1 rows are too few to set 0\.2 of them aside"):
+        split_rows(1, 0.2)
+
+
+def test_the_published_settings() -> None:
+    rates = {
+        name: (published(name).rate, published(name).rate_factor) for name in ("amazon", "kc_housing", "covertype")
+    }
+    assert rates == {"amazon": (10.0, 1.0), "kc_housing": (0.1, 0.99), "covertype": (0.1, 1.0)}
+    assert [published(name).metric for name in rates] == ["auc", "mse", "auc"]
+    assert {(published(name).steps, published(name).n_workers) for name in rates} == {(100, 30)}
+    assert published("amazon").l2(26_215) == 1 / 26_215
+
+
+def test_a_report_speaks_of_columns_one_by_one_and_of_combinations_together() -> None:
+    report = Report(10, {"a": 2, "a x b": 3, "a x c": 4}, {"c": 1, "a x c": 1}, dropped=5)
+    assert report.sentences() == (
+        "a: 2 of 10 rows have a value that training never saw",
+        "combinations of columns: 7 entries have values that training never saw together",
+        "c: 1 of 10 rows have no value",
+        "5 rows left out: their label is none of the classes",
+    )
+    assert Report(10, {}, {}).sentences() == ()

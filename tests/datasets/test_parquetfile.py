@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead.datasets.parquetfile import parquet_columns, read_parquet
+from erasurehead.datasets.reading import read
+from erasurehead.datasets.table import Texts
+from erasurehead.errors import DataError, MissingExtra
+
+pa: Any = pytest.importorskip("pyarrow")
+
+
+def _write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    importlib.import_module("pyarrow.parquet").write_table(pa.table(columns), path, **options)
+    return path
+
+
+def test_types_say_what_is_a_number(tmp_path: Path) -> None:
+    towns = pa.array(["Ely", None, "Rye"]).dictionary_encode()
+    columns = {"i": [1, None, 3], "f": [0.5, 1.5, None], "b": [True, False, None], "t": ["x", "", "x"], "d": towns}
+    path = _write(tmp_path / "a.parquet", columns, row_group_size=2)
+    assert parquet_columns(path) == ("i", "f", "b", "t", "d")
+    table = read_parquet(path, ["i", "f", "b", "t", "d", "other"])
+    np.testing.assert_array_equal(table.numbers("i"), [1, np.nan, 3])
+    np.testing.assert_array_equal(table.numbers("f"), [0.5, 1.5, np.nan])
+    np.testing.assert_array_equal(table.numbers("b"), [1, 0, np.nan])
+    text, town = table.column("t"), table.column("d")
+    assert isinstance(text, Texts)
+    assert isinstance(town, Texts)
+    assert (text.codes.tolist(), text.values) == ([0, -1, 0], ("x",))
+    assert (town.codes.tolist(), town.values) == ([0, -1, 1], ("Ely", "Rye"))
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_are_named(tmp_path: Path, wrong: float) -> None:
+    path = _write(tmp_path / "a.parquet", {"a": [1.0] * 5 + [wrong]}, row_group_size=2)
+    with pytest.raises(
+        DataError, match=rf"a\.parquet, column 'a', row 5: {wrong} is not a finite number; write a missing value"
+    ):
+        read_parquet(path, ["a"])
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"a\.parquet is not a Parquet file"):
+        parquet_columns(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="has no rows of data"):
+        read_parquet(_write(tmp_path / "b.parquet", {"a": pa.array([], pa.int64())}), ["a"])
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _write(tmp_path / "a.parquet", {"a": [1, 2], "y": [0, 1]})
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra, match=r"Reading Parquet needs pyarrow: pip install 'erasurehead\[report\]'"):
+        read(path)
+
+
+def test_a_data_set_of_a_parquet_file_is_that_of_the_same_csv(tmp_path: Path) -> None:
+    columns = {"n": [1.5, 2.5, None, 4.0] * 5, "t": ["a", "b", "c", None] * 5, "y": [0, 1, 1, 0] * 5}
+    rows = zip(*columns.values(), strict=True)
+    text = "\n".join(",".join("" if field is None else str(field) for field in row) for row in rows)
+    (tmp_path / "a.csv").write_text(f"n,t,y\n{text}\n")
+    a: Any = read(_write(tmp_path / "a.parquet", columns), categorical=True)
+    b: Any = read(tmp_path / "a.csv", categorical=True)
+    np.testing.assert_array_equal(a.X_train.toarray(), b.X_train.toarray())
+    np.testing.assert_array_equal(a.X_test.toarray(), b.X_test.toarray())
+    np.testing.assert_array_equal(a.y_train, b.y_train)
+    again: Any = b.encoding.apply(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(again.X.toarray(), b.encoding.apply(tmp_path / "a.csv").X.toarray())
