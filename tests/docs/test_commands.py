@@ -15,11 +15,13 @@ from erasurehead.config import build_config
 
 from .pages import ROOT, blocks, name, pages
 
+SHELL = ("sh", "console", "bash", "shell", "")
+
 
 def commands(page: Path) -> list[str]:
     """Return the calls of `erasurehead` in the shell examples of a page."""
     found: list[str] = []
-    for block in blocks(page, "sh", "console", "bash", "shell"):
+    for block in blocks(page, *SHELL):
         lines = block.text.replace("\\\n", " ").splitlines()
         found += [line.removeprefix("$ ").strip() for line in lines]
     return [line for line in found if line.split(" ")[0] in ("erasurehead", ".venv/bin/erasurehead")]
@@ -27,7 +29,7 @@ def commands(page: Path) -> list[str]:
 
 def targets(page: Path) -> list[str]:
     """Return what a page tells to make."""
-    return [line.split()[1] for block in blocks(page, "sh", "console", "bash", "shell", "")
+    return [line.split()[1] for block in blocks(page, *SHELL)
             for line in block.text.splitlines() if line.startswith("make ")]  # fmt: skip
 
 
