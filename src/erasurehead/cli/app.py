@@ -7,13 +7,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from erasurehead.cli import compare, data, evaluate, predict, train
+from erasurehead.cli import compare, data, evaluate, predict, reproduce, train
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 """Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C."""
 
-_COMMANDS = {"train": train, "compare": compare, "data": data, "predict": predict, "evaluate": evaluate}
+_COMMANDS = {
+    "train": train, "compare": compare, "data": data, "predict": predict, "evaluate": evaluate, "reproduce": reproduce,
+}  # fmt: skip
 """Each module says what the command does in `HELP`, and does it in `run`."""
 
 _HELP = """

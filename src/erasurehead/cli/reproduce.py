@@ -1,0 +1,107 @@
+"""`erasurehead reproduce`: the figures and tables of a published paper."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.instruments import Instrument
+    from erasurehead.papers import Settings
+
+HELP = """
+Reproduce a published paper: figures, tables, theory, with their numbers.
+
+[bold]erasurehead reproduce erasurehead[/bold]
+  All of the ErasureHead paper (Wang, Charles, Papailiopoulos, 2019) on a
+  virtual clock: Table 1, Figures 2, 3 and 4, and the curves of its theory.
+
+[bold]erasurehead reproduce erasurehead --figure 2a --figure 3[/bold]
+  Figure 2(a), and all panels of Figure 3.
+
+[bold]erasurehead reproduce erasurehead --figure 2 --engine processes[/bold]
+  Figure 2 in real time, on 30 processes of this machine.
+
+Real data are used where they are, synthetic twins elsewhere, and every
+picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,
+Parquet) of each, and a page, reproduction.md, that shows everything.
+"""
+
+_WHAT, _DATA, _RUN = "What", "Data", "Workers and steps"
+
+
+def run(
+    *,
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="erasurehead.", show_default=False)],
+    figure: Annotated[
+        list[str] | None,
+        option(
+            "--figure",
+            "-f",
+            panel=_WHAT,
+            metavar="ID",
+            text="table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
+            "4, theory for all of their panels. Say it once for each; by default everything.",
+        ),
+    ] = None,
+    path: Annotated[
+        str | None,
+        option("--path", panel=_DATA, metavar="FOLDER", text="Where the public data are (else ERASUREHEAD_DATA, ...)."),
+    ] = None,
+    twin: Annotated[
+        str | None,
+        option(
+            "--twin",
+            panel=_DATA,
+            metavar="WHEN",
+            text="fallback (the default), always or never: whether synthetic twins stand in for public data.",
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None, option("--rows", panel=_DATA, metavar="N", text="Of the twins, with --twin always.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        option("--engine", panel=_RUN, metavar="NAME", text="virtual (the default) or processes, in real time."),
+    ] = None,
+    steps: Annotated[int | None, option("--steps", "-n", panel=_RUN, metavar="N", text="Of each run (100).")] = None,
+    out: Annotated[
+        str | None,
+        option("--out", "-o", panel="Output", metavar="FOLDER", text="By default a new folder in runs."),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Reproduce a published paper."""
+    from erasurehead.errors import invalid
+
+    if paper != "erasurehead":
+        raise invalid("paper", "must be one of erasurehead", paper)
+    from erasurehead.papers import reproduce_erasurehead
+
+    screen = Screen(output)
+    given = {"path": path, "twin": twin, "rows": rows, "engine": engine, "steps": steps}
+    with _watching(screen, engine) as instruments:
+        settings = _settings(instruments, {key: value for key, value in given.items() if value is not None})
+        made = reproduce_erasurehead(figure or (), settings, out, screen.say)
+    shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in made.exhibits]
+    last = (
+        f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"
+    )
+    screen.result(made.as_dict(), *shown, last)
+
+
+def _settings(instruments: Sequence[Instrument], given: dict[str, Any]) -> Settings:
+    from erasurehead.papers import Settings
+
+    return Settings(instruments=instruments, **given)
+
+
+def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Instrument]]:
+    """Return what watches runs: on the virtual clock they are over before a bar could be read."""
+    return screen.watching() if engine == "processes" else contextlib.nullcontext(())

@@ -1,0 +1,120 @@
+"""Where the paper's experiments are run: each data set is loaded once, each training run made once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from erasurehead.config.sections import Config, DataSection, DelaysSection, RunSection
+from erasurehead.datasets.public import where
+from erasurehead.delays.base import Delays
+from erasurehead.delays.distributions import Exponential
+from erasurehead.delays.fixed import NoDelay
+from erasurehead.experiment import Experiment
+from erasurehead.papers.erasurehead.measuring import TaskTimes, measure_tasks
+from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, UNCODED, Method
+from erasurehead.papers.settings import Settings
+from erasurehead.run import Run
+
+
+class Bench:
+    """One data set with the published settings, and the runs that were made on it.
+
+    Arguments:
+        name: of the data set.
+        settings: how to reproduce.
+    """
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name, self.settings = name, settings
+        self._runs: dict[tuple[Method, bool, int], Run] = {}
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Data, problem and hyper-parameters as published."""
+        chosen = self.settings
+        section = DataSection(source=self.name, path=chosen.path, twin=chosen.twin, rows=chosen.rows)
+        run = RunSection(engine=chosen.engine, workers=N_WORKERS, steps=chosen.steps)
+        config = Config(scheme=UNCODED.text, data=section, delays=DelaysSection(model="none()"), run=run)
+        return Experiment.from_config(config)
+
+    @cached_property
+    def tasks(self) -> TaskTimes:
+        """How long tasks take on this machine."""
+        return measure_tasks(self.experiment.problem, N_WORKERS)
+
+    @property
+    def metric(self) -> str:
+        """What is measured on the test rows: test AUC, or test MSE."""
+        published = self.experiment.data.published
+        assert published is not None  # every data set of the paper has them, and so has its twin
+        return published.metric
+
+    @property
+    def is_twin(self) -> bool:
+        """Whether the data are synthetic."""
+        return self.experiment.data.source.startswith("synthetic twin")
+
+    @property
+    def kind(self) -> str:
+        """Whether the data are real, in a few words."""
+        if self.is_twin:
+            return "synthetic twin"
+        return "part of the real data" if self._part else "real data"
+
+    @property
+    def title(self) -> str:
+        """The data set's name, and whether it is real."""
+        return f"{TITLES[self.name]} ({self.kind})"
+
+    @property
+    def described(self) -> str:
+        """The data in a sentence."""
+        data = self.experiment.data
+        shape = f"{data.n_train:,} rows x {data.n_columns:,} columns for training, {data.n_test:,} rows for testing"
+        if self.is_twin:
+            return f"Data: not real, but a {data.source}: {shape}."
+        whole = f", which is {self._part}" if self._part else ""
+        return f"Data: real, {data.source.replace(chr(92), '/').rsplit('/', 1)[-1]}{whole}: {shape}."
+
+    def run(self, method: Method, delayed: bool, seed: int = 0) -> Run:
+        """Train, or return the run that was made.
+
+        Arguments:
+            method: who computes what.
+            delayed: with the published delays, or without any.
+            seed: of the delays, or of this machine's jitter on the virtual clock.
+
+        Raises:
+            KeyboardInterrupt: if the user stopped the run.
+        """
+        key = method, delayed, seed
+        if key not in self._runs:
+            self._runs[key] = self._train(method, delayed, seed)
+        return self._runs[key]
+
+    def delays(self, delayed: bool, seed: int) -> Delays:
+        """Return what is added to the computing time of each message."""
+        if delayed:
+            return Exponential(mean=DELAYS_MEAN, seed=seed)
+        return self.tasks.jitter(seed) if self.settings.engine == "virtual" else NoDelay()
+
+    def seconds_per_task(self, delayed: bool) -> float:
+        """Return what a task costs on the virtual clock; processes cost what they cost."""
+        if self.settings.engine != "virtual":
+            return 0.0
+        return self.tasks.typical if delayed else self.tasks.fastest
+
+    def _train(self, method: Method, delayed: bool, seed: int) -> Run:
+        planned = self.experiment.with_scheme(method.text, None, method.label)
+        section = planned.config.run.model_copy(update={"seconds_per_task": self.seconds_per_task(delayed)})
+        config = planned.config.model_copy(update={"run": section})
+        run = replace(planned, config=config, delays=self.delays(delayed, seed)).run(self.settings.instruments)
+        if run.stopped:
+            raise KeyboardInterrupt
+        run.arrivals = ()  # many, and not looked at
+        return run
+
+    @cached_property
+    def _part(self) -> str:
+        return "" if self.is_twin else where(self.name, self.settings.path).part

@@ -1,0 +1,94 @@
+"""Figure 3: how many times faster than uncoded gradient descent, by redundancy."""
+
+from __future__ import annotations
+
+from functools import partial
+from statistics import median
+
+import numpy as np
+
+from erasurehead.comparison import common_target
+from erasurehead.papers.erasurehead.bench import Bench
+from erasurehead.papers.erasurehead.conditions import conditions
+from erasurehead.papers.erasurehead.looks import colour_of
+from erasurehead.papers.erasurehead.published import BARS, UNCODED, WAITS, Family
+from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers.numbers import Numbers
+from erasurehead.reports import measures
+from erasurehead.reports.canvas import FAINT, INK, Axes
+
+_SEEDS = {"virtual": 5, "processes": 1}
+"""How often each run is repeated with other delays; on processes every second is a real one."""
+
+_FAMILIES: tuple[tuple[Family, str], ...] = (("exact", "exact code (EGC)"), ("erasurehead", "ErasureHead (AGC)"))
+
+
+def speed_ups(bench: Bench, id: str) -> Exhibit:
+    """Return one panel: speed-ups of exact codes and ErasureHead, to a common target and per step."""
+    seeds = _SEEDS[bench.settings.engine]
+    runs = {(method, seed): bench.run(method, True, seed) for method in BARS for seed in range(seeds)}
+    target = common_target(list(runs.values()), bench.metric)
+    rows: list[tuple[str, str, int, int, int, float | None, float, float | None, float]] = []
+    for (method, seed), run in runs.items():
+        plain = runs[UNCODED, seed]
+        reached = None if target is None else run.time_to(*target)
+        uncoded = None if target is None else plain.time_to(*target)
+        rows.append((
+            method.label, method.family, method.load, method.wait_for, seed, reached, run.seconds_per_step,
+            uncoded / reached if uncoded and reached else None, plain.seconds_per_step / run.seconds_per_step,
+        ))  # fmt: skip
+    names = ("method", "family", "load", "wait_for", "seed", "seconds_to_target", "seconds_per_step",
+             "speed_up_to_target", "speed_up_per_step")  # fmt: skip
+    numbers = Numbers.of(names, rows)
+    compared = "time per step" if target is None else f"time to {measures.target_name(target)}"
+    notes = [
+        *conditions(bench, True, seeds),
+        f"Bars: medians over {seeds} seeds of the delays, thin lines from the least to the greatest. Diamonds: time "
+        "per step alone.",
+        "ErasureHead waits for at most "
+        + ", ".join(f"{wait} of 30 workers with c = {load}" for load, wait in WAITS.items())
+        + ".",
+    ]
+    title = f"Figure {id[0]}({id[1]}), {bench.title}: speed-up over uncoded gradient descent, by {compared}"
+    draw = partial(_draw, numbers=numbers, compared=compared)
+    summary = _summary(numbers, compared)
+    return Exhibit(id, f"figure-{id}", title, notes, numbers, summary, draw, f"({id[1]}) {bench.title}")
+
+
+def _summary(numbers: Numbers, compared: str) -> Numbers:
+    rows: list[tuple[str, float, float, float, float]] = []
+    for method in BARS[1:]:
+        by_target, by_step = _gains(numbers, method.family, method.load)
+        rows.append((method.label, median(by_target), min(by_target), max(by_target), median(by_step)))
+    return Numbers.of(("method", f"speed-up by {compared}", "least", "greatest", "speed-up by time per step"), rows)
+
+
+def _gains(numbers: Numbers, family: Family, load: int) -> tuple[list[float], list[float]]:
+    """Return the speed-ups of a method, one a seed: to the target (per step where there is none), and per step."""
+    own = [row for row in numbers.rows() if row["family"] == family and row["load"] == load]
+    by_step = [float(row["speed_up_per_step"] or 0.0) for row in own]
+    to_target = [row["speed_up_to_target"] for row in own]
+    return [float(gain) if gain else step for gain, step in zip(to_target, by_step, strict=True)], by_step
+
+
+def _draw(axes: Axes, numbers: Numbers, compared: str) -> None:
+    width, highest = 0.36, 1.0
+    for side, (family, label) in enumerate(_FAMILIES):
+        for place, load in enumerate(WAITS):
+            by_target, by_step = _gains(numbers, family, load)
+            x, height, most = place + (side - 0.5) * width, median(by_target), max(by_target)
+            axes.bar(x, height, width=0.94 * width, color=colour_of(family), label=label if not place else None)
+            axes.vlines(x, min(by_target), most, color=INK, linewidth=1.4)
+            axes.plot(x, median(by_step), "D", color="white", markeredgecolor=INK, markersize=5.5)
+            top = max(most, median(by_step))
+            highest = max(highest, top)
+            axes.annotate(f"{height:.1f}×", (x, top), (0, 5), textcoords="offset points", ha="center")
+    axes.axhline(1.0, color=colour_of("uncoded"), linewidth=1.5, linestyle="--", label="uncoded GD (1×)")
+    axes.set_xticks(np.arange(len(WAITS)), [f"c = {load}" for load in WAITS])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlabel("tasks a worker")
+    axes.set_ylabel(f"speed-up, by {compared}")
+    axes.set_ylim(0, 1.15 * highest)
+    axes.grid(axis="y", color=FAINT, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.legend(loc="upper left", fontsize=9)

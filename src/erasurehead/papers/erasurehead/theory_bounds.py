@@ -1,0 +1,137 @@
+"""The convergence bounds: Lemma 1 and Theorems 1 and 2, beside training that they hold for, and on the data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from erasurehead import problems, schemes
+from erasurehead.arrays import Array
+from erasurehead.delays.distributions import Exponential
+from erasurehead.engines.virtual import VirtualEngine
+from erasurehead.optimizers import GradientDescent
+from erasurehead.papers.erasurehead.bench import Bench
+from erasurehead.papers.erasurehead.looks import colour_of
+from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, WAITS, Family
+from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers.numbers import Numbers
+from erasurehead.planning.constants import estimate_constants
+from erasurehead.planning.convergence import Bound, Constants, lemma1, theorem1, theorem2
+from erasurehead.planning.erasures import Erasures
+from erasurehead.problems.linear import LinearProblem
+from erasurehead.reports.canvas import FAINT, Axes
+from erasurehead.training import train
+
+LOAD = 3
+WAIT_FOR = WAITS[LOAD]
+_ROWS, _COLUMNS, _STEPS, _SEEDS = 3_000, 20, 30, 20
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A bound or a measurement, as it is drawn."""
+
+    label: str
+    family: Family
+    line: str
+    values: Array
+
+
+def example() -> tuple[LinearProblem, Constants]:
+    """Return least squares on well-conditioned random data, and its constants for 30 tasks."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((_ROWS, _COLUMNS))
+    y = X @ rng.standard_normal(_COLUMNS) + 0.1 * rng.standard_normal(_ROWS)
+    problem = problems.LeastSquares(X, y, test=(X, y))  # so that its `mse` is the objective itself
+    return problem, estimate_constants(problem, N_WORKERS)
+
+
+def bounds(id: str) -> Exhibit:
+    """Return the bounds against steps, with the errors of real training under their assumptions."""
+    problem, constants = example()
+    erasures = Erasures(N_WORKERS, LOAD, WAIT_FOR)
+    steps = np.arange(_STEPS + 1)
+
+    def along(bound: Bound) -> Array:
+        return np.array([bound.after(int(step)) for step in steps])
+
+    exact = _measured(problem, constants, schemes.uncoded(N_WORKERS), 1.0 / constants.beta, seeds=1)
+    scheme = schemes.erasurehead(N_WORKERS, LOAD, WAIT_FOR, rescale="expectation")
+    rate = (1.0 - erasures.p) / constants.beta
+    approximate = _measured(problem, constants, scheme, rate, _SEEDS)
+    first = theorem1(constants, erasures, N_WORKERS)
+    second = theorem2(constants, N_WORKERS, LOAD, WAIT_FOR)
+    curves = [
+        _Curve("Theorem 2, bound", "erasurehead", ":", along(second)),
+        _Curve("Theorem 1, bound", "erasurehead", "--", along(first)),
+        _Curve(f"ErasureHead, measured ({_SEEDS} seeds)", "erasurehead", "-", approximate),
+        _Curve("Lemma 1, bound: uncoded or exact code", "uncoded", "--", along(lemma1(constants))),
+        _Curve("uncoded, measured", "uncoded", "-", exact),
+    ]
+    numbers = Numbers.of(
+        ("curve", "step", "error"),
+        [(curve.label, int(step), float(curve.values[step])) for curve in curves for step in steps],
+    )
+    summary = Numbers.of(
+        ("curve", f"error after {_STEPS} steps"), [(curve.label, float(curve.values[-1])) for curve in curves]
+    )
+    notes = [
+        f"Data: synthetic, least squares on {_ROWS:,} x {_COLUMNS} normal numbers: well-conditioned, so that the bounds "
+        f"say something (mu = {constants.mu:.3g}, beta = {constants.beta:.3g}, sigma = {constants.sigma:.3g}).",
+        f"{N_WORKERS} workers and tasks, c = {LOAD}, r = {WAIT_FOR}: p = {erasures.p:.3g}, q = {erasures.q:.3g}; "
+        "exponential delays, late work is dropped (preempt), virtual engine.",
+        "As the theorems have it: plain gradient descent, the estimate divided by 1 - p, step (1 - p)/beta; uncoded: "
+        "1/beta.",
+        "Theorem 2's floor is valid, but four times what its own estimates give, and loose.",
+    ]
+    title = "Theory: the convergence bounds of Theorems 1 and 2, and what training does"
+    return Exhibit(id, id, title, notes, numbers, summary, partial(_draw, curves=curves), "Convergence bounds")
+
+
+def _measured(problem: LinearProblem, constants: Constants, scheme: schemes.Scheme, rate: float, seeds: int) -> Array:
+    """Return f - f* after 0, 1, ... steps, the mean over the seeds."""
+    lowest = problem.objective(problem.initial()) - constants.gap
+    errors = np.zeros(_STEPS + 1)
+    for seed in range(seeds):
+        engine = VirtualEngine(Exponential(mean=DELAYS_MEAN, seed=seed))
+        run = train(problem, scheme, GradientDescent(problem.initial(), rate), engine, _STEPS)
+        errors += np.array([point.metrics["mse"] - lowest for point in run.evaluations])
+    return errors / seeds
+
+
+def _draw(axes: Axes, curves: list[_Curve]) -> None:
+    for curve in curves:
+        # Below this, the error is that of f* itself.
+        values = np.where(curve.values > 1e-9, curve.values, np.nan)
+        axes.semilogy(values, curve.line, color=colour_of(curve.family), linewidth=2.0, label=curve.label)
+    axes.set_ylim(1e-6, None)
+    axes.set_xlim(0, _STEPS)
+    axes.set_xlabel("steps")
+    axes.set_ylabel("error f(x) - f* (lower is better)")
+    axes.grid(color=FAINT, linewidth=0.5)
+    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.8), fontsize=9, frameon=True, framealpha=0.85,
+                edgecolor="none")  # fmt: skip
+
+
+def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:
+    """Return what the bounds say of the paper's data sets, with constants estimated from them."""
+    erasures = Erasures(N_WORKERS, LOAD, WAIT_FOR)
+    rows: list[tuple[str, str, float, float, float, float, float, float, str]] = []
+    for name, bench in benches.items():
+        found = estimate_constants(bench.experiment.problem, N_WORKERS)
+        first, second = theorem1(found, erasures, N_WORKERS), theorem2(found, N_WORKERS, LOAD, WAIT_FOR)
+        says = "yes" if first.floor < found.gap else "no: its floor is above the first error"
+        rows.append((
+            TITLES[name], bench.kind, found.mu, found.beta, found.sigma, found.gap, first.floor, second.floor, says,
+        ))  # fmt: skip
+    names = ("data set", "data", "mu", "beta", "sigma", "f(x0) - f*", "floor of Theorem 1", "floor of Theorem 2",
+             "says Theorem 1 anything?")  # fmt: skip
+    notes = [
+        *(bench.described for bench in benches.values()),
+        f"c = {LOAD}, r = {WAIT_FOR} of {N_WORKERS}; constants of the region that 50 steps of gradient descent cross.",
+    ]
+    numbers = Numbers.of(names, rows)
+    return Exhibit(id, id, "Theory: what the bounds say of the data sets", notes, numbers, numbers)

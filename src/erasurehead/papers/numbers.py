@@ -1,0 +1,96 @@
+"""The numbers of a figure: columns of equal length, written as CSV, Markdown and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+from erasurehead.errors import MissingExtra, invalid
+
+Cell: TypeAlias = str | int | float | None
+"""One number or text; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A table.
+
+    Arguments:
+        columns: name -> cells, all equally many; a column holds texts or numbers, and None.
+    """
+
+    columns: Mapping[str, Sequence[Cell]]
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(cells) for name, cells in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise invalid("columns", "must be of equal length", lengths)
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Self:
+        """Return the table of rows, each with a cell for every name."""
+        cells = [tuple(row) for row in rows]
+        for row in cells:
+            if len(row) != len(names):
+                raise invalid("rows", f"must have {len(names)} cells each", row)
+        return cls({name: tuple(row[place] for row in cells) for place, name in enumerate(names)})
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return one mapping a row."""
+        return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
+    def write_csv(self, path: Path) -> None:
+        """Write a CSV file; numbers have all their digits, None is an empty field."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.columns)
+            for row in self.rows():
+                writer.writerow(["" if cell is None else cell for cell in row.values()])
+
+    def write_parquet(self, path: Path, facts: Mapping[str, str]) -> None:
+        """Write a Parquet file, with texts that say what it is in its metadata.
+
+        Raises:
+            MissingExtra: if pyarrow is not installed.
+        """
+        arrow, parquet = load_arrow()
+        table = arrow.table({name: list(cells) for name, cells in self.columns.items()})
+        parquet.write_table(table.replace_schema_metadata(dict(facts)), path)
+
+    def to_markdown(self) -> str:
+        """Return the table for people, with four digits a number, ending in a newline."""
+        lines = [
+            list(self.columns),
+            ["--:" if _is_numeric(cells) else ":--" for cells in self.columns.values()],
+            *([_shown(cell) for cell in row.values()] for row in self.rows()),
+        ]
+        return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+
+
+def load_arrow() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module, which have no types.
+
+    Raises:
+        MissingExtra: if pyarrow is not installed.
+    """
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtra("Writing Parquet needs pyarrow: pip install 'erasurehead[report]'.") from error
+
+
+def _is_numeric(cells: Sequence[Cell]) -> bool:
+    return not any(isinstance(cell, str) for cell in cells)
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
+        return "–"
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
