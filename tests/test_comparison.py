@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.comparison import common_target, parse_target
+from erasurehead.comparison import Comparison, common_target, parse_target
+from erasurehead.config import build_config
 from erasurehead.errors import InvalidArgument
+from erasurehead.instruments import Instrument
 from erasurehead.run import Evaluation, Run
+from erasurehead.schemes import Scheme
 
 values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
 
@@ -61,3 +65,38 @@ def test_a_target_is_a_metric_and_a_value() -> None:
     for wrong in ("auc", "auc=", "=0.8", "auc=high", "auc=nan"):
         with pytest.raises(InvalidArgument, match="target must be a metric and a value"):
             parse_target(wrong)
+
+
+class _Press(Instrument):
+    """Presses Ctrl-C in a step of the exact scheme."""
+
+    def __init__(self, step: int) -> None:
+        self.step_of_press = step
+        self.scheme = ""
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self.scheme = scheme.name
+
+    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self.scheme == "exact" and step == self.step_of_press:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("step", "formats"), [(0, ("svg",)), (3, ())])
+def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, formats: tuple[str, ...]) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "data.npy", np.column_stack([rng.standard_normal((60, 3)), rng.integers(0, 2, 60)]))
+    tables = {
+        "data": {"source": str(tmp_path / "data.npy")},
+        "run": {"engine": "virtual", "workers": 6, "steps": 6, "out": str(tmp_path / "out")},
+    }
+    comparison = Comparison.from_config(build_config(tables))
+    runs = comparison.run([_Press(step)])
+    assert [run.scheme for run in runs] == ["uncoded", "exact"]
+    assert (runs[1].stopped, len(runs[1].steps)) == ("stopped by Ctrl-C", step)
+    outcome = comparison.report(runs, formats)
+    assert [row.stopped for row in outcome.rows] == ["", "stopped by Ctrl-C"]
+    assert outcome.runs == (tmp_path / "out" / "uncoded", tmp_path / "out" / "exact")
+    assert outcome.as_dict()["schemes"][0]["seconds_per_step"] == pytest.approx(runs[0].seconds_per_step)
+    assert [path.suffix for path in outcome.figures] == [".svg"] * len(outcome.figures)
+    assert bool(outcome.figures) == bool(formats)

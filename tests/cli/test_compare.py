@@ -67,7 +67,8 @@ def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: 
     assert typed(*command).code == 0
     again = typed(*command)
     assert (again.code, "'x' is used already" in again.sentence) == (2, True)
-    assert typed(*command, "--overwrite").code == 0
+    assert typed(*command, "--overwrite", "--no-figures").code == 0
+    assert not Path("x/figures").exists()
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def run(
     """Race several schemes against each other."""
     config = options.config(run_file)
     from erasurehead.comparison import Comparison
-    from erasurehead.errors import MissingExtra
+    from erasurehead.errors import ErasureHeadError, MissingExtra
     from erasurehead.reports import render_table
 
     screen = Screen(output)
@@ -74,8 +74,12 @@ def run(
     introduce(screen, comparison.experiments[0])
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")
-    with screen.watching() as instruments:
-        runs = comparison.run(instruments)
+    try:
+        with screen.watching() as instruments:
+            runs = comparison.run(instruments)
+    except ErasureHeadError:
+        screen.say(f"The records up to then are in {comparison.folder}.")
+        raise
     try:
         outcome = comparison.report(runs, ("png", "svg") if figures else ())
     except MissingExtra as missing:

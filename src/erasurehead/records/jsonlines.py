@@ -11,9 +11,15 @@ from typing import Any, cast
 from erasurehead.errors import DataError
 
 
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
 def to_line(data: Mapping[str, Any]) -> str:
     """Return data as one line of JSON; numbers that are not finite, which JSON does not know, become null."""
-    return json.dumps(_finite(data), allow_nan=False, separators=(",", ":")) + "\n"
+    try:
+        return _encode(data) + "\n"
+    except ValueError:
+        return _encode(_finite(data)) + "\n"
 
 
 def to_text(data: Any) -> str:

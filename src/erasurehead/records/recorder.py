@@ -51,11 +51,11 @@ class Recorder(Instrument):
         self.folder.write_summary(self._summary)
 
     def arrival(self, row: ArrivalRow) -> None:
-        self._files[1].write(to_line(row.as_dict()))
+        self._files[1].write(to_line(vars(row)))
 
     def step(self, row: StepRow, x: Array) -> None:
         self._x = x
-        self._files[0].write(to_line(row.as_dict()))
+        self._files[0].write(to_line(vars(row)))
         for file in self._files:
             file.flush()
 
