@@ -184,6 +184,14 @@ def test_nothing_arrived_means_no_step_not_a_zero_step(rescale: str) -> None:
     assert run.x.tobytes() == once.x.tobytes()
 
 
+def test_a_deadline_does_not_go_on_without_any_worker() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    for worker in range(6):
+        engine.kill(worker, at=1.5)
+    with pytest.raises(Unreachable, match=r"step 1: .* 0 of 6 workers are left"):
+        plain_train(schemes.custom(codes.uncoded(6), "deadline(3.0) | decodable()"), engine)
+
+
 class _Poisoned(Quadratic):
     """A problem one of whose tasks answers NaN."""
 

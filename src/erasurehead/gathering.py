@@ -120,9 +120,10 @@ class Gathering:
         while True:
             view.elapsed = self.engine.now() - begin
             verdict = verdict_of(view)
-            if verdict is Verdict.STOP:
+            nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
+            if verdict is Verdict.STOP and not nobody:
                 return
-            if verdict is Verdict.NEVER:
+            if verdict is Verdict.NEVER or nobody:
                 raise Unreachable(self._why_never(view))
             wake = wake_of(view)
             event = self.engine.next_event(None if wake is None else begin + wake)
