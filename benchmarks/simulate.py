@@ -7,6 +7,7 @@ does the same worker-steps, but for the event loop, which does fewer and is comp
 from __future__ import annotations
 
 import heapq
+import random
 import statistics
 import tracemalloc
 from collections.abc import Callable
@@ -40,14 +41,14 @@ def draws(n: int, steps: int) -> Callable[[], None]:
 
 
 def event_loop(n: int, load: int, steps: int) -> Callable[[], None]:
-    """Do the same with a heap of events, one arrival at a time."""
-    wanted, n_groups = round(0.4 * n), n // load
+    """Do the same in plain Python: a heap of events, one arrival at a time, until the rule says stop."""
+    wanted, n_groups, generator = round(0.4 * n), n // load, random.Random(0)
 
     def work() -> None:
-        for step in range(steps):
+        for _ in range(steps):
             events: list[tuple[float, int]] = []
-            for worker, seconds in enumerate(MODEL.row(step, n).tolist()):
-                heapq.heappush(events, (seconds, worker))
+            for worker in range(n):
+                heapq.heappush(events, (generator.expovariate(2.0), worker))
             arrived, groups = 0, set[int]()
             while arrived < wanted and len(groups) < n_groups:
                 _, worker = heapq.heappop(events)

@@ -45,14 +45,19 @@ class Drawn(Delays):
     seed: int
     scale_with_load: bool
 
+    @property
+    def factor(self) -> float:
+        """What standard draws are multiplied by before anything else."""
+        return 1.0
+
     @abstractmethod
     def transform(self, values: Array) -> None:
-        """Turn standard draws into seconds of one unit of work, in place."""
+        """Turn draws, multiplied by `factor`, into seconds of one unit of work, in place."""
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
-        values = draw(self.kind, self.seed, first, count, n_workers, unit, out=out)
+        values = draw(self.kind, self.seed, first, count, n_workers, unit, out=out, factor=self.factor)
         self.transform(values)
         return grow(values, work, self.scale_with_load)
 
@@ -83,8 +88,12 @@ class Exponential(Drawn):
         check_seconds("mean", self.mean)
         check_count("seed", self.seed, at_least=0)
 
+    @property
+    def factor(self) -> float:
+        return self.mean
+
     def transform(self, values: Array) -> None:
-        values *= self.mean
+        return
 
 
 @final
@@ -114,8 +123,11 @@ class ShiftedExponential(Drawn):
         check_seconds("mean", self.mean)
         check_count("seed", self.seed, at_least=0)
 
+    @property
+    def factor(self) -> float:
+        return self.mean
+
     def transform(self, values: Array) -> None:
-        values *= self.mean
         values += self.shift
 
 

@@ -95,6 +95,7 @@ def draw(
     unit: int = 0,
     stream: int = 0,
     out: Array | None = None,
+    factor: float = 1.0,
 ) -> Array:
     """Return independent draws for successive steps and workers 0..n_workers-1, shape (count, n_workers).
 
@@ -107,6 +108,7 @@ def draw(
         unit: messages of one step draw their own numbers.
         stream: tells apart several draws that one model makes for the same worker and step.
         out: where to write, C-contiguous; made if None.
+        factor: what every draw is multiplied by, while it is at hand.
     """
     values = room(out, count, n_workers)
     for index, level in enumerate(_LEVELS):
@@ -115,13 +117,13 @@ def draw(
             break
         whole = first % level.steps == 0 and (first + count) % level.steps == 0
         if whole:
-            _drawn(columns, _source(kind, seed, unit, stream), index, first)
+            _drawn(columns, _source(kind, seed, unit, stream), index, first, factor)
         else:
-            _copied(columns, (kind, seed, unit, stream), index, first)
+            _copied(columns, (kind, seed, unit, stream), index, first, factor)
     return values
 
 
-def _drawn(values: Array, source: _Source, index: int, first: int) -> None:
+def _drawn(values: Array, source: _Source, index: int, first: int, factor: float) -> None:
     level = _LEVELS[index]
     n_workers = values.shape[1]
     buffer = np.empty((level.steps, level.width))
@@ -130,13 +132,15 @@ def _drawn(values: Array, source: _Source, index: int, first: int) -> None:
         for band, left in enumerate(range(0, n_workers, level.width)):
             right = min(left + level.width, n_workers)
             if level.steps == 1:
-                source.fill(index, tile, band, values[row, left:right])
+                strip = values[row, left:right]
+                source.fill(index, tile, band, strip)
+                strip *= factor
             else:
                 source.fill(index, tile, band, buffer)
-                values[row : row + level.steps, left:right] = buffer[:, : right - left]
+                np.multiply(buffer[:, : right - left], factor, out=values[row : row + level.steps, left:right])
 
 
-def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: int) -> None:
+def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: int, factor: float) -> None:
     level = _LEVELS[index]
     count, n_workers = values.shape
     for tile in range(first // level.steps, (first + count - 1) // level.steps + 1):
@@ -145,4 +149,5 @@ def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: i
         for band, left in enumerate(range(0, n_workers, level.width)):
             right = min(left + level.width, n_workers)
             kept = _kept_tile(*key, index, tile, band)
-            values[low - first : high - first, left:right] = kept[low - origin : high - origin, : right - left]
+            place = values[low - first : high - first, left:right]
+            np.multiply(kept[low - origin : high - origin, : right - left], factor, out=place)

@@ -7,7 +7,7 @@ import numpy as np
 from erasurehead.arrays import Array, IntArray
 
 _SHORT = 300  # up to so many columns numpy's own selection is quicker
-_SAMPLE = 2048
+_SAMPLE = 1024
 _CACHED = 1 << 16  # elements looked at in one go: they stay in cache, and so do the masks over them
 _SPREAD = 2.8  # standard errors on either side of the guess; rows that fall out of it are selected by numpy
 
