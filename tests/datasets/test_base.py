@@ -41,6 +41,7 @@ def test_the_published_settings() -> None:
         name: (published(name).rate, published(name).rate_factor) for name in ("amazon", "kc_housing", "covertype")
     }
     assert rates == {"amazon": (10.0, 1.0), "kc_housing": (0.1, 0.99), "covertype": (0.1, 1.0)}
+    assert [published(name).loss for name in rates] == ["logistic", "least_squares", "logistic"]
     assert [published(name).metric for name in rates] == ["auc", "mse", "auc"]
     assert {(published(name).steps, published(name).n_workers) for name in rates} == {(100, 30)}
     assert published("amazon").l2(26_215) == 1 / 26_215

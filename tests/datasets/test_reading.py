@@ -140,6 +140,9 @@ def test_files_that_cannot_be_used_say_where(tmp_path: Path, text: str, said: st
         ({"one_hot": ["sold"]}, "one_hot must not name the target, but it is 'sold'"),
         ({"one_hot": "town"}, 'one_hot must be a list of column names, or "all"'),
         ({"interactions": [("town", "city")]}, "interactions must name columns"),
+        ({"interactions": [("town",)]}, "interactions must combine two or more different columns each"),
+        ({"interactions": [("town", "town")]}, "interactions must combine two or more different columns each"),
+        ({"interactions": "town"}, "interactions must combine two or more different columns each"),
     ],
 )
 def test_columns_that_are_not_there_are_named(tmp_path: Path, options: dict[str, Any], said: str) -> None:

@@ -62,6 +62,11 @@ def test_the_environment_names_a_folder_and_a_path_goes_before_it(
     assert (found.file, found.looked) == (None, (str(tmp_path / "other"),))
 
 
+def test_the_environment_does_not_name_one_file_for_all_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(_touch(tmp_path / "train.csv")))
+    assert [place.file for place in available()] == [None, None, None]
+
+
 def test_it_is_said_where_nothing_was_found() -> None:
     found = available()
     assert tuple(place.name for place in found) == NAMES == ("amazon", "kc_housing", "covertype")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 import numpy as np
 import pytest
@@ -54,6 +55,13 @@ def test_the_coder_numbers_texts_by_first_appearance_and_passes_over_outer_space
     coder = TextCoder()
     assert [coder[text] for text in ["b", " a", "b ", "", "NA", "a"]] == [0, 1, 0, -1, -1, 1]
     assert coder.texts() == ("b", "a")
+
+
+def test_in_a_column_of_texts_numbers_are_as_they_print_and_nan_is_missing() -> None:
+    column = column_of(["a", 3.0, np.float32(2.5), math.nan, date(2014, 10, 13)], "a", "rows")
+    assert isinstance(column, Texts)
+    assert column.codes.tolist() == [0, 1, 2, -1, 3]
+    assert column.values == ("a", "3", "2.5", "2014-10-13")
 
 
 def test_numbers_print_as_people_write_them() -> None:

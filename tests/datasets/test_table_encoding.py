@@ -12,8 +12,9 @@ from scipy import sparse
 from erasurehead.datasets.base import Encoded
 from erasurehead.datasets.csvfile import Layout
 from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.features import Numeric
 from erasurehead.datasets.table import Table, table_of_rows
-from erasurehead.datasets.table_encoding import Numeric, TableEncoding, fit_table
+from erasurehead.datasets.table_encoding import TableEncoding, fit_table
 from erasurehead.datasets.target import Target, fit_target
 from erasurehead.errors import DataError
 
@@ -197,6 +198,12 @@ def test_other_sources_are_refused(tmp_path: Path) -> None:
 def test_a_column_without_values_is_named(name: str) -> None:
     rows = [{**row, name: None} for row in ROWS]
     with pytest.raises(DataError, match=f"no row has a value in column '{name}'; leave the column out"):
+        _fit(rows)
+
+
+def test_numbers_too_large_to_standardize_are_refused() -> None:
+    rows = [{**row, "age": value} for row, value in zip(ROWS, (1e308, -1e308, 1e308, 0), strict=True)]
+    with pytest.raises(DataError, match="the numbers of column 'age' are too large to square"):
         _fit(rows)
 
 

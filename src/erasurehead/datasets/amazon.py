@@ -30,7 +30,7 @@ AMAZON = Recipe(
     target=Target("ACTION", "logistic", NumberVocabulary(np.array([0.0, 1.0])), aliases=("target",)),
     n_rows=32_769,
     openml=4135,
-    published=Published(rate=10.0, rate_factor=1.0, metric="auc"),
+    published=Published("logistic", rate=10.0, rate_factor=1.0, metric="auc"),
 )
 """9 columns, their 34 pairs and a constant, one-hot: 26,215 x 241,915 for training, 6,554 rows for testing, 44 entries
 a row; the label is 2 * ACTION - 1 (ErasureHead paper, section 5.2, and the authors' preprocessing)."""

@@ -28,6 +28,7 @@ class Published:
     """The settings of the ErasureHead paper's runs on a data set (section 5, Table 1, and the authors' code).
 
     Arguments:
+        loss: what is minimised.
         rate: step size of the first step.
         rate_factor: what the step size is multiplied by after each step. The paper has 0.99 for KC Housing and the
             authors' code 0.98; this is the paper's.
@@ -37,6 +38,7 @@ class Published:
         l2_rows: the ridge penalty is `l2 * ||x||^2` with `l2 = l2_rows / number of training rows`.
     """
 
+    loss: Task
     rate: float
     rate_factor: float
     metric: Literal["auc", "mse"]

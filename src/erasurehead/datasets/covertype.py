@@ -28,7 +28,7 @@ COVERTYPE = Recipe(
     target=Target("Cover_Type", "logistic", NumberVocabulary(np.array([1.0, 2.0])), others="drop"),
     n_rows=581_012,
     openml=None,
-    published=Published(rate=0.1, rate_factor=1.0, metric="auc"),
+    published=Published("logistic", rate=0.1, rate_factor=1.0, metric="auc"),
     parts={"covtype.20k.data": "only the first 20,000 rows of covtype.data, which are not a random sample"},
 )
 """54 columns, each distinct value a column, and a constant; classes 1 and 2 are -1 and 1: 495,141 rows of 15,509

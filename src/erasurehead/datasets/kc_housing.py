@@ -20,7 +20,7 @@ KC_HOUSING = Recipe(
     target=Target("price", "least_squares", unit=1e6),
     n_rows=21_613,
     openml=42092,
-    published=Published(rate=0.1, rate_factor=0.99, metric="mse"),
+    published=Published("least_squares", rate=0.1, rate_factor=0.99, metric="mse"),
 )
 """18 columns, each distinct value a column, and a constant: 17,290 x 27,654 for training; price / 10^6 is the target
 (ErasureHead paper, section 5.2, and the authors' preprocessing)."""

@@ -114,7 +114,7 @@ def _read_table(
     layout = _parquet_layout(path) if parquet else look(path)
     label = layout.names[-1] if target is None else os.fspath(target)
     _check_names(layout, label, columns, path)
-    table = _parquet_table(path, layout, columns) if parquet else _csv_table(path, layout, label, columns)
+    table = _parquet_table(path, layout) if parquet else _csv_table(path, layout, label, columns)
     numeric, one_hot = _features(table, label, columns)
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
@@ -142,7 +142,10 @@ def _check_names(layout: Layout, label: str, columns: Columns, path: Path) -> No
         if isinstance(columns.one_hot, str):
             raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
         wanted += [("one_hot", name) for name in columns.one_hot]
-    wanted += [("interactions", name) for group in columns.interactions for name in group]
+    for group in columns.interactions:
+        if isinstance(group, str) or len(set(group)) != len(group) or len(group) < 2:
+            raise invalid("interactions", "must combine two or more different columns each", group)
+        wanted += [("interactions", name) for name in group]
     for argument, name in wanted:
         if name not in layout.names:
             there = ", ".join(layout.names[:30])
@@ -176,7 +179,7 @@ def _parquet_layout(path: Path) -> Layout:
     return Layout(parquet_columns(path))
 
 
-def _parquet_table(path: Path, layout: Layout, columns: Columns) -> Table:
+def _parquet_table(path: Path, layout: Layout) -> Table:
     from erasurehead.datasets.parquetfile import read_parquet
 
     return read_parquet(path, layout.names)

@@ -43,7 +43,7 @@ def locate(recipe: Recipe, path: str | os.PathLike[str] | None = None) -> Where:
         return Where(recipe.name, None, "", cached(recipe), (f"{VARIABLE}, which is not set",))
     place = Path(named).expanduser()
     said = str(place) if path is not None else f"{place} ({VARIABLE})"
-    if place.is_file():
+    if path is not None and place.is_file():
         file, part = place, recipe.parts.get(_bare(place), "")
     else:
         file, part = _in_folder(recipe, place)

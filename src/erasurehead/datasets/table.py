@@ -130,9 +130,11 @@ def column_of(values: Sequence[object], name: str, source: str) -> Column:
         DataError: if a number is NaN or infinite, naming the column and the row.
     """
     absent = [value is None or (isinstance(value, str) and value.strip() in MISSING) for value in values]
+    # frames write a missing text as NaN; among numbers NaN is refused below
     if any(isinstance(value, str) for value, none in zip(values, absent, strict=True) if not none):
         coder = TextCoder()
-        codes = [-1 if none else coder[_text(value)] for value, none in zip(values, absent, strict=True)]
+        codes = [-1 if none or value != value else coder[_text(value)]
+                 for value, none in zip(values, absent, strict=True)]  # fmt: skip
         return Texts(np.array(codes, dtype=np.int32), coder.texts())
     numbers = np.array([math.nan if none else _number(v) for v, none in zip(values, absent, strict=True)], np.float64)
     wrong = ~np.isfinite(numbers) & ~np.array(absent, dtype=bool)
@@ -171,7 +173,7 @@ def _number(value: object) -> float:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else plain(_number(value))
+    return str(value) if math.isnan(number := _number(value)) else plain(number)
 
 
 def plain(value: float) -> str:

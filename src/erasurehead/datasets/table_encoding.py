@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.csvfile import Kind, Layout, first_line, look, read_csv
 from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
 from erasurehead.datasets.files import readable, suffix
 from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
 from erasurehead.datasets.table import Column, Table, table_of_rows
@@ -21,49 +22,10 @@ from erasurehead.datasets.target import Target, target_from_json
 from erasurehead.datasets.vocabulary import (
     Codes,
     Vocabulary,
-    differences,
-    from_differences,
     vocabulary_from_json,
     vocabulary_of,
 )
 from erasurehead.errors import DataError
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """One column of numbers: `(value - mean) / scale`; a missing value counts as `fill`."""
-
-    column: str
-    mean: float
-    scale: float
-    fill: float
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The table's columns that it reads."""
-        return (self.column,)
-
-
-@dataclass(frozen=True, eq=False)
-class OneHot:
-    """Columns of zeros and ones, one for each distinct value, or combination of values, that was seen.
-
-    Arguments:
-        columns: the columns of the table: one, or several that are combined.
-        keys: the combinations seen, ascending, as `joint_keys` numbers them; None for one column, all of whose
-            vocabulary was seen.
-    """
-
-    columns: tuple[str, ...]
-    keys: IntArray | None = None
-
-    @property
-    def label(self) -> str:
-        """What reports call it."""
-        return " x ".join(self.columns)
-
-
-Feature: TypeAlias = Numeric | OneHot
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +161,7 @@ class TableEncoding(Encoding):
             "columns": list(self.columns),
             "header": self.header,
             "vocabularies": {name: vocabulary.to_json() for name, vocabulary in self.vocabularies.items()},
-            "features": [_feature_to_json(feature) for feature in self.features],
+            "features": [feature_to_json(feature) for feature in self.features],
             "target": self.target.to_json(),
             "constant": self.constant,
         }
@@ -211,7 +173,7 @@ class TableEncoding(Encoding):
             columns=tuple(data["columns"]),
             header=data["header"],
             vocabularies={name: vocabulary_from_json(entry) for name, entry in data["vocabularies"].items()},
-            features=tuple(_feature_from_json(entry) for entry in data["features"]),
+            features=tuple(feature_from_json(entry) for entry in data["features"]),
             target=target_from_json(data["target"]),
             constant=data["constant"],
         )
@@ -272,7 +234,10 @@ def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bo
     values = values[~np.isnan(values)]
     if not len(values):
         raise DataError(f"{table.source}: no row has a value in column {name!r}; leave the column out.")
-    mean, deviation = float(values.mean()), float(values.std())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = float(values.mean()), float(values.std())
+    if not np.isfinite(deviation):
+        raise DataError(f"{table.source}: the numbers of column {name!r} are too large to square; change their unit.")
     if not standardize:
         return Numeric(name, 0.0, 1.0, fill=mean)
     # A column that does not vary has no scale; rounding may leave it a deviation of 1e-17.
@@ -288,17 +253,3 @@ def _counts(which: Mapping[str, BoolArray], rows: IntArray | None) -> dict[str, 
     chosen = slice(None) if rows is None else rows
     counts = {label: int(np.count_nonzero(mask[chosen])) for label, mask in which.items()}
     return {label: count for label, count in counts.items() if count}
-
-
-def _feature_to_json(feature: Feature) -> dict[str, Any]:
-    if isinstance(feature, Numeric):
-        return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
-    keys = None if feature.keys is None else differences(feature.keys)
-    return {"one_hot": list(feature.columns), "keys": keys}
-
-
-def _feature_from_json(data: Mapping[str, Any]) -> Feature:
-    if "number" in data:
-        return Numeric(data["number"], data["mean"], data["scale"], data["fill"])
-    keys = None if data["keys"] is None else from_differences(data["keys"])
-    return OneHot(tuple(data["one_hot"]), keys)
