@@ -62,6 +62,8 @@ def test_options_go_before_the_file(typed: Typed, shop: Path) -> None:
     assert (done.json["scheme"], done.json["steps"], done.json["workers"]) == ("uncoded", 3, 4)
     config = read_config("x/config.toml")
     assert (config.optimizer.rate, config.delays.model) == ("geometric(0.5, 0.9)", "none()")
+    typed("train", "run.toml", "--rate", "0.25", "--out", "y")
+    assert read_config("y/config.toml").optimizer.rate == 0.25
     assert config.data.source == str(shop)
 
 
@@ -108,6 +110,21 @@ def test_a_twin_stands_in_when_it_is_asked_for(typed: Typed) -> None:
     config = read_config(Path(done.json["folder"]) / "config.toml")
     assert (config.optimizer.rate, config.delays.model) == (10.0, "exponential(mean=0.5, seed=0)")
     assert config.problem.l2 == pytest.approx(1 / done.json["data"]["train_rows"])
+
+
+@pytest.mark.slow
+def test_a_twin_that_stands_in_is_announced(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_network(*arguments: object, **named: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    options = ("--engine", "virtual", "--steps", 1, "--evaluate-every", 0)
+    done = typed("train", *options, "--twin", "fallback", "--quiet")
+    assert done.code == 0
+    assert "The data set amazon is not to be had here: a synthetic twin stands in." in done.err
+    refused = typed("train", *options)
+    assert refused.code == 2
+    assert "There is no amazon data" in refused.sentence
 
 
 def test_an_earlier_run_is_overwritten_only_when_that_is_said(typed: Typed, shop: Path) -> None:

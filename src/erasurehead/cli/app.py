@@ -14,9 +14,15 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 """Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C."""
 
 _COMMANDS = {
-    "train": train, "compare": compare, "data": data, "predict": predict, "evaluate": evaluate, "reproduce": reproduce,
-}  # fmt: skip
-"""Each module says what the command does in `HELP`, and does it in `run`."""
+    "train": train,
+    "compare": compare,
+    "data": data,
+    "predict": predict,
+    "evaluate": evaluate,
+    "reproduce": reproduce,
+}
+"""Each module says what the command does in `HELP`, and does it in `run`, whose dataclass parameters are groups of
+options. A command with commands of its own is a `typer.Typer` in its module, added in `build` with `add_typer`."""
 
 _HELP = """
 Train on many workers without waiting for the slow ones.

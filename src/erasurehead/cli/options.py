@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -218,7 +218,7 @@ class RunOptions:
             value = getattr(self, name)
             if value is not None:
                 section, _, entry = key.partition(".")
-                tables.setdefault(section, {})[entry] = _listed(value) if name == "one_hot" else value
+                tables.setdefault(section, {})[entry] = _READ[name](value) if name in _READ else value
         return tables
 
     def config(self, run_file: str | None, **more: Any) -> Config:
@@ -292,5 +292,16 @@ class OutputOptions:
     ] = False
 
 
+def _number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _listed(text: str) -> str | list[str]:
     return "all" if text.strip() == "all" else [name.strip() for name in text.split(",") if name.strip()]
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {"one_hot": _listed, "rate": _number}
+"""How options that are texts become the values of a run file."""

@@ -52,8 +52,7 @@ class Screen:
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print plain lines on stdout, as they are."""
-        for line in lines:
-            typer.echo(line)
+        sys.stdout.writelines(f"{line}\n" for line in lines)
 
     @contextlib.contextmanager
     def watching(self) -> Generator[Sequence[Instrument]]:
