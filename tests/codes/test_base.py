@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -120,3 +121,24 @@ def test_repr_is_the_call_and_stays_short() -> None:
     assert repr(code_of([[1.0]], parameters={"long": list(range(100))})) == "test(long=...)"
     inner = {"name": "uncoded", "n_workers": 2}
     assert repr(code_of([[1.0]], parameters={"code": inner})) == "test(code=uncoded(n_workers=2))"
+
+
+@pytest.mark.parametrize("code", [nested(4, 1), fractional_repetition(6, 2), communication_efficient_groups(8, 4, 2)])
+def test_a_code_survives_pickling(code: GradientCode) -> None:
+    again = pickle.loads(pickle.dumps(code))
+    assert (again.encoding != code.encoding).nnz == 0
+    assert again.owner.tolist() == code.owner.tolist()
+    assert repr(again) == repr(code)
+    assert again.labels["decoder"] == code.labels["decoder"]
+    assert (again.tolerance, again.n_pieces, again.source) == (code.tolerance, code.n_pieces, code.source)
+    with pytest.raises(ValueError, match="read-only"):
+        again.encoding.data[0] = 1
+
+
+def test_labels_are_copies_that_cannot_be_changed() -> None:
+    weights = np.ones(3)
+    code = fractional_repetition(3, 3).with_labels(weights=weights)
+    weights[:] = 2
+    assert code.labels["weights"].tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        code.labels["weights"][0] = 3

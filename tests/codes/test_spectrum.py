@@ -33,3 +33,8 @@ def test_bound_for_every_straggler_set(code: GradientCode) -> None:
     for s in range(1, n):
         bound = code.n_tasks * x * s / (n - s + x * s)
         assert residuals(code, s, at_most=400).max() <= bound + 1e-9
+
+
+def test_a_gap_too_narrow_to_resolve_counts_as_none() -> None:
+    circle = regular(3_000, 2)
+    assert (circle.spectrum.largest, circle.spectrum.ratio) == (2.0, 1.0)

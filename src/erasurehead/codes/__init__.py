@@ -1,6 +1,7 @@
 """Who computes what: every published gradient code, one file a family; a code is plain immutable data."""
 
 from erasurehead.codes.base import GradientCode as GradientCode
+from erasurehead.codes.catalogue_row import Family as Family
 from erasurehead.codes.coin_flips import bernoulli as bernoulli
 from erasurehead.codes.coin_flips import regularised_bernoulli as regularised_bernoulli
 from erasurehead.codes.coin_flips import stochastic_block as stochastic_block

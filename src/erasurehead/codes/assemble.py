@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,17 @@ def is_settled(matrix: SparseMatrix) -> bool:
     if matrix.format != "csr" or matrix.dtype != np.float64:
         return False
     return not (matrix.data.flags.writeable or matrix.indices.flags.writeable or matrix.indptr.flags.writeable)
+
+
+def frozen(value: object) -> object:
+    """Return the value; an array as a copy that is read-only, unless it is already."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = cast("NDArray[np.generic]", value)
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
 
 
 def generator_of(seed: int) -> np.random.Generator:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from erasurehead.arrays import Array, BoolArray, IntArray
-from erasurehead.codes.assemble import is_settled, settle
+from erasurehead.codes.assemble import frozen, is_settled, settle
+from erasurehead.codes.call_text import call_text
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.errors import invalid
 
@@ -133,7 +134,12 @@ class GradientCode:
         object.__setattr__(self, "owner", owner)
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+        object.__setattr__(self, "labels", MappingProxyType({key: frozen(self.labels[key]) for key in self.labels}))
+
+    def __reduce__(self) -> tuple[Callable[..., GradientCode], tuple[object, ...]]:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain = {"parameters": dict(self.parameters), "labels": dict(self.labels)}  # the proxies cannot be pickled
+        return _rebuilt, ({**values, **plain},)
 
     @property
     def n_messages(self) -> int:
@@ -270,18 +276,8 @@ class GradientCode:
         return replace(self, labels={**self.labels, **labels})
 
     def __repr__(self) -> str:
-        return _call(self.name, self.parameters)
+        return call_text(self.name, self.parameters)
 
 
-def _call(name: object, parameters: Mapping[str, object]) -> str:
-    """Return a constructor's call, long values left out."""
-    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in parameters.items())})"
-
-
-def _short(value: object) -> str:
-    if isinstance(value, Mapping):
-        inner = cast("Mapping[str, object]", value)
-        if "name" in inner:
-            return _call(inner["name"], {key: inner[key] for key in inner if key != "name"})
-    text = f"{value!r}"
-    return text if len(text) <= 60 else "..."
+def _rebuilt(values: Mapping[str, Any]) -> GradientCode:
+    return GradientCode(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,7 +15,6 @@ from erasurehead.codes.linear_codes import erasures_borne, gaussian_mds, parity_
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _LARGEST_CYCLIC = 300
-_SINGULAR = 1e13  # condition number at which no digit of the coefficients is left
 
 LinearCode = Literal["mds", "parity", "repetition"]
 
@@ -203,12 +203,25 @@ def _window_encoding(base: Array, load: int, n_pieces: int) -> Array:
         table[:n_pieces] = np.eye(n_pieces)
         if len(without):
             rows = base[:, without].T
-            if np.linalg.cond(rows[:, n_pieces:]) > _SINGULAR:
+            solution = _solve(rows[:, n_pieces:], -rows[:, :n_pieces])
+            if solution is None:
                 rule = f"must have independent columns below row {n_pieces} for the workers without task {task}"
                 raise invalid("generator", rule, "a singular matrix", "use a Gaussian or Vandermonde one")
-            table[n_pieces:] = -np.linalg.solve(rows[:, n_pieces:], rows[:, :n_pieces])
+            table[n_pieces:] = solution
         encoding[holders, np.arange(load)] = base[:, holders].T @ table
     return encoding / np.abs(encoding).max(axis=(1, 2), keepdims=True)
+
+
+def _solve(matrix: Array, right: Array) -> Array | None:
+    """Return the solution, or None where the matrix is singular to working precision."""
+    from scipy import linalg  # also estimates the condition, at a fraction of the solution's cost
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", linalg.LinAlgWarning)
+        try:
+            return np.asarray(linalg.solve(matrix, right), dtype=np.float64)
+        except (linalg.LinAlgError, linalg.LinAlgWarning):
+            return None
 
 
 def _generator(

@@ -9,9 +9,13 @@ from erasurehead.codes.assemble import from_rows, generator_of, stragglers_and_l
 from erasurehead.codes.base import GradientCode
 from erasurehead.errors import check_count, invalid
 
+_DRAWS = 50
+_WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
+_ENTRIES = 4_000_000  # of the linear systems that are solved at once
+
 
 def cyclic_repetition(
-    n_workers: int, stragglers: int | None = None, load: int | None = None, *, seed: int = 0, draws: int = 50
+    n_workers: int, stragglers: int | None = None, load: int | None = None, *, seed: int = 0, draws: int | None = None
 ) -> GradientCode:
     """Worker i holds tasks i..i+s (around the circle); random coefficients make any n - s messages enough.
 
@@ -23,7 +27,8 @@ def cyclic_repetition(
         stragglers: how many stragglers must be borne (s); give this or `load`.
         load: tasks per worker, s + 1; give this or `stragglers`.
         seed: of the random coefficients.
-        draws: how many sets of coefficients are tried; the best is kept.
+        draws: how many sets of coefficients are tried, the best of which is kept; 50 if not given, or as many as can be
+            tried in a few seconds where the load is large.
 
     Labels:
         amplification: largest coefficient in magnitude, when the first of each row is one.
@@ -41,8 +46,7 @@ def cyclic_repetition(
     n_workers = check_count("n_workers", n_workers)
     s, load = stragglers_and_load(stragglers, load, n_workers)
     random = generator_of(seed)
-    if check_count("draws", draws) > 1 and s == 0:
-        draws = 1
+    draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws)
     candidates = (_coefficients(n_workers, s, random) for _ in range(draws))
     coefficients = min(candidates, key=lambda candidate: float(np.abs(candidate).max()))
     largest = float(np.abs(coefficients).max())
@@ -62,6 +66,10 @@ def cyclic_repetition(
     )
 
 
+def _affordable(n_workers: int, s: int) -> int:
+    return max(1, min(_DRAWS, int(_WORK / (n_workers * max(s, 1) ** 3))))
+
+
 def _coefficients(n_workers: int, s: int, random: np.random.Generator) -> Array:
     # Rows of B lie in the null space of a random H (s x n) that also holds the all-ones vector; any n - s of them
     # span it. Shape (n_workers, s + 1).
@@ -70,11 +78,12 @@ def _coefficients(n_workers: int, s: int, random: np.random.Generator) -> Array:
     checks = random.standard_normal((s, n_workers))
     checks[:, -1] = -checks[:, :-1].sum(axis=1)
     supports = (np.arange(n_workers)[:, None] + np.arange(s + 1)) % n_workers
-    systems = checks[:, supports].transpose(1, 0, 2)  # (n_workers, s, s + 1)
-    try:
-        tail = -np.linalg.solve(systems[:, :, 1:], systems[:, :, :1])[:, :, 0]
-    except np.linalg.LinAlgError:
-        return np.full((n_workers, s + 1), np.inf)  # a singular draw is never the best
     coefficients = np.ones((n_workers, s + 1))
-    coefficients[:, 1:] = tail
+    at_once = max(1, _ENTRIES // (s * (s + 1)))
+    for low in range(0, n_workers, at_once):
+        systems = checks[:, supports[low : low + at_once]].transpose(1, 0, 2)  # (workers, s, s + 1)
+        try:
+            coefficients[low : low + at_once, 1:] = -np.linalg.solve(systems[:, :, 1:], systems[:, :, :1])[:, :, 0]
+        except np.linalg.LinAlgError:
+            return np.full((n_workers, s + 1), np.inf)  # a singular draw is never the best
     return coefficients
