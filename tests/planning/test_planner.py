@@ -39,6 +39,7 @@ def test_a_forecast_agrees_with_theory() -> None:
     assert found.missing == 0.0
     assert found.steps == 1.0
     assert (found.load, found.share_of_data, found.computing) == (3, 0.1, pytest.approx(0.03))
+    assert found.bytes_per_worker(241_915) == 8 * 241_915
 
 
 def test_the_ranking_is_by_time_to_target_and_the_speed_ups_follow(small: Plan) -> None:

@@ -31,6 +31,7 @@ class Forecast:
         load: most tasks that a worker holds.
         share_of_data: of all samples that one worker holds, from 0 to 1.
         messages: messages that one worker sends a step, at most.
+        pieces: into how many pieces a gradient is cut: a message is that many times shorter.
         seconds_per_step: expected; inf if in some steps the rule is never met.
         error: its standard error; where delays are drawn from a trace, that of so short a trace.
         missing: expected residual over the number of tasks: share of the gradient that is lost, from 0 to 1.
@@ -49,6 +50,7 @@ class Forecast:
     load: int
     share_of_data: float
     messages: int
+    pieces: int
     seconds_per_step: float
     error: float
     missing: float
@@ -65,6 +67,10 @@ class Forecast:
         if math.isinf(self.steps) or math.isinf(self.seconds_per_step):
             return math.inf
         return self.seconds_per_step * self.steps
+
+    def bytes_per_worker(self, n_parameters: int) -> int:
+        """Return the most bytes that a worker sends a step, in float64: less where its data touch fewer parameters."""
+        return self.messages * 8 * -(-n_parameters // self.pieces)
 
     @property
     def steps_lost(self) -> float:
@@ -133,6 +139,7 @@ def forecast(
         load=scheme.code.load,
         share_of_data=scheme.code.load / scheme.code.n_tasks,
         messages=int(scheme.code.messages_per_worker.max()),
+        pieces=scheme.code.n_pieces,
         seconds_per_step=result.seconds_per_step,
         error=mean_error(result.seconds, delays),
         missing=missing,
