@@ -1,12 +1,23 @@
 """Which weights undo the erasures: from the messages that arrived to the sum of all partial gradients."""
 
+from erasurehead.decoding.adversary import WorstCase as WorstCase
+from erasurehead.decoding.adversary import worst_case as worst_case
 from erasurehead.decoding.alternatives import Alternatives as Alternatives
+from erasurehead.decoding.analysis import Analysis as Analysis
+from erasurehead.decoding.analysis import Cost as Cost
+from erasurehead.decoding.analysis import Curves as Curves
+from erasurehead.decoding.analysis import analyse as analyse
+from erasurehead.decoding.averages import MeanResidual as MeanResidual
+from erasurehead.decoding.averages import mean_residual as mean_residual
 from erasurehead.decoding.base import EXACT as EXACT
 from erasurehead.decoding.base import Decoder as Decoder
 from erasurehead.decoding.base import Decoding as Decoding
 from erasurehead.decoding.base import Session as Session
 from erasurehead.decoding.base import residual_of as residual_of
 from erasurehead.decoding.blocks import Blocks as Blocks
+from erasurehead.decoding.bounds import adversarial_threshold as adversarial_threshold
+from erasurehead.decoding.bounds import one_step_bound as one_step_bound
+from erasurehead.decoding.bounds import spectral_bound as spectral_bound
 from erasurehead.decoding.choice import for_code as for_code
 from erasurehead.decoding.conditioning import Conditioning as Conditioning
 from erasurehead.decoding.conditioning import check_dtype as check_dtype

@@ -25,6 +25,10 @@ class FirstPerGroup(Decoder):
     Arguments:
         code: a code with `replicas`.
 
+    Attributes:
+        groups: the group of each message, shape (n_messages,).
+        gains: by how much the arrival of each group lowers the residual, shape (n_groups,).
+
     Raises:
         InvalidArgument: the messages of some group differ, or the code has no groups.
 
@@ -36,16 +40,16 @@ class FirstPerGroup(Decoder):
             raise invalid("code", "must have groups of equal messages", code, "decode it with for_code(code)")
         self.code = code
         n_groups = int(code.groups.max(initial=-1)) + 1
-        self._groups = code.groups
+        self.groups = code.groups
         self._weights: Array = np.zeros(n_groups)
-        self._gains: Array = np.zeros(n_groups)
+        self.gains: Array = np.zeros(n_groups)
         total, square = row_sums(code), row_sums(code, power=2)
         filled = square > 0
         self._weights[code.groups[filled]] = total[filled] / square[filled]
-        self._gains[code.groups[filled]] = total[filled] ** 2 / square[filled]
+        self.gains[code.groups[filled]] = total[filled] ** 2 / square[filled]
 
     def begin(self) -> Session:
-        return _GroupSession(self.code, self._groups, self._weights, self._gains)
+        return _GroupSession(self.code, self.groups, self._weights, self.gains)
 
 
 @final

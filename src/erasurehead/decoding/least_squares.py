@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import final
 
 import numpy as np
@@ -15,6 +16,8 @@ DEPENDENT = 1e-11
 
 Rounding leaves 1e-16; weights of 1 / DEPENDENT would drown any gradient in noise.
 """
+
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @final
@@ -43,6 +46,9 @@ class LeastSquares(Decoder):
     def begin(self) -> Session:
         return _LeastSquaresSession(self.code, self._rows, self._scale)
 
+    def residual(self, messages: Iterable[int]) -> float:
+        return self.decode(messages).residual  # one decomposition is quicker than one row after the other
+
 
 @final
 class _LeastSquaresSession(Session):
@@ -64,27 +70,31 @@ class _LeastSquaresSession(Session):
 
     def residual(self) -> float:
         for message in self._pending:
-            self._orthogonalise(self._rows[message])
+            if self._rank < self._rows.shape[1]:  # else everything is known
+                self._orthogonalise(self._rows[message])
         self._pending.clear()
         return self._residual
 
     def decoding(self) -> Decoding:
         messages = np.flatnonzero(self._arrived)
-        weights = self._weights(messages, DEPENDENT)
+        weights, doubtful = self._weights(messages, DEPENDENT)
         residual = residual_of(self.code, messages, weights)
-        if residual > 2 * self.residual() + EXACT * self.code.n_tasks:
-            # The rank decision cut too much: an ill-conditioned code needs all that float64 can give.
-            bold = self._weights(messages, float(np.finfo(np.float64).eps))
+        if doubtful and residual > EXACT * self.code.n_tasks:
+            # An ill-conditioned code may need all that float64 can give.
+            bold, _ = self._weights(messages, _EPSILON)
             bold_residual = residual_of(self.code, messages, bold)
             if bold_residual < residual:
                 weights, residual = bold, bold_residual
         return Decoding(self.code, messages, weights, residual)
 
-    def _weights(self, messages: IntArray, cutoff: float) -> Array:
+    def _weights(self, messages: IntArray, cutoff: float) -> tuple[Array, bool]:
+        """Return the weights, and whether a singular value was cut off that may be more than rounding."""
         if not len(messages):
-            return np.zeros((self.code.n_pieces, 0))
-        solution = np.linalg.lstsq(self._rows[messages].T, self.code.target.T, rcond=cutoff)[0]
-        return np.asarray(solution.T * self._scale[messages])
+            return np.zeros((self.code.n_pieces, 0)), False
+        rows = self._rows[messages]
+        solution, _, rank, values = np.linalg.lstsq(rows.T, self.code.target.T, rcond=cutoff)
+        doubtful = bool((values[int(rank) :] > _EPSILON * max(rows.shape) * values[0]).any())
+        return np.asarray(solution.T * self._scale[messages]), doubtful
 
     def _orthogonalise(self, row: Array) -> None:
         known = self._basis[: self._rank]

@@ -1,0 +1,218 @@
+"""What a code costs and what it leaves: residual against stragglers, load, bytes, rounding, time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.adversary import worst_case
+from erasurehead.decoding.averages import mean_residual
+from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.bounds import is_biregular, spectral_bound
+from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.conditioning import Conditioning, conditioning
+from erasurehead.decoding.prescribed import OneStep
+from erasurehead.decoding.products import backward
+from erasurehead.errors import InvalidArgument, check_count, invalid
+
+_FULL = 100  # up to so many workers every number of stragglers is looked at, unless the user says which
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Residuals against the number of stragglers, all in tasks, all of shape (k,).
+
+    Arguments:
+        stragglers: numbers of straggling workers, ascending.
+        mean: of optimal decoding over random stragglers.
+        mean_error: standard error of `mean`; 0 where it is a closed form.
+        one_step: mean residual of unbiased one-step decoding, in closed form; NaN where it is not defined.
+        worst: of optimal decoding, against an adversary.
+        worst_proven: whether no set is worse; else it is the worst that the search found.
+        bound: the spectral upper bound on `worst`; NaN for codes that are not biregular.
+    """
+
+    stragglers: IntArray
+    mean: Array
+    mean_error: Array
+    one_step: Array
+    worst: Array
+    worst_proven: BoolArray
+    bound: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """What a code costs.
+
+    Arguments:
+        load: the largest number of tasks on a worker; mean_load: their mean.
+        replication: the smallest and the largest number of workers that hold a task.
+        storage: copies of the whole data set that the workers hold together.
+        messages: of the worker that sends most, a step.
+        upload: what that worker sends a step, in gradients (a message of one of m pieces is 1/m of one).
+        decoder: class of the decoder that `for_code` chooses.
+        decoding_seconds: to decode one random set with a tenth of the workers missing, median of several.
+        decoding_products: the same time over that of one product of the encoding with a vector.
+    """
+
+    load: int
+    mean_load: float
+    replication: tuple[int, int]
+    storage: float
+    messages: int
+    upload: float
+    decoder: str
+    decoding_seconds: float
+    decoding_products: float
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What `analyse` found about a code.
+
+    Arguments:
+        code: the code.
+        curves: residuals against stragglers.
+        cost: load, storage, upload, decoding time.
+        conditioning: how much decoding amplifies rounding errors.
+        samples: random orders behind `curves.mean`; 0 for a closed form.
+    """
+
+    code: GradientCode
+    curves: Curves
+    cost: Cost
+    conditioning: Conditioning
+    samples: int
+
+    def bytes_per_message(self, dimension: int, dtype: str = "float64") -> int:
+        """Return the bytes of one dense message for gradients of so many numbers."""
+        return -(-check_count("dimension", dimension) // self.code.n_pieces) * np.dtype(dtype).itemsize
+
+    def as_dict(self) -> dict[str, object]:
+        """Return everything as plain lists and numbers, as for JSON."""
+        curves = {
+            name: [None if value != value else value for value in np.asarray(column).tolist()]
+            for name, column in vars(self.curves).items()
+        }
+        return {
+            "code": repr(self.code),
+            "name": self.code.name,
+            "n_workers": self.code.n_workers,
+            "n_tasks": self.code.n_tasks,
+            "tolerance": self.code.tolerance,
+            "source": self.code.source,
+            "samples": self.samples,
+            "curves": curves,
+            "cost": {**vars(self.cost), "replication": list(self.cost.replication)},
+            "conditioning": dict(vars(self.conditioning)),
+        }
+
+
+def analyse(
+    code: GradientCode,
+    stragglers: Sequence[int] | IntArray | None = None,
+    *,
+    samples: int | None = None,
+    effort: int = 200,
+    enumerate_up_to: int = 2000,
+    seed: int = 0,
+) -> Analysis:
+    """Measure a code: residuals against stragglers (mean, one-step, worst, bound), costs, conditioning.
+
+    Arguments:
+        code: any code.
+        stragglers: numbers of stragglers to look at; all from 0 on up to 100 workers, else 21 of them, if None.
+        samples: random orders for means without a closed form; 200 for up to 100 workers, fewer for more, if None.
+        effort: residuals that the adversary may compute for each number of stragglers.
+        enumerate_up_to: sets that are tried one by one where there are no more; then the worst case is proven.
+        seed: of samples and search. All but the decoding time is the same for the same seed.
+
+    Raises:
+        InvalidArgument: more stragglers than workers.
+
+    >>> from erasurehead.codes import fractional_repetition
+    >>> found = analyse(fractional_repetition(12, load=3), [0, 2, 3, 6])
+    >>> found.curves.worst.tolist(), found.curves.mean.round(4).tolist()
+    ([0.0, 0.0, 3.0, 6.0], [0.0, 0.0, 0.0545, 1.0909])
+    """
+    n = code.n_workers
+    if stragglers is None:
+        stragglers = np.arange(n + 1) if n <= _FULL else np.unique(np.linspace(0, n, 21).astype(np.int64))
+    counts = np.unique([check_count("stragglers", int(s), at_least=0, at_most=n) for s in stragglers])
+    if not len(counts):
+        raise invalid("stragglers", "must name at least one number", list(stragglers))
+    if samples is None:
+        samples = 200 if n <= _FULL else max(8, 20_000 // n)
+    decoder = for_code(code)
+    mean = mean_residual(code, counts, samples=samples, seed=seed, decoder=decoder)
+    worst, proven = _worst(code, counts, decoder, effort, enumerate_up_to, seed)
+    bounded = is_biregular(code)
+    curves = Curves(
+        stragglers=counts,
+        mean=mean.mean,
+        mean_error=mean.error,
+        one_step=_one_step(code, counts, decoder),
+        worst=worst,
+        worst_proven=proven,
+        bound=np.array([spectral_bound(code, int(s)) if bounded else np.nan for s in counts]),
+    )
+    return Analysis(code, curves, _cost(code, decoder), conditioning(code, seed=seed, decoder=decoder), mean.samples)
+
+
+def _worst(
+    code: GradientCode, counts: IntArray, decoder: Decoder, effort: int, enumerate_up_to: int, seed: int
+) -> tuple[Array, BoolArray]:
+    residuals, proven = np.empty(len(counts)), np.zeros(len(counts), dtype=bool)
+    start: IntArray | None = None
+    for place, s in enumerate(counts.tolist()):
+        found = worst_case(
+            code, s, enumerate_up_to=enumerate_up_to, effort=effort, seed=seed, decoder=decoder, start=start
+        )
+        residuals[place], proven[place], start = found.residual, found.proven, found.stragglers
+    return np.maximum.accumulate(residuals), proven
+
+
+def _one_step(code: GradientCode, counts: IntArray, decoder: Decoder) -> Array:
+    if code.n_pieces != 1 or code.n_messages != code.n_workers:
+        return np.full(len(counts), np.nan)
+    try:
+        one_step = OneStep(code, optimal=decoder)
+    except InvalidArgument:  # coefficients that add up to zero have no unbiased weight
+        return np.full(len(counts), np.nan)
+    return np.array([one_step.expected_residual(code.n_workers - int(s)) for s in counts])
+
+
+def _cost(code: GradientCode, decoder: Decoder) -> Cost:
+    present = np.random.default_rng(0).permutation(code.n_workers)[code.n_workers // 10 :]
+    messages = code.messages_of_workers(present)
+    vector = np.ones(code.n_messages)
+    decoder.decode(messages)  # compiles, and prepares what is prepared once
+    backward(code, vector)
+    decoding, product = np.array([_seconds(code, decoder, messages, vector) for _ in range(5)]).T
+    most = int(code.messages_per_worker.max())
+    return Cost(
+        load=code.load,
+        mean_load=float(code.loads.mean()),
+        replication=(int(code.replication.min()), int(code.replication.max())),
+        storage=float(code.loads.sum()) / code.n_tasks,
+        messages=most,
+        upload=most / code.n_pieces,
+        decoder=type(decoder).__name__,
+        decoding_seconds=statistics.median(decoding.tolist()),
+        decoding_products=statistics.median((decoding / product).tolist()),
+    )
+
+
+def _seconds(code: GradientCode, decoder: Decoder, messages: IntArray, vector: Array) -> tuple[float, float]:
+    begin = time.perf_counter()
+    decoder.decode(messages)
+    middle = time.perf_counter()
+    backward(code, vector)
+    return middle - begin, time.perf_counter() - middle

@@ -1,0 +1,82 @@
+"""The spectral bounds hold for every set of stragglers, and are attained where theory says so."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead import codes
+from erasurehead.decoding import OneStep, adversarial_threshold, for_code, one_step_bound, spectral_bound
+from erasurehead.decoding.bounds import is_biregular
+from erasurehead.errors import InvalidArgument
+
+BIREGULAR = [
+    codes.regular(24, load=4, seed=1),
+    codes.expander(20, load=3),
+    codes.fractional_repetition(24, load=4),
+    codes.projective_plane(3),
+    codes.affine_plane(3),
+    codes.cyclic_mds(21, 4),
+    codes.graph_code(30, replication=3),
+    codes.kronecker(codes.projective_plane(2), codes.regular(3, load=2)),
+    codes.margulis(5),
+]
+
+
+@given(st.sampled_from(BIREGULAR), st.integers(0, 1000), st.data())
+def test_no_set_of_stragglers_exceeds_the_bounds(code, seed, data):
+    s = data.draw(st.integers(0, code.n_workers - 1))
+    present = np.random.default_rng(seed).permutation(code.n_workers)[s:]
+    assert for_code(code).residual(present) <= spectral_bound(code, s) + 1e-8
+    assert OneStep(code).decode(present).residual <= one_step_bound(code, s) + 1e-8
+
+
+def test_block_designs_attain_the_bound_for_every_number_of_stragglers():
+    for code in (codes.projective_plane(3), codes.affine_plane(3), codes.paley(11)):
+        decoder = for_code(code)
+        for s in range(code.n_workers):
+            assert decoder.residual(range(s, code.n_workers)) == pytest.approx(spectral_bound(code, s), abs=1e-9)
+
+
+def test_no_biregular_code_has_a_smaller_ratio_than_a_design_could():
+    for code in BIREGULAR:
+        if set(code.encoding.data.tolist()) == {1.0}:
+            n, replication = code.n_workers, int(code.replication[0])
+            assert code.spectrum.ratio >= (n - replication) / (replication * (n - 1)) - 1e-9
+
+
+def test_the_adversarial_threshold_of_the_plane_of_order_three():
+    code = codes.projective_plane(3)
+    decoder = for_code(code)
+    for beta, threshold, actual in ((0.05, 2.85, 3), (0.1, 4.84, 5), (0.2, 7.43, 8)):
+        assert adversarial_threshold(code, beta) == pytest.approx(threshold, abs=0.005)
+        needed = next(s for s in range(14) if decoder.residual(range(s, 13)) >= beta * 13)
+        assert needed == actual
+
+
+def test_who_has_bounds():
+    assert all(is_biregular(code) for code in BIREGULAR)
+    for code in (codes.bernoulli(20, 3), codes.nested(6, 1), codes.communication_efficient_groups(8, 4, n_pieces=2)):
+        assert not is_biregular(code)
+        assert spectral_bound(code, 2) == code.n_tasks
+        assert one_step_bound(code, 2) == math.inf
+        with pytest.raises(InvalidArgument, match="equal loads"):
+            adversarial_threshold(code, 0.1)
+
+
+def test_when_nobody_is_left():
+    code = codes.projective_plane(2)
+    assert spectral_bound(code, 7) == 7
+    assert one_step_bound(code, 7) == math.inf
+    assert spectral_bound(code, 0) == 0
+
+
+def test_bad_input():
+    with pytest.raises(InvalidArgument, match="at most 7"):
+        spectral_bound(codes.projective_plane(2), 8)
+    with pytest.raises(InvalidArgument, match=r"lie in \[0, 1\]"):
+        adversarial_threshold(codes.projective_plane(2), 1.5)
