@@ -23,7 +23,8 @@ Race several schemes: same data, same delays, same first model.
 
 [bold]erasurehead compare --data houses.csv --label price -w 12 \\
     -s uncoded -s 'exact(load=2)'[/bold]
-  Your own data, twelve workers, your own schemes.
+  Your own data, twelve workers, your own schemes; the same delays, unless
+  --delays says otherwise.
 
 It prints a table. The folder keeps the table, figures (PNG and SVG), and one
 run folder for each scheme.
