@@ -63,7 +63,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 def test_ignoring_the_stragglers_would_be_wrong_and_is_not_done() -> None:
-    """DESIGN section 6: true mean 0.5 s; a fit of the arrivals alone says 0.34 or less."""
+    """True mean 0.5 s; a fit of the arrivals alone says 0.34 or less."""
     seconds, censored = waited_for(delays.Exponential(0.5, seed=0).rows(0, 200, 30), 20)
     assert fit(seconds, censored).parameters["mean"] == pytest.approx(0.5, rel=0.05)
     assert fit(seconds[~censored]).parameters["mean"] < 0.34
