@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.products import backward
 
@@ -146,3 +146,10 @@ def as_messages(messages: Iterable[int]) -> IntArray:
     if isinstance(messages, np.ndarray):
         return np.asarray(messages, dtype=np.int64)
     return np.fromiter(messages, dtype=np.int64)
+
+
+def first_times(labels: IntArray, n_labels: int) -> BoolArray:
+    """Return where in a sequence each label, out of 0..n_labels-1, occurs for the first time."""
+    first = np.full(n_labels, -1, dtype=np.int64)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]  # of several writes to one place the last one stays
+    return first[labels] == np.arange(len(labels))

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead.arrays import Array, BoolArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import backward, forward, row_sums
 from erasurehead.errors import invalid
 
@@ -85,10 +85,7 @@ class UniformOverlap(Decoder):
         return _UniformSession(self)
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        sequence = as_messages(messages)
-        first = np.zeros(len(sequence), dtype=bool)
-        first[np.unique(sequence, return_index=True)[1]] = True
-        arrived = np.cumsum(first)
+        arrived = np.cumsum(first_times(as_messages(messages), self.code.n_messages))
         weights = self.overlap.total / (self.overlap.own + self.overlap.shared * arrived)
         return np.maximum(0.0, self.code.n_tasks - self.overlap.total * arrived * weights)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import invalid
 
@@ -50,6 +50,11 @@ class FirstPerGroup(Decoder):
 
     def begin(self) -> Session:
         return _GroupSession(self.code, self.groups, self._weights, self.gains)
+
+    def residuals(self, messages: Iterable[int]) -> Array:
+        groups = self.groups[as_messages(messages)]
+        gained = np.where(first_times(groups, len(self.gains)), self.gains[groups], 0.0)
+        return np.maximum(0.0, self.code.n_tasks - np.cumsum(gained))
 
 
 @final

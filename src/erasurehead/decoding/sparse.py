@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
 from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, first_times, residual_of
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
 
@@ -52,6 +52,14 @@ class _Rows:
         )
 
 
+class Solution(NamedTuple):
+    """A decoding, and its price."""
+
+    decoding: Decoding
+    products: int
+    """How often all entries of the arrived rows were looked at: products of the encoding with a vector."""
+
+
 @final
 class SparseLeastSquares(Decoder):
     """Optimal decoding of sparse codes with hundreds to a million messages; nothing dense is ever formed.
@@ -86,26 +94,54 @@ class SparseLeastSquares(Decoder):
             raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", "decode it with LeastSquares")
         self.code = code
         self.budget = check_count("budget", budget)
-        self._rows = _Rows.of(code)
+        self.rows = _Rows.of(code)
 
     def begin(self) -> Session:
-        return _SparseSession(self.code, self._rows, self.budget)
+        return _SparseSession(self)
+
+    def solve(self, messages: IntArray) -> Solution:
+        """Decode one set of messages, ascending, and say what it took.
+
+        Arguments:
+            messages: the messages that have arrived, ascending.
+        """
+        from erasurehead.decoding.sparse_kernels import conjugate, uniform
+
+        rows, n_tasks = self.rows, self.code.n_tasks
+        weights, gap = np.zeros(self.code.n_messages), np.ones(n_tasks)
+        here = messages[rows.squares[messages] > 0].astype(np.int32)
+        uniform(here, rows.starts, rows.columns, rows.values, weights, gap)
+        _, products = conjugate(
+            here,
+            rows.starts,
+            rows.columns,
+            rows.values,
+            rows.squares,
+            weights,
+            gap,
+            absolute=ACCURACY * n_tasks,
+            relative=1e-3,
+            least=EXACT * n_tasks / 10,
+            limit=_limit(rows, here),
+        )
+        used = weights[None, messages]
+        residual = residual_of(self.code, messages, used)
+        return Solution(Decoding(self.code, messages, used, residual), products + 2)
 
     def residual(self, messages: Iterable[int]) -> float:
         return self.decode(messages).residual
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        sequence = as_messages(messages)
-        session = _SparseSession(self.code, self._rows, self.budget)
-        return session.follow(sequence)
+        return _SparseSession(self).follow(as_messages(messages))
 
 
 @final
 class _SparseSession(Session):
-    def __init__(self, code: GradientCode, rows: _Rows, budget: int) -> None:
-        self.code = code
-        self._rows = rows
-        self._budget = budget
+    def __init__(self, decoder: SparseLeastSquares) -> None:
+        self.code = code = decoder.code
+        self._decoder = decoder
+        self._rows = decoder.rows
+        self._budget = decoder.budget
         self._seen: BoolArray = np.zeros(code.n_messages, dtype=bool)
         self._seen_view = self._seen.data
         self._pending: list[int] = []
@@ -143,9 +179,7 @@ class _SparseSession(Session):
     def follow(self, sequence: IntArray) -> Array:
         """Add a sequence of messages and return the residual after each."""
         state = self._started()
-        first = np.zeros(len(sequence), dtype=bool)
-        first[np.unique(sequence, return_index=True)[1]] = True
-        first &= ~self._seen[sequence]
+        first = first_times(sequence, self.code.n_messages) & ~self._seen[sequence]
         self._seen[sequence] = True
         newcomers = sequence[first].astype(np.int32)
         begin = float(state.scalars[0])
@@ -155,10 +189,7 @@ class _SparseSession(Session):
         return np.concatenate(parts)[np.cumsum(first)]
 
     def decoding(self) -> Decoding:
-        messages = np.flatnonzero(self._seen)
-        weights = solve(self.code, self._rows, messages)
-        used = weights[None, messages]
-        return Decoding(self.code, messages, used, residual_of(self.code, messages, used))
+        return self._decoder.solve(np.flatnonzero(self._seen)).decoding
 
     def _started(self) -> _State:
         if self._state is None:
@@ -253,30 +284,6 @@ class _State:
         before = float(self.scalars[0])
         self.scalars[:] = min(before, residual), float(self.arrived.sum())
         return (before - residual) / before if before > 0 else 0.0
-
-
-def solve(code: GradientCode, rows: _Rows, messages: IntArray) -> Array:
-    """Return the weights of all messages, zero for those that have not arrived, shape (n_messages,)."""
-    from erasurehead.decoding.sparse_kernels import conjugate, uniform
-
-    weights = np.zeros(code.n_messages)
-    gap = np.ones(code.n_tasks)
-    here = messages[rows.squares[messages] > 0].astype(np.int32)
-    uniform(here, rows.starts, rows.columns, rows.values, weights, gap)
-    conjugate(
-        here,
-        rows.starts,
-        rows.columns,
-        rows.values,
-        rows.squares,
-        weights,
-        gap,
-        absolute=ACCURACY * code.n_tasks,
-        relative=1e-3,
-        least=EXACT * code.n_tasks / 10,
-        limit=_limit(rows, here),
-    )
-    return weights
 
 
 def _limit(rows: _Rows, here: Index) -> int:
