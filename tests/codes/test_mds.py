@@ -26,7 +26,7 @@ def test_generators_of_the_source(size: tuple[int, int], expected: list[float]) 
     code = cyclic_mds(*size)
     assert code.labels["generator"] == pytest.approx(expected, abs=1e-14)
     assert code.encoding.toarray()[1, 1 : size[1] + 2] == pytest.approx(expected, abs=1e-14)
-    assert code.labels["amplification"] == pytest.approx(max(expected))
+    assert code.labels["largest_coefficient"] == pytest.approx(max(expected))
 
 
 @given(st.integers(1, 40), st.data())

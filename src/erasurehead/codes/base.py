@@ -84,7 +84,7 @@ class GradientCode:
             `corrupted` (int): corrupted workers that can be located and outvoted; `parity` (complex array,
                 (checks, n_workers)): `parity @ complex rows == 0`.
             `factors` (tuple of two GradientCode): the encoding is their Kronecker product.
-            `amplification` (float): largest coefficient in magnitude, where rows begin with one.
+            `largest_coefficient` (float): largest coefficient in magnitude, where rows begin with one.
             `second_eigenvalue` (float): of a graph, in magnitude; `lambda` of the expander bounds.
             `common` (float): expected inner product lambda of two rows of a soft design, whose equal weights are
                 `mean_load / (mean_load + common * (arrived - 1))`.

@@ -32,7 +32,7 @@ def bernoulli(
         decoder: `"least_squares"`; mean_load.
 
     Guarantees: none for any one draw. With r random workers, one-step decoding leaves a residual of
-        n_tasks (n_tasks - load) / (r load) in the mean (exactly so without `nobody_idle`, for n_tasks = n_workers).
+        n_tasks (n_tasks - load) / (r load) in the mean (exactly so without `nobody_idle`).
     Choose it: as the baseline of randomly assigned work, or where workers choose their tasks without being told.
         Loads are unequal, so the fastest workers are the lightest, not a random set.
     Raises:

@@ -42,7 +42,7 @@ def communication_efficient_cyclic(
         seed: of the Gaussian generator.
 
     Labels:
-        decoder: `"least_squares"`; amplification.
+        decoder: `"least_squares"`.
 
     Guarantees: exact for any set of at most load - n_pieces stragglers; with a generator of your own, of fewer than
         its minimum distance.
@@ -90,7 +90,7 @@ def communication_efficient_cyclic(
         n_pieces=n_pieces,
         tolerance=tolerance,
         source="Ye and Abbe (arXiv:1802.03475), section 3, with a Gaussian instead of a Vandermonde matrix",
-        labels={"decoder": "least_squares", "amplification": float(np.abs(encoding).max())},
+        labels={"decoder": "least_squares"},
     )
 
 

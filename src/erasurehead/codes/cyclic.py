@@ -31,7 +31,7 @@ def cyclic_repetition(
             tried in a few seconds where the load is large.
 
     Labels:
-        amplification: largest coefficient in magnitude, when the first of each row is one.
+        largest_coefficient: largest coefficient in magnitude, when the first of each row is one.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
     Choose it: where the workers' number does not divide and `cyclic_mds` does not fit (n - s even); needs float64
@@ -40,7 +40,7 @@ def cyclic_repetition(
         InvalidArgument: load beyond the number of workers.
 
     >>> code = cyclic_repetition(12, stragglers=3)
-    >>> code.load, code.tolerance, code.labels["amplification"] < 10
+    >>> code.load, code.tolerance, code.labels["largest_coefficient"] < 10
     (4, 3, True)
     """
     n_workers = check_count("n_workers", n_workers)
@@ -62,7 +62,7 @@ def cyclic_repetition(
         n_tasks=n_workers,
         tolerance=s,
         source="Tandon et al. (ICML 2017), section 4, Algorithm 1",
-        labels={"decoder": "least_squares", "amplification": largest},
+        labels={"decoder": "least_squares", "largest_coefficient": largest},
     )
 
 

@@ -25,7 +25,8 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
 
     Guarantees: exact when all workers answer. With any s stragglers the best weights are all equal, and the residual
         is exactly b - r^2 (v - s) / (r + lambda (v - s - 1)) for (v, b, r, k, lambda): as good for an adversary's
-        straggler set as for a random one, and the least possible worst case among biregular codes for many stragglers.
+        straggler set as for a random one, and the least spectral bound of all biregular codes. For very few
+        stragglers some cyclic codes are better.
     Choose it: when stragglers may be chosen by an adversary and a design of that size exists (`design_for` tells).
     Raises:
         InvalidArgument: the blocks are not such a design; the message says which count is off.

@@ -26,7 +26,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Labels:
-        decoder: `"cyclic_mds"`; generator, roots, amplification.
+        decoder: `"cyclic_mds"`; generator, roots, largest_coefficient.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks; the
         coefficients are positive, palindromic, and the same on every machine.
@@ -62,7 +62,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
             "decoder": "cyclic_mds",
             "generator": generator,
             "roots": _roots(n_workers, s),
-            "amplification": float(generator.max()),
+            "largest_coefficient": float(generator.max()),
         },
     )
 
@@ -76,7 +76,7 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Labels:
-        decoder: `"least_squares"`; complex_part, roots, amplification.
+        decoder: `"least_squares"`; complex_part, roots, largest_coefficient.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
     Choose it: where n - stragglers is even and the coefficients must not be random. It sends twice as many bytes as
@@ -111,7 +111,7 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
             "decoder": "least_squares",
             "roots": roots,
             "complex_part": part,
-            "amplification": float(np.abs(generator).max()),
+            "largest_coefficient": float(np.abs(generator).max()),
         },
     )
 

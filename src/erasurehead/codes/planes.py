@@ -24,7 +24,7 @@ def projective_plane(order: int) -> GradientCode:
     Labels:
         decoder: `"bibd"`; bibd = (q^2 + q + 1, q^2 + q + 1, q + 1, q + 1, 1), mean_load.
 
-    Guarantees: as `block_design`; no biregular code of this size and load has a smaller worst case for many stragglers.
+    Guarantees: as `block_design`.
     Choose it: when about load^2 workers are there, and who straggles may be chosen by an adversary.
     Raises:
         InvalidArgument: `order` is not a prime power.

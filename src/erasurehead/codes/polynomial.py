@@ -24,7 +24,7 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         n_tasks: number of tasks (k), a divisor of n_workers * load; `n_workers` if not given.
 
     Labels:
-        decoder: `"least_squares"`; complex_part, amplification.
+        decoder: `"least_squares"`; complex_part, largest_coefficient.
 
     Guarantees: exact for any set of at most d - 1 stragglers, d = n_workers * load / n_tasks; the least possible load.
     Choose it: when tasks and workers differ in number and every straggler set of that size must decode.
@@ -70,6 +70,6 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         labels={
             "decoder": "least_squares",
             "complex_part": part,
-            "amplification": float(np.abs(encoding.data).max()),
+            "largest_coefficient": float(np.abs(encoding.data).max()),
         },
     )

@@ -12,7 +12,7 @@ from erasurehead.errors import check_count, invalid
 # Decoders whose weights stay optimal when tasks are cut, and labels that say nothing about single tasks.
 _DECODERS = ("groups", "classes", "pieces_by_group", "fixed_weights", "majority", "syndrome")
 _LABELS_OF_MESSAGES = (
-    "amplification",
+    "largest_coefficient",
     "classes",
     "complex_part",
     "corrupted",

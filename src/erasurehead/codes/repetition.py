@@ -63,7 +63,7 @@ def fractional_repetition(n_workers: int, load: int, n_tasks: int | None = None)
 
     Guarantees: exact as soon as one worker of every group has answered, often long before all but the stragglers
         have; so for any set of at most (smallest group - 1) stragglers. A missing group costs its own tasks.
-    Choose it: by default. No other code of this load decodes as early, at so little cost and with so little rounding.
+    Choose it: by default. It decodes early, in no time and without any rounding.
     Raises:
         InvalidArgument: more load than tasks, or fewer workers than groups.
 

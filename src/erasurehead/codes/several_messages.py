@@ -128,8 +128,8 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> Grad
 
     Guarantees: exact as soon as every task has arrived once; so for any set of at most (rarest task's copies - 1)
         stragglers, `load - 1` when there are as many tasks as workers.
-    Choose it: when bytes are cheap and partial work is worth having: it decodes earlier than any coded scheme of its
-        load, for up to `load` times the messages.
+    Choose it: when bytes are cheap and partial work is worth having: no coded scheme of the
+        same assignment decodes earlier, but this one sends `load` times the messages.
     Raises:
         InvalidArgument: more load than tasks, or too little to cover them.
 

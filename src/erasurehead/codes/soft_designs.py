@@ -41,7 +41,7 @@ def soft_design(
     Guarantees: none for any one draw. With s stragglers and the equal weights c = L / (L + lambda (N - s - 1)) the
         expected residual is K - L^2 (N - s) / (L + lambda (N - s - 1)).
     Choose it: where a balanced design is wanted and none of that size exists; decode by least squares, which leaves
-        a third of that residual or less.
+        much less than equal weights.
     Raises:
         InvalidArgument: no coefficients have such moments; the message says which bound is broken.
 
