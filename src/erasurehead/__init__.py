@@ -33,16 +33,25 @@ if TYPE_CHECKING:
     from erasurehead import schemes as schemes
     from erasurehead import testing as testing
     from erasurehead import waiting as waiting
+    from erasurehead.comparison import Comparison as Comparison
     from erasurehead.experiment import Experiment as Experiment
     from erasurehead.instruments import Instrument as Instrument
     from erasurehead.run import Run as Run
+    from erasurehead.trained import TrainedModel as TrainedModel
     from erasurehead.training import train as train
 
 _MODULES = (
     "codes", "datasets", "decoding", "delays", "engines", "errors", "optimizers", "planning", "problems", "records",
     "reports", "schemes", "testing", "waiting",
 )  # fmt: skip
-_HOMES = {"Experiment": "experiment", "Instrument": "instruments", "Run": "run", "train": "training"}
+_HOMES = {
+    "Comparison": "comparison",
+    "Experiment": "experiment",
+    "Instrument": "instruments",
+    "Run": "run",
+    "TrainedModel": "trained",
+    "train": "training",
+}
 
 __version__ = "0.1.0"
 __all__ = [*_MODULES, *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # both are spelled out above

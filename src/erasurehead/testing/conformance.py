@@ -124,7 +124,7 @@ class EngineConformance:
             assert engine.next_event(engine.now() + 4 * GRID) is None
 
     def test_carry_finishes_late_work_then_takes_the_newest_order(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
+        with self.make(Timetable({(0, 0, 0): 8 * GRID}), "carry") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             for number in range(4):
                 engine.submit(order(number))

@@ -105,7 +105,7 @@ class ProcessEngine(Engine):
         inlet, outlet = self._context.Pipe(duplex=False)
         args = (worker, pack(program, self._blocks), self._board, slots, wake_out, outlet, self.delays, self.late)
         process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
-        with _without_main_module():
+        with _without_main_module(), _sigint_blocked():
             process.start()
         wake_out.close()
         outlet.close()
@@ -217,6 +217,16 @@ class ProcessEngine(Engine):
         state.process.close()
         state.inlet.close()
         state.slots.close()
+
+
+@contextlib.contextmanager
+def _sigint_blocked() -> Generator[None]:
+    """Keep Ctrl-C from the server and the workers, which inherit this mask; ours is taken when the block ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
