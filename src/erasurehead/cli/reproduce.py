@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
@@ -89,7 +90,7 @@ def run(
     with _watching(screen, engine) as instruments:
         settings = _settings(instruments, {key: value for key, value in given.items() if value is not None})
         made = reproduce_erasurehead(figure or (), settings, out, screen.say)
-    shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in made.exhibits]
+    shown = [escape(f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}") for exhibit, _ in made.exhibits]
     last = (
         f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"
     )

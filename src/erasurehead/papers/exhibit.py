@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ class Plate:
         """Write the picture as PNG and SVG; notes that several panels share stand below it once."""
         drawn = [exhibit for exhibit in self.exhibits if exhibit.draw is not None]
         rows = -(-len(drawn) // self.columns)
-        notes = list(dict.fromkeys(note for exhibit in drawn for note in exhibit.notes))
+        notes = _together(note for exhibit in drawn for note in exhibit.notes)
         with canvas.drawing():
             width = 5.4 * self.columns
             figure = canvas.new_figure(width, 4.1 * rows + 0.5 + 0.19 * len(notes), self.title)
@@ -104,6 +104,14 @@ class Plate:
                 axes.set_axis_off()
             write_notes(figure, notes, int(_LETTERS * width / _WIDTH))
             return canvas.save(figure, folder, self.name, ("png", "svg"))
+
+
+def _together(notes: Iterable[str]) -> list[str]:
+    """Return notes without repetitions, those of the same kind (the same first word) one after the other."""
+    kinds: dict[str, dict[str, None]] = {}
+    for note in notes:
+        kinds.setdefault(note.split()[0], {})[note] = None
+    return [note for kind in kinds.values() for note in kind]
 
 
 def write_notes(figure: canvas.Figure, notes: Sequence[str], letters: int) -> None:

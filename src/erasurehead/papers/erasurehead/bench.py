@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 from erasurehead.config.sections import Config, DataSection, DelaysSection, RunSection
 from erasurehead.datasets.public import where
@@ -73,9 +74,9 @@ class Bench:
         data = self.experiment.data
         shape = f"{data.n_train:,} rows x {data.n_columns:,} columns for training, {data.n_test:,} rows for testing"
         if self.is_twin:
-            return f"Data: not real, but a {data.source}: {shape}."
-        whole = f", which is {self._part}" if self._part else ""
-        return f"Data: real, {data.source.replace(chr(92), '/').rsplit('/', 1)[-1]}{whole}: {shape}."
+            return f"Data, {TITLES[self.name]}: not real, but a {data.source}; {shape}."
+        part = f" ({self._part})" if self._part else ""
+        return f"Data, {TITLES[self.name]}: real, {Path(data.source).name}{part}; {shape}."
 
     def run(self, method: Method, delayed: bool, seed: int = 0) -> Run:
         """Train, or return the run that was made.

@@ -18,28 +18,31 @@ def conditions(bench: Bench, delayed: bool, seeds: int = 1) -> list[str]:
             "all methods."
         )
     elif virtual:
-        injected = f"Delays: none injected; only this machine's own jitter, as measured, {which}."
+        injected = (
+            "Delays: none injected; the only stragglers are those among the task times measured here, which are more "
+            "the busier the machine is. For real ones: --engine processes."
+        )
     else:
-        injected = "Delays: none injected; 30 processes share this machine's cores."
+        injected = f"Delays: none injected; {N_WORKERS} processes share this machine's cores."
     return [
         bench.described,
         injected,
-        "Late work is dropped when the next step begins (preempt): every step finds idle workers, as the paper assumes.",
+        "Late work is dropped when the next step begins (preempt): each step finds idle workers, as the paper assumes.",
         f"{N_WORKERS} workers, {settings.engine} engine, {settings.steps} steps of the published accelerated gradient "
-        "descent, step sizes of Table 1; ErasureHead's sum is not rescaled (Algorithm 1).",
-        *([_computing(bench, delayed)] if virtual else []),
+        "descent with the step sizes of Table 1; ErasureHead's sum is not rescaled (Algorithm 1).",
+        *([_computing(bench, delayed, which)] if virtual else []),
     ]
 
 
-def _computing(bench: Bench, delayed: bool) -> str:
+def _computing(bench: Bench, delayed: bool, which: str) -> str:
     """Return what a task costs on the virtual clock."""
     title, tasks = TITLES[bench.name], bench.tasks
     cost = seconds_text(bench.seconds_per_task(delayed))
     if delayed:
-        return f"Computing on {title}: c x {cost} a step, the median over tasks measured on this machine."
+        return f"Computing, {title}: c x {cost} a step, the median of all tasks measured on this machine."
     most = seconds_text(float(tasks.table.max() - tasks.fastest))
     typical = seconds_text(tasks.typical - tasks.fastest)
     return (
-        f"Computing on {title}: c x {cost} a step, the quickest measured on this machine, plus one measured excess a "
-        f"message (median {typical}, largest {most}). Sending costs nothing on the virtual clock."
+        f"Computing, {title}: c x {cost} a step, the quickest task measured on this machine, and for each message one "
+        f"of the measured excesses over it (median {typical}, largest {most}, {which}); sending costs nothing."
     )

@@ -32,11 +32,10 @@ def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
         for point in run.evaluations
     ]
     numbers, name = Numbers.of(names, rows), measures.metric_name(metric)
-    straggling = "simulated stragglers" if delayed else "no simulated stragglers"
     return Exhibit(
         id,
         f"figure-{id}",
-        f"Figure {id[0]}({id[1]}), {bench.title}: test {name} against time, {straggling}",
+        f"Figure {id[0]}({id[1]}), {bench.title}: test {name} against time",
         conditions(bench, delayed),
         numbers,
         _summary(bench, delayed, target),
@@ -76,9 +75,10 @@ def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target) -> None:
     axes.set_xlim(0, until / unit.size)
     learnt = values[np.isfinite(values) & (columns["step"].astype(int) > 0)]  # the first model has learnt nothing
     if len(learnt):
+        learnt = np.append(learnt, [] if target is None else target[1])
         room = 0.06 * float(np.ptp(learnt)) or 0.01
         axes.set_ylim(float(learnt.min()) - room, float(learnt.max()) + room)
-    _mark_target(axes, target)
+    _mark_target(axes, target, metric)
     axes.set_xlabel(f"wall-clock time ({unit.name}), all waiting included")
     better = "lower is better" if measures.falls(metric) else "higher is better"
     axes.set_ylabel(f"test {measures.metric_name(metric)} ({better})")
@@ -102,10 +102,11 @@ def _until(labels: np.ndarray, seconds: np.ndarray, values: np.ndarray, metric: 
     return min(whole, 1.5 * max(reached)) or whole
 
 
-def _mark_target(axes: Axes, target: Target) -> None:
+def _mark_target(axes: Axes, target: Target, metric: str) -> None:
     if target is not None:
         axes.axhline(target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+        falls = measures.falls(metric)  # then the slowest curve ends below the target, otherwise above it
         axes.annotate(
-            f" {measures.target_name(target)}", (0.0, target[1]), (2, 3), xycoords=("axes fraction", "data"),
-            textcoords="offset points", fontsize=9,
+            measures.target_name(target), (1.0, target[1]), (-2, 3 if falls else -4), textcoords="offset points",
+            xycoords=("axes fraction", "data"), ha="right", va="bottom" if falls else "top", fontsize=9,
         )  # fmt: skip

@@ -11,13 +11,16 @@ from erasurehead.arrays import Array
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.problems.base import Problem, split_samples
 
-_SECONDS = 1.0  # that a measurement may take
+_SECONDS = 0.5  # that a measurement may take
 _ROUNDS = (5, 60)  # at least, at most
 
 
 @dataclass(frozen=True, eq=False)
 class TaskTimes:
     """Measured times of every task's gradient, one after the other in one process.
+
+    They are processor times: what other programs of this machine take away meanwhile is not part of them, as it would
+    make whoever waits for all workers look many times slower on a busy machine.
 
     Arguments:
         table: seconds, shape (rounds, n_tasks).
@@ -38,7 +41,8 @@ class TaskTimes:
     def jitter(self, seed: int) -> Bootstrap:
         """Return what was measured beyond the fastest time as a delay model: each message draws one such excess.
 
-        It is this machine's own straggling, and all there is where no delays are injected.
+        It is all there is where no delays are injected, and decides who is among the first to arrive; without it
+        that would always be the workers of the lowest numbers, and the others' samples would never be seen.
         """
         return Bootstrap(self.table - self.fastest, keep="pooled", seed=seed)
 
@@ -54,9 +58,9 @@ def measure_tasks(problem: Problem, n_tasks: int) -> TaskTimes:
     def once() -> list[float]:
         spent: list[float] = []
         for shard, model, room in zip(shards, models, rooms, strict=True):
-            begin = time.perf_counter()
+            begin = time.thread_time()
             shard.combine(model, one, 0, room)
-            spent.append(time.perf_counter() - begin)
+            spent.append(time.thread_time() - begin)
         return spent
 
     once()  # compiles, and brings the data into memory

@@ -98,8 +98,8 @@ class Reproduction:
 
     def to_markdown(self) -> str:
         """Return the page that shows everything."""
-        parts = ["# The ErasureHead paper, reproduced\n", f"Made in {self.seconds:.0f} s. Every picture has its numbers "
-                 "beside it, as CSV and as Parquet.\n"]  # fmt: skip
+        beside = "Every picture has its numbers beside it, as CSV and as Parquet."
+        parts = ["# The ErasureHead paper, reproduced\n", f"Made in {self.seconds:.0f} s. {beside}\n"]
         parts += [f"![{plate.title}]({files[0].name})\n" for plate, files in self.plates]
         for exhibit, files in self.exhibits:
             parts.append(f"## {exhibit.title}\n")

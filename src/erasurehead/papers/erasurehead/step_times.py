@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.conditions import conditions
 from erasurehead.papers.erasurehead.looks import colour_of
-from erasurehead.papers.erasurehead.published import CURVES, DELAYS_MEAN, N_WORKERS, SETS, Method
+from erasurehead.papers.erasurehead.published import CURVES, DELAYS_MEAN, N_WORKERS, Method
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Numbers
+from erasurehead.papers.numbers import Cell, Numbers
 from erasurehead.planning import step_times
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
@@ -30,27 +31,28 @@ def step_times_of(bench: Bench, id: str, delayed: bool) -> Exhibit:
         for step, value in enumerate(values)
     ]
     numbers = Numbers.of(("method", "family", "load", "wait_for", "step", "seconds"), rows)
-    means = {method: float(np.mean(values)) for method, values in seconds.items()}
-    summary = Numbers.of(
-        ("method", _MEAN, _ERROR, _EXPECTED, "times as fast as uncoded"),
-        [
-            (method.label, means[method], _error(values), expected(bench, method) if delayed else None,
-             means[CURVES[0]] / means[method] if means[method] > 0 else None)
-            for method, values in seconds.items()
-        ],
-    )  # fmt: skip
-    straggling = "simulated stragglers" if delayed else "no simulated stragglers"
-    title = f"Figure {id[0]}({id[1]}), {bench.title}: time per step, {straggling}"
+    summary = _summary(bench, seconds, delayed)
+    title = f"Figure {id[0]}({id[1]}), {bench.title}: time per step"
     notes = [*conditions(bench, delayed), "Bars are means over the steps, thin lines a standard error to each side."]
     if delayed:
-        notes.append("Diamonds are the closed forms for this law: computing, plus means of order statistics.")
+        notes.append(
+            "Diamonds are what theory expects of this law: computing, and means of order statistics (Lemmas 6 and 7)."
+        )
     panel = f"({id[1]}) {bench.title}"
     return Exhibit(id, f"figure-{id}", title, notes, numbers, summary, partial(_draw, summary=summary), panel)
 
 
-def panel_letter(name: str) -> str:
-    """Return the letter of a data set's panel of step times: d, e, f."""
-    return "def"[SETS.index(name)]
+def _summary(bench: Bench, seconds: Mapping[Method, list[float]], delayed: bool) -> Numbers:
+    means = [float(np.mean(values)) for values in seconds.values()]
+    columns: dict[str, Sequence[Cell]] = {
+        "method": [method.label for method in seconds],
+        _MEAN: means,
+        _ERROR: [_error(values) for values in seconds.values()],
+    }
+    if delayed:
+        columns[_EXPECTED] = [expected(bench, method) for method in seconds]
+    columns["times as fast as uncoded"] = [means[0] / mean if mean > 0 else None for mean in means]
+    return Numbers(columns)
 
 
 def expected(bench: Bench, method: Method) -> float:
@@ -79,7 +81,7 @@ def _draw(axes: Axes, summary: Numbers) -> None:
         axes.barh(place, mean, height=0.62, color=colour_of(method.family), alpha=0.9)
         axes.hlines(place, mean - error, mean + error, color=INK, linewidth=1.4)
         right = mean + error
-        if row[_EXPECTED] is not None:
+        if _EXPECTED in row:
             theory = _number(row[_EXPECTED]) / unit.size
             axes.plot(theory, place, "D", color="white", markeredgecolor=INK, markersize=6)
             right = max(right, theory)

@@ -68,7 +68,7 @@ def bounds(id: str) -> Exhibit:
         _Curve("Theorem 2, bound", "erasurehead", ":", along(second)),
         _Curve("Theorem 1, bound", "erasurehead", "--", along(first)),
         _Curve(f"ErasureHead, measured ({_SEEDS} seeds)", "erasurehead", "-", approximate),
-        _Curve("Lemma 1, bound: uncoded or exact code", "uncoded", "--", along(lemma1(constants))),
+        _Curve("Lemma 1, bound: exact gradient", "uncoded", "--", along(lemma1(constants))),
         _Curve("uncoded, measured", "uncoded", "-", exact),
     ]
     numbers = Numbers.of(
@@ -79,13 +79,14 @@ def bounds(id: str) -> Exhibit:
         ("curve", f"error after {_STEPS} steps"), [(curve.label, float(curve.values[-1])) for curve in curves]
     )
     notes = [
-        f"Data: synthetic, least squares on {_ROWS:,} x {_COLUMNS} normal numbers: well-conditioned, so that the bounds "
-        f"say something (mu = {constants.mu:.3g}, beta = {constants.beta:.3g}, sigma = {constants.sigma:.3g}).",
+        f"Data: synthetic, least squares on {_ROWS:,} x {_COLUMNS} normal numbers; well-conditioned, so that the "
+        f"bounds say something (mu = {constants.mu:.3g}, beta = {constants.beta:.3g}, sigma = {constants.sigma:.3g}).",
         f"{N_WORKERS} workers and tasks, c = {LOAD}, r = {WAIT_FOR}: p = {erasures.p:.3g}, q = {erasures.q:.3g}; "
         "exponential delays, late work is dropped (preempt), virtual engine.",
         "As the theorems have it: plain gradient descent, the estimate divided by 1 - p, step (1 - p)/beta; uncoded: "
         "1/beta.",
-        "Theorem 2's floor is valid, but four times what its own estimates give, and loose.",
+        "The floors are loose: sigma is the longest gradient of a task on the whole way, which is that at its "
+        "beginning, and Theorem 2 gives away another factor.",
     ]
     title = "Theory: the convergence bounds of Theorems 1 and 2, and what training does"
     return Exhibit(id, id, title, notes, numbers, summary, partial(_draw, curves=curves), "Convergence bounds")
@@ -108,12 +109,13 @@ def _draw(axes: Axes, curves: list[_Curve]) -> None:
         values = np.where(curve.values > 1e-9, curve.values, np.nan)
         axes.semilogy(values, curve.line, color=colour_of(curve.family), linewidth=2.0, label=curve.label)
     axes.set_ylim(1e-6, None)
+    powers = [10.0**power for power in range(-6, 2)]
+    axes.set_yticks(powers, [f"{value:g}" for value in powers])
     axes.set_xlim(0, _STEPS)
     axes.set_xlabel("steps")
     axes.set_ylabel("error f(x) - f* (lower is better)")
     axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.8), fontsize=9, frameon=True, framealpha=0.85,
-                edgecolor="none")  # fmt: skip
+    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.75), fontsize=9)
 
 
 def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:

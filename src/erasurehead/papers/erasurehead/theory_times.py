@@ -31,8 +31,8 @@ _EPSILON = 0.02
 
 _STEP: tuple[tuple[str, Family, str], ...] = (
     ("uncoded, (12)", "uncoded", "-"),
-    ("exact code, corrected: c/n + H_(n/c) / (lambda n)", "exact", "-"),
-    ("exact code, as printed in (13)", "exact", ":"),
+    ("exact code, (13) corrected", "exact", "-"),
+    ("exact code, (13) as printed", "exact", ":"),
     ("ErasureHead, r-th arrival, (14)", "erasurehead", "-"),
 )
 _SIMULATION = "simulated: "
@@ -105,7 +105,7 @@ def _draw_steps(axes: Axes, numbers: Numbers) -> None:
     axes.set_xlabel("workers n")
     axes.set_ylabel("n × time of a step (lower is better)")
     axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="upper left", fontsize=9)
+    axes.legend(loc="lower right", fontsize=9)
 
 
 def time_to_error(id: str) -> Exhibit:
@@ -130,8 +130,8 @@ def time_to_error(id: str) -> Exhibit:
         ],
     )  # fmt: skip
     notes = [
-        f"Constants of the least-squares example of the convergence bounds (kappa = {constants.kappa:.3g}); c = {LOAD}, "
-        f"lambda = 1/{LOAD}, r = 11 n / 30, error {_EPSILON:.0%} of the first one; no data are needed.",
+        f"Constants of the least-squares example of the convergence bounds (kappa = {constants.kappa:.3g}); "
+        f"c = {LOAD}, lambda = 1/{LOAD}, r = 11 n / 30, error {_EPSILON:.0%} of the first one; no data are needed.",
         "ErasureHead's bound begins where the error is above its noise floor; "
         + (f"it is below uncoded's from n = {crossed:,} on." if crossed else "it is nowhere below uncoded's here."),
         "These are bounds that give away constant factors: measured speed-ups (Figure 3) come with 30 workers.",
@@ -171,6 +171,8 @@ def _draw_times(axes: Axes, numbers: Numbers) -> None:
             markersize=4, label=label,
         )  # fmt: skip
     axes.set_xscale("log")
+    axes.set_xticks([1e2, 1e4, 1e6, 1e8, 1e10], ["100", "10 thousand", "1 million", "100 million", "10 billion"])
+    axes.minorticks_off()
     axes.set_ylim(0, None)
     axes.set_xlabel("workers n")
     axes.set_ylabel("n × bound on the time (lower is better)")

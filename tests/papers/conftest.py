@@ -1,0 +1,18 @@
+"""What the tests of papers share: everything of the ErasureHead paper, reproduced once on small twins."""
+
+from __future__ import annotations
+
+import pytest
+
+from erasurehead.papers import Settings
+from erasurehead.papers.erasurehead import Reproduction, reproduce
+
+SMALL = Settings(twin="always", rows=600, steps=12)
+
+
+@pytest.fixture(scope="session")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    """All exhibits, on twins of 600 rows with 12 steps a run, on the virtual engine."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pyarrow")
+    return reproduce((), SMALL, tmp_path_factory.mktemp("papers") / "all")
