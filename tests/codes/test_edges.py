@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.codes import edge_code, graph_code
+from erasurehead.codes.graphs import sides
 from erasurehead.errors import InvalidArgument
 
 from .oracles import optimal_residual
@@ -69,3 +70,10 @@ def test_the_nearest_sizes_are_named_and_exist() -> None:
     assert graph_code(9, 3).n_tasks == 6
     assert graph_code(15, 5).n_tasks == 6
     assert graph_code(14, 4).n_tasks == 7
+
+
+def test_bipartite_draws_are_drawn_again() -> None:
+    # One in seven cubic graphs on six vertices is bipartite; its spectrum would have no gap.
+    for seed in range(40):
+        assert graph_code(9, 3, seed=seed).labels["edges"].shape == (9, 2)
+        assert sides(6, graph_code(9, 3, seed=seed).labels["edges"]) is None
