@@ -12,19 +12,22 @@ from erasurehead.codes.registry import Family, family
 from erasurehead.errors import invalid
 
 
-def parse_code(text: str, n_workers: int) -> GradientCode:
+def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
     """Return the code that a text stands for.
 
     Arguments:
-        text: a call of a constructor of `erasurehead.codes`, in which `n_workers` may be left out; calls may be
-            nested, as in `refine(cyclic_mds(stragglers=3), n_tasks=60)`.
-        n_workers: number of workers that the code must have.
+        text: a call of a constructor of `erasurehead.codes`; calls may be nested, as in
+            `refine(cyclic_mds(stragglers=3), n_tasks=60)`.
+        n_workers: number of workers that the code must have, which may be left out of the text; None if the text alone
+            says it.
 
     Raises:
         InvalidArgument: if there is no such code, its parameters do not fit, or it has another number of workers.
 
     >>> parse_code("fractional_repetition(load=3)", 12)
     fractional_repetition(n_workers=12, load=3, n_tasks=12)
+    >>> parse_code("refine(fractional_repetition(6, load=3), n_tasks=12)").n_workers
+    6
     """
     named = re.match(r"\s*(\w+)", text)
     if named is not None:
@@ -32,7 +35,7 @@ def parse_code(text: str, n_workers: int) -> GradientCode:
     words = set(re.findall(r"\w+", text))
     makers = {row.name: _maker(row, n_workers) for row in codes.catalogue() if row.name in words}
     code = specs.read(text, "code", GradientCode, makers, {})
-    if code.n_workers != n_workers:
+    if n_workers is not None and code.n_workers != n_workers:
         raise invalid(
             "the code", f"must have the {n_workers} workers of the run", f"{code!r} with {code.n_workers}",
             f"set run.workers to {code.n_workers}, or choose other parameters",
@@ -40,11 +43,11 @@ def parse_code(text: str, n_workers: int) -> GradientCode:
     return code
 
 
-def _maker(row: Family, n_workers: int) -> Callable[..., GradientCode]:
+def _maker(row: Family, n_workers: int | None) -> Callable[..., GradientCode]:
     """Return a function that builds codes of a family, with the run's number of workers unless another is given."""
     takes = inspect.signature(row.constructor).parameters
-    free = [parameter for name, parameter in takes.items() if name != "n_workers"]
-    if "n_workers" in takes:
+    free = [parameter for name, parameter in takes.items() if name != "n_workers" or n_workers is None]
+    if "n_workers" in takes and n_workers is not None:
         free.append(takes["n_workers"].replace(kind=inspect.Parameter.KEYWORD_ONLY, default=n_workers))
     signature = inspect.Signature(free)
 
