@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 
 class ErasureHeadError(Exception):
     """Every error that this library raises on purpose; the command line prints it without a traceback."""
@@ -44,9 +46,9 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
     return InvalidArgument(f"{argument} {rule}, but it is {value!r}{hint}.")
 
 
-def check_count(argument: str, value: float, at_least: int = 1, at_most: int | None = None) -> int:
+def check_count(argument: str, value: object, at_least: int = 1, at_most: int | None = None) -> int:
     """Return `value` as an int, or raise if it is not a whole number within the bounds."""
-    if isinstance(value, bool) or int(value) != value:
+    if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
         raise invalid(argument, "must be a whole number", value)
     if value < at_least:
         raise invalid(argument, f"must be at least {at_least}", value)

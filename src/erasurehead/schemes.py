@@ -101,13 +101,14 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) ->
     Arguments:
         n_workers: number of workers.
         load: tasks a worker; any load - 1 stragglers are tolerated, often more.
-        code: `"repetition"` (fractional repetition) or `"cyclic"` (cyclic repetition).
-        seed: of the cyclic code's random draws.
+        code: `"repetition"` (fractional repetition) or `"cyclic"` (the real cyclic MDS code where there is one, else
+            Tandon's cyclic repetition).
+        seed: of the random draws of the latter.
     """
     if code == "repetition":
         built = codes.fractional_repetition(n_workers, load)
     elif code == "cyclic":
-        built = codes.cyclic_repetition(n_workers, load - 1, seed=seed)
+        built = codes.exact_cyclic(n_workers, load - 1, seed=seed)
     else:
         raise invalid("code", "must be 'repetition' or 'cyclic'", code)
     return custom(built, waiting.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")

@@ -115,16 +115,16 @@ class EngineConformance:
             assert [event.read()[2] for event in events] == [7, 6, 5]
 
     def test_preempt_drops_late_work(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "preempt") as engine:
+        with self.make(Timetable({(0, 0, 0): 9 * GRID, (1, 0, 0): 3 * GRID}), "preempt") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
             engine.submit(order(1))
             assert {event.order_round for event in arrivals(engine, 2)} == {1}
-            assert engine.next_event(engine.now() + 4 * GRID) is None
+            assert engine.next_event(engine.now() + 10 * GRID) is None
 
     def test_carry_finishes_late_work_then_takes_the_newest_order(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 8 * GRID}), "carry") as engine:
+        with self.make(Timetable({(0, 0, 0): 8 * GRID, (1, 0, 0): 3 * GRID}), "carry") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             begin = engine.now()
             for number in range(4):
