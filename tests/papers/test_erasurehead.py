@@ -82,6 +82,8 @@ def test_the_page_shows_everything(reproduced: Reproduction) -> None:
     for found, files in reproduced.exhibits:
         assert f"## {found.title}" in page
         assert all(path.name in page for path in files)
+        command = f"erasurehead reproduce erasurehead --figure {found.id} --steps 12 --twin always --rows 600"
+        assert f"Made by `{command}`" in page
     facts = json.loads((reproduced.folder / "reproduction.json").read_text())
     assert [item["figure"] for item in facts["exhibits"]] == list(EXHIBITS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,15 @@ class Reproduction:
             "folder": str(self.folder),
         }
 
+    def command(self, id: str) -> str:
+        """Return the command that makes an exhibit again."""
+        words = ["erasurehead reproduce erasurehead", f"--figure {id}"]
+        for name in ("engine", "steps", "path", "twin", "rows"):
+            value = getattr(self.settings, name)
+            if value != getattr(Settings, name):
+                words.append(f"--{name} {shlex.quote(str(value))}")
+        return " ".join(words)
+
     def to_markdown(self) -> str:
         """Return the page that shows everything."""
         beside = "Every picture has its numbers beside it, as CSV and as Parquet."
@@ -105,6 +115,7 @@ class Reproduction:
             parts.append(f"## {exhibit.title}\n")
             parts += [f"![{exhibit.title}]({path.name})\n" for path in files if path.suffix == ".png"]
             parts.append(exhibit.summary.to_markdown())
+            parts.append(f"Made by `{self.command(exhibit.id)}`\n")
             parts.append("".join(f"- {note}\n" for note in exhibit.notes))
             parts.append("Files: " + ", ".join(f"[{path.name}]({path.name})" for path in files) + "\n")
         return "\n".join(parts)
