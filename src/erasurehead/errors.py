@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from operator import index
+from typing import SupportsIndex
 
 
 class ErasureHeadError(Exception):
@@ -48,10 +49,14 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
 
 def check_count(argument: str, value: object, at_least: int = 1, at_most: int | None = None) -> int:
     """Return `value` as an int, or raise if it is not a whole number within the bounds."""
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
+    if isinstance(value, float) and value.is_integer():
+        count = int(value)
+    elif isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        count = index(value)
+    else:
         raise invalid(argument, "must be a whole number", value)
-    if value < at_least:
+    if count < at_least:
         raise invalid(argument, f"must be at least {at_least}", value)
-    if at_most is not None and value > at_most:
+    if at_most is not None and count > at_most:
         raise invalid(argument, f"must be at most {at_most}", value)
-    return int(value)
+    return count
