@@ -15,6 +15,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.groups import FirstPerGroup
+from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def worst_case(
         return WorstCase(chosen, search.residual(chosen), True)  # zero, up to rounding, as the code states
     if math.comb(code.n_workers, s) <= enumerate_up_to:
         return search.all_sets(s)
-    return search.adversary(s, check_count("effort", effort), np.random.default_rng(seed), start)
+    return search.adversary(s, check_count("effort", effort), stream("adversary", seed), start)
 
 
 def _worst_groups(decoder: FirstPerGroup, s: int) -> WorstCase | None:

@@ -19,6 +19,7 @@ from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.conditioning import Conditioning, conditioning
 from erasurehead.decoding.prescribed import OneStep
 from erasurehead.decoding.products import backward
+from erasurehead.decoding.streams import stream
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _FULL = 100  # up to so many workers every number of stragglers is looked at, unless the user says which
@@ -190,7 +191,7 @@ def _one_step(code: GradientCode, counts: IntArray, decoder: Decoder) -> Array:
 
 
 def _cost(code: GradientCode, decoder: Decoder) -> Cost:
-    present = np.random.default_rng(0).permutation(code.n_workers)[code.n_workers // 10 :]
+    present = stream("timing", 0).permutation(code.n_workers)[code.n_workers // 10 :]
     messages = code.messages_of_workers(present)
     vector = np.ones(code.n_messages)
     decoder.decode(messages)  # compiles, and prepares what is prepared once

@@ -12,6 +12,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.groups import FirstPerGroup
+from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count
 
 
@@ -65,7 +66,7 @@ def mean_residual(
     if isinstance(decoder, UniformOverlap) and code.n_messages == code.n_workers:
         mean = np.array([decoder.residual_with(code.n_workers - int(s)) for s in counts])
         return MeanResidual(counts, mean, nothing, 0)
-    random = np.random.default_rng(seed)
+    random = stream("mean residual", seed)
     draws = np.array(
         [_along(decoder, random.permutation(code.n_workers), counts) for _ in range(check_count("samples", samples))]
     )

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.assemble import ranges
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages
 from erasurehead.decoding.least_squares import DEPENDENT
 from erasurehead.decoding.parts import members, part_of
 
 _SMALL = 62  # messages of a block whose arrivals fit into the bits of an integer
-_REMEMBERED = 200_000  # patterns of arrivals, over all kinds of blocks
-
-
-class Solved(NamedTuple):
-    """The optimal decoding of one pattern of arrivals in one kind of block."""
-
-    residual: float
-    weights: Array
-    """Shape (n_pieces, messages of the block); zero where not arrived."""
+_DIRECT = 12  # messages of a block whose patterns are looked up in an array rather than a dictionary
+_REMEMBERED = 100_000  # patterns of arrivals of one kind of blocks
 
 
 @final
 class _Kind:
-    """Small blocks with the same coefficients. Each pattern of arrivals is solved once, and remembered."""
+    """Small blocks with the same coefficients. Each pattern of arrivals is solved once, and remembered.
+
+    Attributes:
+        blocks: their numbers, shape (k,).
+        places: their messages, shape (k, messages of a block).
+        residuals: of the patterns solved so far; rows in no order, capacity to spare.
+        weights: of the same patterns, shape (capacity, n_pieces, messages of a block); zero where not arrived.
+    """
 
     def __init__(self, code: GradientCode, blocks: IntArray, places: IntArray) -> None:
         self.blocks = blocks
-        self.places = places  # messages of each of these blocks, shape (blocks, messages of a block)
+        self.places = places
         # Tasks that every message counts alike are one unknown: a group of d workers that hold d tasks, with m
         # messages enough, becomes a problem of m unknowns.
         table = np.concatenate([code.encoding.toarray(), code.target])
@@ -42,18 +42,38 @@ class _Kind:
         self._target: Array = merged[code.n_messages :] * roots
         lengths = np.sqrt(np.einsum("mt,mt->m", self._rows, self._rows))
         self._scale: Array = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        self._solved: dict[int, Solved] = {}
+        self._row_of: dict[int, int] = {}
+        self._direct: IntArray | None = np.full(1 << code.n_messages, -1) if code.n_messages <= _DIRECT else None
+        self.residuals: Array = np.empty(4)
+        self.weights: Array = np.empty((4, code.n_pieces, code.n_messages))
 
-    def solve(self, pattern: int) -> Solved:
-        """Return the decoding when the messages whose bits are set have arrived."""
-        found = self._solved.get(pattern)
-        if found is None:
-            if len(self._solved) >= _REMEMBERED:
-                self._solved.clear()
-            found = self._solved[pattern] = self._decompose(pattern)
-        return found
+    def rows_of(self, patterns: IntArray) -> IntArray:
+        """Return where `residuals` and `weights` hold the decodings of patterns (bit i: message i has arrived)."""
+        if self._direct is None:
+            return np.array([self.row_of(pattern) for pattern in patterns.tolist()], dtype=np.int64)
+        rows = self._direct[patterns]
+        if rows.min() < 0:
+            for pattern in set(patterns[rows < 0].tolist()):
+                self._direct[pattern] = self.row_of(pattern)
+            rows = self._direct[patterns]
+        return rows
 
-    def _decompose(self, pattern: int) -> Solved:
+    def row_of(self, pattern: int) -> int:
+        """Return where the decoding of one pattern is held."""
+        row = self._row_of.get(pattern)
+        if row is not None:
+            return row
+        if len(self._row_of) >= _REMEMBERED:
+            self._row_of.clear()
+        row = len(self._row_of)
+        if row == len(self.residuals):
+            self.residuals = np.concatenate([self.residuals, np.empty_like(self.residuals)])
+            self.weights = np.concatenate([self.weights, np.empty_like(self.weights)])
+        self._row_of[pattern] = row
+        self.residuals[row], self.weights[row] = self._solve(pattern)
+        return row
+
+    def _solve(self, pattern: int) -> tuple[float, Array]:
         n_messages, n_pieces = len(self._rows), len(self._target)
         weights = np.zeros((n_pieces, n_messages))
         arrived = np.flatnonzero((pattern >> np.arange(n_messages, dtype=np.int64)) & 1)
@@ -62,7 +82,7 @@ class _Kind:
             solution = np.linalg.lstsq(scaled.T, self._target.T, rcond=DEPENDENT)[0]
             weights[:, arrived] = solution.T * self._scale[arrived]
         error = weights @ self._rows - self._target
-        return Solved(float(np.einsum("pt,pt->", error, error)) / n_pieces, weights)
+        return float(np.einsum("pt,pt->", error, error)) / n_pieces, weights
 
 
 @final
@@ -136,14 +156,15 @@ class _BlockSession(Session):
         self._small = float(self._residuals.sum())
         self._last = float(self.code.n_tasks)
         self._sessions = {block: large.begin() for block, large in decoder.decoders.items()}
-        self._dirty: set[int] = set()
+        self._changed: set[int] = set()
+        self._all_changed = False
 
     def add(self, message: int) -> None:
         decoder = self._decoder
         block, position = int(decoder.labels[message]), int(decoder.position[message])
         if decoder.kind_of[block] >= 0:
             self._patterns[block] |= 1 << position
-            self._dirty.add(block)
+            self._changed.add(block)
         else:
             self._sessions[block].add(position)
 
@@ -151,11 +172,13 @@ class _BlockSession(Session):
         decoder = self._decoder
         added = as_messages(messages)
         blocks, positions = decoder.labels[added], decoder.position[added]
-        small = decoder.kind_of[blocks] >= 0
-        np.bitwise_or.at(self._patterns, blocks[small], np.int64(1) << positions[small])
-        self._dirty.update(np.unique(blocks[small]).tolist())
-        for block, session in self._sessions.items():
-            session.extend(positions[blocks == block])
+        if self._sessions:
+            for block, session in self._sessions.items():
+                session.extend(positions[blocks == block])
+            small = decoder.kind_of[blocks] >= 0
+            blocks, positions = blocks[small], positions[small]
+        np.bitwise_or.at(self._patterns, blocks, np.int64(1) << positions)
+        self._all_changed = True
 
     def residual(self) -> float:
         large = sum(session.residual() for session in self._sessions.values())
@@ -169,26 +192,37 @@ class _BlockSession(Session):
     def _up_to_date(self) -> float:
         """Return the residual of the small blocks together."""
         decoder = self._decoder
-        for block in self._dirty:
-            now = decoder.kinds[int(decoder.kind_of[block])].solve(int(self._patterns[block])).residual
+        if self._all_changed:
+            self._look_up()
+        for block in self._changed:
+            kind = decoder.kinds[int(decoder.kind_of[block])]
+            row = kind.row_of(int(self._patterns[block]))  # may replace the arrays
+            now = float(kind.residuals[row])
             self._small += now - float(self._residuals[block])
             self._residuals[block] = now
-        if self._dirty and self._small < 1e-3:
+        if self._changed and self._small < 1e-3:
             self._small = float(self._residuals.sum())  # without the rounding errors of the many differences
-        self._dirty.clear()
+        self._changed.clear()
         return self._small
 
-    def decoding(self) -> Decoding:
-        decoder = self._decoder
+    def _look_up(self) -> Array:
+        """Bring the residuals of small blocks up to date; return their weights, shape (n_pieces, n_messages)."""
         weights = np.zeros((self.code.n_pieces, self.code.n_messages))
-        for kind in decoder.kinds:
-            patterns, which = np.unique(self._patterns[kind.blocks], return_inverse=True)
-            for number, pattern in enumerate(patterns.tolist()):
-                places = kind.places[which == number]
-                weights[:, places] = kind.solve(pattern).weights[:, None, :]
+        for kind in self._decoder.kinds:
+            rows = kind.rows_of(self._patterns[kind.blocks])
+            weights[:, kind.places] = kind.weights[rows].transpose(1, 0, 2)
+            self._residuals[kind.blocks] = kind.residuals[rows]
+        self._small = float(self._residuals.sum())
+        self._changed.clear()
+        self._all_changed = False
+        return weights
+
+    def decoding(self) -> Decoding:
+        weights = self._look_up()
+        residual = self._uncovered + self._small
         for block, session in self._sessions.items():
             inner = session.decoding()
-            weights[:, decoder.members[block][inner.messages]] = inner.weights
+            weights[:, self._decoder.members[block][inner.messages]] = inner.weights
+            residual += inner.residual
         messages = np.flatnonzero(weights.any(axis=0))
-        used = weights[:, messages]
-        return Decoding(self.code, messages, used, residual_of(self.code, messages, used))
+        return Decoding(self.code, messages, weights[:, messages], residual)

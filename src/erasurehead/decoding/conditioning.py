@@ -13,6 +13,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.products import row_sums
+from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count, invalid
 
 BEARABLE = 1e-3
@@ -159,6 +160,6 @@ def _sets(n_workers: int, stragglers: int, samples: int, seed: int) -> Iterator[
         return
     for begin in np.unique(np.linspace(0, n_workers, min(n_workers, samples), endpoint=False).astype(np.int64)):
         yield np.sort((begin + stragglers + np.arange(n_workers - stragglers)) % n_workers)
-    random = np.random.default_rng(seed)
+    random = stream("conditioning", seed)
     for _ in range(samples):
         yield np.sort(random.permutation(n_workers)[stragglers:])

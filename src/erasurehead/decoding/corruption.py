@@ -13,6 +13,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, as_messages
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.locating import fourier_checks, locate_by_fourier, locate_by_null_space, too_many
+from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count, invalid
 
 _NUMBERS = 8  # in a fingerprint
@@ -52,7 +53,7 @@ class Fingerprints:
 
     def __init__(self, length: int, seed: int = 0) -> None:
         self.length = check_count("length", length)
-        self._projections = np.random.default_rng(seed).standard_normal((length, _NUMBERS))
+        self._projections = stream("fingerprints", seed).standard_normal((length, _NUMBERS))
 
     def of(self, vector: Array, positions: IntArray | None = None) -> Array:
         """Return the fingerprint of a vector, shape (8,).

@@ -11,6 +11,7 @@ from erasurehead.arrays import Array, BoolArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import backward, forward, row_sums
+from erasurehead.decoding.streams import stream
 from erasurehead.errors import invalid
 
 
@@ -39,7 +40,7 @@ def overlap_of(code: GradientCode) -> Overlap | None:
     square = float(squares[0])
     shared = (float(together @ together) - n * square) / (n * (n - 1))
     overlap = Overlap(float(totals[0]), square - shared, shared)
-    random = np.random.default_rng(0)
+    random = stream("overlap", 0)
     for _ in range(2):
         probe = random.standard_normal(n)
         seen = forward(code, backward(code, probe))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray
+from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
 from erasurehead.errors import invalid
@@ -110,6 +110,22 @@ class GraphComponents(Decoder):
         return _GraphSession(self.code, self._ends).join(as_messages(messages).astype(np.int32))
 
 
+class _Forest(NamedTuple):
+    """Union-find with parity over the tasks: the state of `graph_kernels.join`."""
+
+    parents: Index
+    signs: Array
+    sizes: Array
+    balances: Array
+    residual: Array
+
+    @classmethod
+    def of(cls, n_tasks: int) -> _Forest:
+        """Return the forest before any message: every task by itself."""
+        alone = np.arange(n_tasks, dtype=np.int32)
+        return cls(alone, np.ones(n_tasks), np.ones(n_tasks), np.ones(n_tasks), np.array([float(n_tasks)]))
+
+
 @final
 class _GraphSession(Session):
     def __init__(self, code: GradientCode, ends: _Ends) -> None:
@@ -118,11 +134,8 @@ class _GraphSession(Session):
         self._arrived: BoolArray = np.zeros(code.n_messages, dtype=bool)
         self._arrived_view = self._arrived.data
         self._pending: list[int] = []
-        self._parents: Index = np.arange(code.n_tasks, dtype=np.int32)
-        self._signs: Array = np.ones(code.n_tasks)
-        self._sizes: Array = np.ones(code.n_tasks)
-        self._balances: Array = np.ones(code.n_tasks)
-        self._residual: Array = np.array([float(code.n_tasks)])
+        self._batches: list[IntArray] = []
+        self._forest: _Forest | None = None
 
     def add(self, message: int) -> None:
         self._arrived_view[message] = True
@@ -131,41 +144,33 @@ class _GraphSession(Session):
     def extend(self, messages: Iterable[int]) -> None:
         added = as_messages(messages)
         self._arrived[added] = True
-        self._pending.extend(added.tolist())
+        self._batches.append(added)
 
     def residual(self) -> float:
-        if self._pending:
-            self.join(np.array(self._pending, dtype=np.int32))
+        if self._pending or self._batches:
+            self.join(np.concatenate([*self._batches, self._pending]).astype(np.int32))
             self._pending.clear()
-        return float(self._residual[0])
+            self._batches.clear()
+        return float(self.code.n_tasks) if self._forest is None else float(self._forest.residual[0])
 
     def join(self, newcomers: Index) -> Array:
         """Add messages and return the residual after each."""
         from erasurehead.decoding.graph_kernels import join
 
-        ends = self._ends
-        residuals = np.empty(len(newcomers))
-        join(
-            newcomers,
-            ends.row_starts,
-            ends.columns,
-            ends.values,
-            self._parents,
-            self._signs,
-            self._sizes,
-            self._balances,
-            self._residual,
-            residuals,
-        )
+        ends, residuals = self._ends, np.empty(len(newcomers))
+        if self._forest is None:
+            self._forest = _Forest.of(self.code.n_tasks)
+        join(newcomers, ends.row_starts, ends.columns, ends.values, *self._forest, residuals)
         return residuals
 
     def decoding(self) -> Decoding:
         from erasurehead.decoding.graph_kernels import smooth, weigh
 
         ends = self._ends
-        weights, gap = np.zeros(self.code.n_messages), np.empty(self.code.n_tasks)
+        messages = np.flatnonzero(self._arrived)
+        weights, gap = np.empty(self.code.n_messages), np.empty(self.code.n_tasks)
         smooth(
-            self._arrived,
+            messages.astype(np.int32),
             ends.firsts,
             ends.seconds,
             ends.first_values,
@@ -175,5 +180,4 @@ class _GraphSession(Session):
             _STEPS,
         )
         weigh(self._arrived, ends.starts, ends.messages, ends.neighbours, ends.mine, ends.theirs, weights, gap)
-        messages = np.flatnonzero(self._arrived)
         return Decoding(self.code, messages, weights[None, messages], float(gap @ gap))

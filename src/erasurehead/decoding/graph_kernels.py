@@ -80,7 +80,7 @@ def join(
 
 @compiled
 def smooth(
-    arrived: BoolArray,
+    here: Index,
     firsts: Index,
     seconds: Index,
     first_values: Array,
@@ -92,38 +92,40 @@ def smooth(
     """Begin with the best uniform weights and improve them by a few steps of steepest descent.
 
     Arguments:
-        arrived: for each message.
+        here: messages that have arrived.
         firsts, seconds, first_values, second_values: the two ends of each message and its coefficients there; a
             message with fewer ends has coefficients of zero.
         weights, gap: filled with weights of all messages, zero if not arrived, and 1 - B'weights.
-        steps: of steepest descent.
+        steps: of steepest descent; each takes one walk over the messages.
     """
-    n_messages, n_tasks = arrived.shape[0], gap.shape[0]
-    direction = np.zeros(n_messages)
-    for message in range(n_messages):
-        direction[message] = 1.0 if arrived[message] else 0.0
-    gap[:] = 1.0
+    n_tasks = gap.shape[0]
+    direction = np.empty(here.shape[0])
     product = np.empty(n_tasks)
+    weights[:] = 0.0
+    gap[:] = 1.0
+    length = 0.0
     for step in range(steps + 1):
-        if step > 0:
-            for message in range(n_messages):
-                if arrived[message]:
-                    here, there = gap[firsts[message]], gap[seconds[message]]
-                    direction[message] = first_values[message] * here + second_values[message] * there
         product[:] = 0.0
-        for message in range(n_messages):
-            product[firsts[message]] += first_values[message] * direction[message]
-            product[seconds[message]] += second_values[message] * direction[message]
-        along, length = 0.0, 0.0
+        for place in range(here.shape[0]):
+            message = here[place]
+            first, second = firsts[message], seconds[message]
+            at_first, at_second = first_values[message], second_values[message]
+            slope = 1.0
+            if step > 0:
+                weights[message] += length * direction[place]  # of the step before, whose length is known by now
+                slope = at_first * gap[first] + at_second * gap[second]
+            direction[place] = slope
+            product[first] += at_first * slope
+            product[second] += at_second * slope
+        along, square = 0.0, 0.0
         for task in range(n_tasks):
             along += product[task] * gap[task]
-            length += product[task] * product[task]
-        if length == 0.0:
-            return
-        for message in range(n_messages):
-            weights[message] += along / length * direction[message]
+            square += product[task] * product[task]
+        length = along / square if square > 0.0 else 0.0
         for task in range(n_tasks):
-            gap[task] -= along / length * product[task]
+            gap[task] -= length * product[task]
+    for place in range(here.shape[0]):
+        weights[here[place]] += length * direction[place]
 
 
 @compiled

@@ -99,11 +99,12 @@ class SparseLeastSquares(Decoder):
     def begin(self) -> Session:
         return _SparseSession(self)
 
-    def solve(self, messages: IntArray) -> Solution:
+    def solve(self, messages: IntArray, limit: int | None = None) -> Solution:
         """Decode one set of messages, ascending, and say what it took.
 
         Arguments:
             messages: the messages that have arrived, ascending.
+            limit: iterations, at most; as many as take about a quarter of a second if None.
         """
         from erasurehead.decoding.sparse_kernels import conjugate, uniform
 
@@ -122,7 +123,7 @@ class SparseLeastSquares(Decoder):
             absolute=ACCURACY * n_tasks,
             relative=1e-3,
             least=EXACT * n_tasks / 10,
-            limit=_limit(rows, here),
+            limit=_limit(rows, here) if limit is None else limit,
         )
         used = weights[None, messages]
         residual = residual_of(self.code, messages, used)
@@ -145,6 +146,7 @@ class _SparseSession(Session):
         self._seen: BoolArray = np.zeros(code.n_messages, dtype=bool)
         self._seen_view = self._seen.data
         self._pending: list[int] = []
+        self._batches: list[IntArray] = []
         self._chunk = max(1, code.n_messages // 100)
         self._interval = self._chunk
         self._since_refresh = 0
@@ -161,13 +163,14 @@ class _SparseSession(Session):
         new[added] = True
         new &= ~self._seen
         self._seen |= new
-        self._pending.extend(np.flatnonzero(new).tolist())
+        self._batches.append(np.flatnonzero(new))
 
     def residual(self) -> float:
         state = self._started()
-        if self._pending:
-            newcomers = np.array(self._pending, dtype=np.int32)
+        if self._pending or self._batches:
+            newcomers = np.concatenate([*self._batches, self._pending]).astype(np.int32)
             self._pending.clear()
+            self._batches.clear()
             if len(newcomers) > self._chunk:
                 # Many at once, as when a whole set is judged: one solve is cheaper than relaxing around each.
                 state.arrived[newcomers] = True

@@ -203,7 +203,7 @@ def conjugate(
         if iteration >= 2 * span:
             last = residuals[iteration - span] - residual
             earlier = residuals[iteration - 2 * span] - residuals[iteration - span]
-            rate = max(last / earlier, 0.8) if earlier > 0.0 else 0.8  # the first spans gain more than what follows
+            rate = max(last / earlier, 0.7) if earlier > 0.0 else 0.7  # the first spans gain more than what follows
             left = last * rate / (1.0 - rate) if rate < 1.0 else last * span
             if left <= max(min(absolute, relative * residual), least):
                 break
