@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from erasurehead.cli import compare, data, evaluate, predict, reproduce, train
+from erasurehead.cli import codes, compare, data, evaluate, predict, reproduce, train
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -82,6 +82,7 @@ def build() -> typer.Typer:
     app.callback(help=_HELP)(_main)
     for name, command in _COMMANDS.items():
         app.command(name, help=command.HELP)(with_groups(command.run))
+    app.add_typer(codes.build(), name="codes")
     return app
 
 

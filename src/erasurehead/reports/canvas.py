@@ -7,6 +7,7 @@ or display.
 from __future__ import annotations
 
 import importlib
+import os
 import textwrap
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -124,6 +125,22 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str]) -> lis
     for path, form in zip(paths, formats, strict=True):
         figure.savefig(path, format=form, dpi=160, metadata=_UNDATED[form])
     return paths
+
+
+def made_folder(folder: Path | str) -> Path:
+    """Return the folder to put pictures in, made if it is not there.
+
+    Raises:
+        InvalidArgument: if it cannot be made, or not be written to.
+    """
+    place, why = Path(folder), ""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or ""
+    if not os.access(place, os.W_OK):
+        raise invalid("folder", "must be a folder that can be written to", str(place), why)
+    return place
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
@@ -50,7 +48,7 @@ def draw_comparison(
     heading = _heading(runs, title)
     paths: list[Path] = []
     with canvas.drawing():
-        place = _made(folder)
+        place = canvas.made_folder(folder)
         for name, figure in _figures(comparison, heading):
             paths += canvas.save(figure, place, name, formats)
     return paths
@@ -107,14 +105,3 @@ def _heading(runs: Sequence[Run], title: str) -> str:
     engines = " or ".join(sorted({run.engine for run in runs}))
     where = f"{workers} workers, engine: {engines}"
     return f"{title}\n{where}" if title else where
-
-
-def _made(folder: Path | str) -> Path:
-    place, why = Path(folder), ""
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = error.strerror or ""
-    if not os.access(place, os.W_OK):
-        raise invalid("folder", "must be a folder that can be written to", str(place), why)
-    return place

@@ -1,0 +1,150 @@
+"""What `erasurehead codes` shows of the catalogue: the list of all families, and the facts of one code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+    from rich.text import Text
+
+    from erasurehead.codes.catalogue_row import Family
+    from erasurehead.decoding import Analysis
+
+_WIDE = 120  # columns of a terminal from which on four columns of text are readable
+
+
+def few_words(guarantee: str) -> str:
+    """Return the part of a guarantee that tells a code from others, without its conditions.
+
+    >>> few_words("exact when all workers answer. With s stragglers the residual is at most x; close to 4 / load.")
+    'with s stragglers the residual is at most x'
+    >>> few_words("exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.")
+    'exact for any set of at most stragglers stragglers, at the least possible load for n tasks'
+    """
+    first, *rest = re.split(r"\.\s+(?=[A-Z])", guarantee.rstrip("."))
+    told = rest[0] if rest and first == "exact when all workers answer" else first
+    short = re.split(r"; |, so | \(", told)[0].replace("`", "")
+    return short[0].lower() + short[1:]
+
+
+@dataclass(frozen=True)
+class CatalogueTable:
+    """The catalogue as a table, a row for each family; in a narrow terminal the last columns share one.
+
+    Arguments:
+        families: in the order to show.
+    """
+
+    families: Sequence[Family]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.max_width >= _WIDE
+        table = _plain("Code", "Kind", *(("Guarantees", "Choose it") if wide else ("Guarantees / choose it",)))
+        for family in self.families:
+            words, choose = few_words(family.guarantee), family.choose.replace("`", "")
+            told = (words, choose) if wide else (f"{words}\n→ {choose}",)
+            table.add_row(*map(plain_text, (family.name, family.status, *told)))
+        yield table
+
+
+def facts(found: Analysis) -> dict[str, object]:
+    """Return what is to be said about a built code, as plain data.
+
+    Arguments:
+        found: of the code, for any stragglers.
+    """
+    code, cost, rounding = found.code, found.cost, found.conditioning
+    said: dict[str, object] = {
+        "call": repr(code),
+        "n_workers": code.n_workers,
+        "n_tasks": code.n_tasks,
+        "load": cost.load,
+        "mean_load": cost.mean_load,
+        "replication": list(cost.replication),
+        "storage": cost.storage,
+        "messages_per_worker": [int(code.messages_per_worker.min()), cost.messages],
+        "bytes_per_message": 1 / code.n_pieces,
+        "upload": cost.upload,
+        "tolerance": code.tolerance,
+        "decoder": cost.decoder,
+        "decoding_products": cost.decoding_products,
+        "largest_coefficient": rounding.largest_coefficient,
+        "largest_weight": rounding.largest_weight,
+        "amplification": rounding.amplification,
+        "float32_error": rounding.error("float32"),
+        "source": code.source,
+    }
+    if (found.curves.bound == found.curves.bound).any():
+        said |= {"spectral_gap": code.spectrum.gap, "spectral_ratio": code.spectrum.ratio}
+    for label in ("rounded", "expected_residual", "aligned_residual", "corrupted", "second_eigenvalue"):
+        if label in code.labels:
+            said[label] = code.labels[label]
+    return said
+
+
+def facts_table(found: Analysis) -> Table:
+    """Return the facts of a built code as a table of two columns."""
+    from erasurehead.reports.code_tables import times
+
+    said, code, rounding = facts(found), found.code, found.conditioning
+    fewest, most = int(code.messages_per_worker.min()), found.cost.messages
+    rows: list[tuple[str, str]] = [
+        ("workers", f"{code.n_workers}"),
+        ("tasks", f"{code.n_tasks}"),
+        ("load", f"{found.cost.load} tasks on the busiest worker, {found.cost.mean_load:.3g} in the mean"),
+        ("replication", f"{_span(*found.cost.replication)} workers a task; all data {found.cost.storage:.3g} times"),
+        ("messages", f"{_span(fewest, most)} a worker and step, each {_size(code.n_pieces)}"),
+        ("bears", _tolerance(code.tolerance)),
+        ("rounding", f"errors of messages times {times(rounding.amplification)}, in the worst of {rounding.sets} sets "
+         f"of {rounding.stragglers} straggling; relative error of float32: {rounding.error('float32'):.1e}"),
+        ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),
+        ("decoder", f"{found.cost.decoder}"),
+    ]  # fmt: skip
+    if "spectral_gap" in said:
+        spectrum = code.spectrum
+        rows.append(("spectral gap", f"{spectrum.gap:.4g} ({spectrum.largest:.4g} - {spectrum.second:.4g}), "
+                     f"x = (s2 / s1)^2 = {spectrum.ratio:.4g}"))  # fmt: skip
+    names = {"rounded": "rounded", "expected_residual": "fixed weights", "corrupted": "corrupted"}
+    units = {"rounded": "{}", "expected_residual": "mean residual {:.4g} tasks", "corrupted": "{} workers may lie"}
+    rows += [(names[key], units[key].format(said[key])) for key in names if key in said]
+    table = _plain()
+    for name, value in rows:
+        table.add_row(plain_text(f"  {name}"), plain_text(value))
+    return table
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _size(n_pieces: int) -> str:
+    return "as long as the gradient" if n_pieces == 1 else f"1/{n_pieces} as long as the gradient"
+
+
+def _tolerance(tolerance: int | None) -> str:
+    if tolerance is None:
+        return "nothing is promised, not even with all workers"
+    if not tolerance:
+        return "no straggler exactly; exact when all workers answer"
+    return f"any {tolerance} straggler{'s' if tolerance > 1 else ''}, exactly"
+
+
+def _plain(*headers: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=bool(headers))
+    for header in headers or ("", ""):
+        table.add_column(header, overflow="fold")
+    return table
+
+
+def plain_text(value: str) -> Text:
+    """Return a text as it is: brackets in it are no markup."""
+    from rich.text import Text
+
+    return Text(value)

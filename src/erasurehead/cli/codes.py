@@ -1,0 +1,228 @@
+"""`erasurehead codes`: the catalogue of gradient codes, one code, and several side by side."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from erasurehead.cli.grouping import with_groups
+from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from erasurehead.arrays import IntArray
+    from erasurehead.codes import GradientCode
+    from erasurehead.decoding import Analysis
+
+HELP = """
+Look up gradient codes: all of them, one of them, several side by side.
+
+[bold]erasurehead codes list[/bold]
+  Every code: what it guarantees, and when to choose it.
+
+[bold]erasurehead codes show cyclic_mds n_workers=30 stragglers=5[/bold]
+  One code: parameters, guarantee, source; and built, what it costs.
+
+[bold]erasurehead codes compare 'fractional_repetition(30, load=5)' \\
+    'regular(30, load=5)' 'projective_plane(5)' --out runs/codes[/bold]
+  Tables of costs and of what stragglers take away, and the papers' curves.
+
+Each of them takes --json.
+"""
+
+_LIST = """
+List all codes.
+
+[bold]erasurehead codes list[/bold]
+
+[bold]erasurehead codes list --json[/bold]
+"""
+
+_SHOW = """
+Show one code: what it is, its parameters, guarantee and source.
+
+[bold]erasurehead codes show fractional_repetition[/bold]
+  The family, with the figures of a small example.
+
+[bold]erasurehead codes show fractional_repetition n_workers=30 load=3[/bold]
+  The code of these parameters.
+
+[bold]erasurehead codes show 'refine(cyclic_mds(30, stragglers=5), n_tasks=90)'[/bold]
+  The same as a call.
+"""
+
+_COMPARE = """
+Compare codes: what they cost, and what stragglers take away.
+
+[bold]erasurehead codes compare 'fractional_repetition(30, load=5)' \\
+    'regular(30, load=5)'[/bold]
+
+[bold]erasurehead codes compare 'projective_plane(3)' \\
+    'fractional_repetition(12, load=4)' --stragglers 1-6 --out runs/codes[/bold]
+  For 1 to 6 stragglers; with pictures (PNG, SVG) in the folder.
+
+Random straggler sets and the searching adversary are drawn from --seed.
+"""
+
+_ANALYSIS = "Stragglers"
+_POINTS = 26  # of a curve, and about as many of a straight line as the eye needs
+
+
+def build() -> typer.Typer:
+    """Return the commands."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
+    app.command("list", help=_LIST)(with_groups(list_codes))
+    app.command("show", help=_SHOW)(with_groups(show))
+    app.command("compare", help=_COMPARE)(with_groups(compare))
+    return app
+
+
+def list_codes(*, output: OutputOptions) -> None:
+    """List all codes."""
+    from erasurehead import codes
+    from erasurehead.cli.code_pages import CatalogueTable
+
+    families = codes.catalogue()
+    Screen(output).result({"codes": [family.row() for family in families]}, CatalogueTable(families))
+
+
+def show(
+    *,
+    code: Annotated[str, typer.Argument(metavar="CODE", help="A name, or a call.", show_default=False)],
+    parameters: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Parameters, where CODE is a name.", show_default=False),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Show one code."""
+    from erasurehead import codes, decoding
+    from erasurehead.cli.code_pages import facts, facts_table, plain_text
+    from erasurehead.config.code_texts import parse_code
+    from erasurehead.reports.code_tables import SHARES, residual_table
+
+    named = "(" not in code and not parameters
+    built = codes.family(code).example_code if named else parse_code(_call(code, parameters or []))
+    found = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
+    name = code.partition("(")[0].strip()  # `design_for` builds codes of other names
+    data = {**codes.family(name).row(), "built": {**facts(found), "analysis": found.as_dict()}}
+    page = plain_text(f"{codes.describe(name)}\n{built!r}:")
+    Screen(output).result(data, page, facts_table(found), "", residual_table({name: found}, SHARES))
+
+
+def compare(
+    *,
+    codes: Annotated[list[str], typer.Argument(metavar="CODE...", help="Calls.", show_default=False)],
+    stragglers: Annotated[
+        str | None,
+        option(
+            "--stragglers",
+            panel=_ANALYSIS,
+            metavar="NUMBERS",
+            text="How many: 3,6 or 1-10 or 10%,25% of the workers; by default 10, 20, 30 and 50%.",
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        option("--samples", panel=_ANALYSIS, metavar="N", text="Random orders behind each mean without closed form."),
+    ] = None,
+    effort: Annotated[
+        int | None,
+        option("--effort", panel=_ANALYSIS, metavar="N", text="Sets that the adversary may try, for each number."),
+    ] = None,
+    seed: Annotated[int | None, option("--seed", panel=_ANALYSIS, metavar="N", text="Of random sets (0).")] = None,
+    out: Annotated[
+        str | None, option("--out", "-o", panel="Output", metavar="FOLDER", text="For pictures; none by default.")
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Compare codes."""
+    from erasurehead import decoding
+    from erasurehead.reports import canvas
+    from erasurehead.reports.code_curves import draw_codes
+    from erasurehead.reports.code_tables import SHARES, cost_table, residual_table
+
+    screen = Screen(output)
+    built = {text.strip(): _built(text) for text in codes}
+    numbers = {name: _numbers(stragglers, code.n_workers, curves=out is not None) for name, code in built.items()}
+    if out is not None:  # found out before anything takes time
+        with canvas.drawing():
+            canvas.made_folder(out)
+    given = {"samples": samples, "effort": effort, "seed": seed}
+    analyses: dict[str, Analysis] = {}
+    for name, code in built.items():
+        screen.say(f"analysing {name} ...")
+        chosen = {key: value for key, value in given.items() if value is not None}
+        analyses[name] = decoding.analyse(code, numbers[name], **chosen)
+    files = [] if out is None else draw_codes(analyses, out)
+    data = {
+        "codes": [{"text": name, **found.as_dict()} for name, found in analyses.items()],
+        "files": [str(path) for path in files],
+    }
+    residuals = residual_table(analyses, SHARES if stragglers is None else None)
+    pictures = [f"\npictures: {', '.join(path.name for path in files)} in {out}"] if files else []
+    screen.result(data, cost_table(analyses), "", residuals, *pictures)
+
+
+def _built(text: str) -> GradientCode:
+    """Return the code of a call, or raise with an example of the family if only its name came."""
+    from erasurehead import codes
+    from erasurehead.config.code_texts import parse_code
+    from erasurehead.errors import invalid
+
+    if re.fullmatch(r"\s*\w+\s*", text):
+        chosen = codes.family(text.strip())
+        example = f"{chosen.example_code!r}"
+        raise invalid("code", f"must have its parameters, as in '{example}'", text, f"they are {chosen.signature}")
+    return parse_code(text)
+
+
+def _call(name: str, parameters: Sequence[str]) -> str:
+    """Return the call of a name and `key=value` parameters; a bare word as a value is a text, as shells eat quotes."""
+    from erasurehead.errors import invalid
+
+    if not parameters:
+        return name
+    if "(" in name:
+        raise invalid("code", "must be a name where parameters follow it", name, "put them into the call")
+    written: list[str] = []
+    for parameter in parameters:
+        key, equals, value = parameter.partition("=")
+        if not equals or not key.isidentifier() or not value.strip():
+            raise invalid("parameters", "must be written key=value", parameter, "such as n_workers=30")
+        value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
+        word = re.fullmatch(r"[A-Za-z_]\w*", value) and value not in ("True", "False", "None", "inf")
+        written.append(f"{key}={value!r}" if word else f"{key}={value}")
+    return f"{name}({', '.join(written)})"
+
+
+def _numbers(text: str | None, n_workers: int, curves: bool) -> IntArray:
+    """Return the numbers of stragglers to look at: those asked for, else those of the table and of smooth curves."""
+    import numpy as np
+
+    from erasurehead.reports.code_tables import SHARES
+
+    if text is not None:
+        return np.array([number for item in text.split(",") for number in _item(item, text, n_workers)])
+    half = n_workers // 2
+    smooth = np.linspace(0, half, min(half + 1, _POINTS)) if curves else np.zeros(1)
+    return np.unique(np.concatenate([smooth, np.round(np.array(SHARES) * n_workers)]).astype(np.int64))
+
+
+def _item(item: str, text: str, n_workers: int) -> Sequence[int]:
+    """Return the numbers that one item of `--stragglers` stands for."""
+    from erasurehead.errors import invalid
+
+    if match := re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", item):
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first <= last <= n_workers:
+            return range(first, last + 1)
+        if first <= last:
+            raise invalid("--stragglers", f"must be at most the {n_workers} workers of each code", text)
+    elif (match := re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%\s*", item)) and float(match[1]) <= 100:
+        return [round(float(match[1]) / 100 * n_workers)]
+    raise invalid("--stragglers", "must be numbers, ranges or parts of the workers", text, "such as 3,6 or 1-10 or 25%")

@@ -1,0 +1,128 @@
+"""Codes side by side as tables: what they cost, and what stragglers take away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from erasurehead.arrays import IntArray
+from erasurehead.decoding import EXACT, Analysis
+from erasurehead.errors import invalid
+from erasurehead.reports.units import NOTHING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SHARES = (0.1, 0.2, 0.3, 0.5)
+"""Stragglers, as shares of the workers, of which a table tells if nobody asks for others."""
+
+_COSTS = (
+    "Code", "Workers", "Tasks", "Load", "Copies of\nthe data", "Sent a step\n(gradients)", "Bears any\n(stragglers)",
+    "Rounding\n(times)", "Decoder",
+)  # fmt: skip
+_RESIDUALS = (
+    "Code", "Stragglers", "Share of\nworkers (%)", "Random\n(%)", "±", "One-step\n(%)", "Adversary\n(%)", "Bound\n(%)",
+)  # fmt: skip
+
+COST_NOTES = (
+    "Load: tasks of the busiest worker. Sent: by each worker. Rounding: worst factor from the rounding of messages to "
+    "the error of the gradient, over sampled stragglers."
+)
+RESIDUAL_NOTES = (
+    "Part of the gradient that is lost: residual over tasks; 0 is the full gradient, 100 % nothing. Random: mean over "
+    "random stragglers, decoded optimally, ± its standard error where it is sampled. One-step: the same, with one "
+    "weight for all. Adversary: the worst stragglers (≥: the worst that a search found). Bound: spectral, for any "
+    "stragglers."
+)
+
+
+def cost_table(analyses: Mapping[str, Analysis]) -> Table:
+    """Return what codes cost, a row each.
+
+    Arguments:
+        analyses: by the name to show, at least one.
+    """
+    return _table(_COSTS, [[name, *_costs(found)] for name, found in check_analyses(analyses).items()], COST_NOTES)
+
+
+def residual_table(analyses: Mapping[str, Analysis], shares: Sequence[float] | None = None) -> Table:
+    """Return what is lost to stragglers, in percent: a row for each code and number of stragglers.
+
+    The name of a single code is left out.
+
+    Arguments:
+        analyses: by the name to show, at least one.
+        shares: of the workers; the numbers of stragglers nearest to them are shown. All that were analysed if None.
+    """
+    rows: list[list[str]] = []
+    for name, found in check_analyses(analyses).items():
+        places = range(len(found.curves.stragglers)) if shares is None else nearest(found, shares)
+        rows += [[name if not row else "", *_residuals(found, place)] for row, place in enumerate(places)]
+    single = int(len(analyses) == 1)
+    return _table(_RESIDUALS[single:], [row[single:] for row in rows], RESIDUAL_NOTES)
+
+
+def nearest(analysis: Analysis, shares: Iterable[float]) -> list[int]:
+    """Return the places, among the numbers of stragglers that were analysed, nearest to shares of the workers."""
+    counts: IntArray = analysis.curves.stragglers
+    wanted = [share * analysis.code.n_workers for share in shares]
+    return sorted({int(np.argmin(np.abs(counts - value))) for value in wanted})
+
+
+def percent(part: float) -> str:
+    """Return a part as percent with two decimals, so that nothing but zero reads as zero."""
+    if part != part:
+        return NOTHING
+    if abs(part) <= EXACT:
+        return "0"
+    return "< 0.01" if part < 0.5e-4 else f"{100 * part:.2f}"
+
+
+def times(factor: float) -> str:
+    """Return a factor with two digits, or without decimals where it is large."""
+    return f"{factor:.2g}" if factor < 100 else f"{factor:,.0f}"
+
+
+def check_analyses(analyses: Mapping[str, Analysis]) -> Mapping[str, Analysis]:
+    """Return the analyses, or raise where there are none."""
+    if not analyses:
+        raise invalid("analyses", "must have at least one code", dict(analyses))
+    return analyses
+
+
+def _costs(found: Analysis) -> list[str]:
+    code, cost = found.code, found.cost
+    tolerance = "none said" if code.tolerance is None else str(code.tolerance)
+    return [
+        str(code.n_workers), str(code.n_tasks), str(cost.load), f"{cost.storage:.3g}", f"{cost.upload:.3g}",
+        tolerance, times(found.conditioning.amplification), cost.decoder,
+    ]  # fmt: skip
+
+
+def _residuals(found: Analysis, place: int) -> list[str]:
+    curves, tasks = found.curves, found.code.n_tasks
+    count = int(curves.stragglers[place])
+    worst = percent(float(curves.worst[place]) / tasks)
+    bound = percent(float(curves.bound[place]) / tasks)
+    error = float(curves.mean_error[place]) / tasks
+    return [
+        str(count), f"{100 * count / found.code.n_workers:.1f}", percent(float(curves.mean[place]) / tasks),
+        percent(error) if error > EXACT else "", percent(float(curves.one_step[place]) / tasks),
+        worst if curves.worst_proven[place] else f"≥ {worst}", bound,
+    ]  # fmt: skip
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], notes: str) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=notes, caption_justify="left")
+    for header in headers:
+        left = header in ("Code", "Decoder")
+        table.add_column(header, justify="left" if left else "right", no_wrap=header != "Code", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
