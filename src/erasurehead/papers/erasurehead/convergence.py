@@ -27,7 +27,7 @@ def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
     target = common_target(list(runs.values()), metric)
     names = ("method", "family", "load", "wait_for", "step", "seconds", metric)
     rows = [
-        (method.label, method.family, method.load, method.wait_for, point.step, point.time, point.metrics[metric])
+        (method.label, method.family, method.load, method.wait_for, point.step, point.time, point.metrics.get(metric))
         for method, run in runs.items()
         for point in run.evaluations
     ]
@@ -84,7 +84,7 @@ def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target) -> None:
     axes.set_ylabel(f"test {measures.metric_name(metric)} ({better})")
     axes.grid(color=FAINT, linewidth=0.5)
     axes.legend(loc="upper right" if measures.falls(metric) else "lower right", fontsize=9, title="| end of run",
-                title_fontsize=8, frameon=True, framealpha=0.85, edgecolor="none")  # fmt: skip
+                title_fontsize=8, handlelength=3.0, frameon=True, framealpha=0.85, edgecolor="none")  # fmt: skip
 
 
 def _marked(method: Method, points: int) -> tuple[int, int]:
