@@ -83,7 +83,7 @@ def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[st
         draw_adversary(axes, found)
         labels = axes.get_legend_handles_labels()[1]
         assert set(labels) == {
-            "spectral bound", "adversary: the worst found", "random (mean)", "the worst is in here",
+            "spectral bound", "the worst found", "random (mean)", "the worst is in here", "2 standard errors",
         }  # fmt: skip
         shade = axes.collections[0].get_paths()[0].vertices
         assert shade[:, 0].min() == 15.0  # 3 of 20 workers
@@ -94,7 +94,7 @@ def test_what_is_not_there_is_said(analyses: Mapping[str, Analysis]) -> None:
     with drawing():
         axes = new_figure(5, 4).subplots()
         draw_adversary(axes, analyses["bernoulli(12, load=3)"])
-        assert [text.get_text() for text in axes.texts] == ["no bound: loads or copies differ"]
+        assert [text.get_text() for text in axes.texts] == ["no spectral bound for this code"]
         axes = new_figure(5, 4).subplots()
         draw_adversary(axes, analyses["projective_plane(3)"])
         assert [text.get_text() for text in axes.texts] == ["all stragglers are alike: one line"]

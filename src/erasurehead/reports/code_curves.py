@@ -78,8 +78,8 @@ def draw_residuals(axes: Axes, analyses: Mapping[str, Analysis], worst: bool) ->
         values = found.curves.worst if worst else found.curves.mean
         _line(axes, found, values, style, measures.cut(name, _NAME), markevery=(0.04 + 0.02 * index, 0.15))
         if not worst:
-            _band(axes, found, style)
-    axes.set_title("The worst stragglers found (adversary)" if worst else "Random stragglers (mean)")
+            _band(axes, found, style, label="")
+    axes.set_title("The worst stragglers found" if worst else "Random stragglers: mean, 2 standard errors")
 
 
 def draw_one_step(axes: Axes, found: Analysis) -> None:
@@ -110,8 +110,8 @@ def draw_adversary(axes: Axes, found: Analysis) -> None:
         if np.allclose(curves.mean, curves.bound, atol=1e-6 * tasks):
             _remark(axes, "all stragglers are alike: one line")
     else:
-        _remark(axes, "no bound: loads or copies differ")
-    _line(axes, found, curves.worst, _WORST, "adversary: the worst found")
+        _remark(axes, "no spectral bound for this code")
+    _line(axes, found, curves.worst, _WORST, "the worst found")
     _line(axes, found, curves.mean, _RANDOM, "random (mean)")
     _band(axes, found, _RANDOM)
 
@@ -143,7 +143,7 @@ def _one_by_one(analyses: Mapping[str, Analysis], draw: Callable[[Axes, Analysis
     keys: dict[str, object] = {}
     for place, (axes, (name, found)) in enumerate(zip(used, analyses.items(), strict=True)):
         draw(axes, found)
-        axes.set_title(measures.cut(name, _PANEL, lines=2), fontsize=10.5)
+        axes.set_title(measures.cut(name, _PANEL * _COLUMNS // columns, lines=2), fontsize=10.5)
         if place % columns == 0:
             axes.set_ylabel(_LOSS)
         if place + columns >= len(used):  # nothing below
@@ -153,7 +153,9 @@ def _one_by_one(analyses: Mapping[str, Analysis], draw: Callable[[Axes, Analysis
     for axes in spare:
         axes.set_axis_off()
     _frame(used, analyses)
-    part.legend(list(keys.values()), list(keys), loc="outside upper left", ncols=len(keys), columnspacing=1.4)
+    part.legend(
+        list(keys.values()), list(keys), loc="outside upper left", ncols=len(keys), columnspacing=1.2, handlelength=1.8
+    )
     return figure
 
 
@@ -175,13 +177,15 @@ def _line(
     )  # fmt: skip
 
 
-def _band(axes: Axes, found: Analysis, style: Look) -> None:
+def _band(axes: Axes, found: Analysis, style: Look, label: str = "2 standard errors") -> None:
     """Show two standard errors around the mean, where it is not a closed form."""
     if not found.samples:
         return
     curves, tasks = found.curves, found.code.n_tasks
     low, high = (100 * (curves.mean + side * curves.mean_error) / tasks for side in (-2, 2))
-    axes.fill_between(_share(found), np.maximum(low, 0.0), high, color=style.colour, alpha=0.2, linewidth=0)
+    axes.fill_between(
+        _share(found), np.maximum(low, 0.0), high, color=style.colour, alpha=0.2, linewidth=0, label=label
+    )
 
 
 def _share(found: Analysis) -> Array:
@@ -196,7 +200,8 @@ def _frame(panels: Sequence[Axes], analyses: Mapping[str, Analysis]) -> None:
     """Let all panels of a figure have one frame: as high as their curves, but no higher than everything."""
     heights = np.concatenate([line.get_ydata() for axes in panels for line in axes.get_lines()])
     top = min(float(np.nanmax(heights)), 100.0) or 1.0
+    end = max(float(_share(found).max()) for found in analyses.values()) or 100.0
     for axes in panels:
-        axes.set_ylim(-0.02 * top, 1.05 * top)  # a line at zero must be seen
-        axes.set_xlim(0, max(float(_share(found).max()) for found in analyses.values()) or 100.0)
+        axes.set_ylim(-0.02 * top, 1.05 * top)  # a line at zero must be seen, and marks at the ends whole
+        axes.set_xlim(-0.015 * end, 1.015 * end)
         axes.grid(color=FAINT, linewidth=0.5)
