@@ -41,6 +41,18 @@ def test_first_messages_of_partial_stragglers_are_needed_all():
     check_consistent(missing)
 
 
+def test_a_sequence_is_judged_as_its_arrivals_one_by_one():
+    code = communication_efficient_groups(23, load=4, n_pieces=2)  # blocks of two sizes
+    decoder = for_code(code)
+    sequence = np.random.default_rng(3).integers(0, 23, 40)
+    session, one_by_one = decoder.begin(), []
+    for message in sequence.tolist():
+        session.add(message)
+        one_by_one.append(session.residual())
+    np.testing.assert_allclose(decoder.residuals(sequence), one_by_one, atol=1e-9)
+    assert decoder.residuals([]).shape == (0,)
+
+
 def test_large_blocks_have_decoders_of_their_own():
     inner = cyclic_repetition(70, stragglers=2)
     twice = sparse.block_diag([inner.encoding, inner.encoding], format="csr")

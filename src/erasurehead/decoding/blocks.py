@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.assemble import ranges
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages
+from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.least_squares import DEPENDENT
 from erasurehead.decoding.parts import members, part_of
 
@@ -125,6 +125,28 @@ class Blocks(Decoder):
 
     def begin(self) -> Session:
         return _BlockSession(self)
+
+    def residuals(self, messages: Iterable[int]) -> Array:
+        sequence = as_messages(messages)
+        if self.decoders or not len(sequence):
+            return super().residuals(sequence)
+        new = first_times(sequence, self.code.n_messages)
+        order = np.argsort(self.labels[sequence], kind="stable")  # block after block, in order of arrival within each
+        blocks = self.labels[sequence[order]]
+        bits = np.where(new[order], np.int64(1) << self.position[sequence[order]], 0)
+        begins = np.flatnonzero(np.diff(blocks, prepend=-1))
+        sums = np.cumsum(bits)
+        patterns = sums - np.repeat((sums - bits)[begins], np.diff(begins, append=len(blocks)))
+        after = np.empty(len(sequence))
+        for number, kind in enumerate(self.kinds):
+            mine = self.kind_of[blocks] == number
+            rows = kind.rows_of(patterns[mine])
+            after[mine] = kind.residuals[rows]
+        before = np.concatenate([[0.0], after[:-1]])
+        before[begins] = self.tasks[blocks[begins]]
+        gained = np.empty(len(sequence))
+        gained[order] = before - after
+        return np.maximum(0.0, np.minimum.accumulate(self.code.n_tasks - np.cumsum(gained)))
 
 
 def _sort_out(code: GradientCode, blocks: list[IntArray]) -> tuple[list[IntArray], IntArray]:
