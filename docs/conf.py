@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "code_catalogue",
     "docstrings",
     "public_names",
 ]
@@ -29,7 +30,7 @@ html_theme_options = {"navigation_with_keys": True}
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.strikethrough"]
+suppress_warnings = ["myst.strikethrough", "ref.python"]  # the second: two classes may have attributes of one name
 
 default_role = "code"  # docstrings write code as Markdown does, with single backticks
 add_module_names = False
