@@ -7,39 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from erasurehead import codes
 from erasurehead.decoding import LeastSquares, UniformOverlap, for_code
 from erasurehead.decoding.design import overlap_of
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of
 
-
-def developed(difference_set: list[int], n: int) -> np.ndarray:
-    """Return the n x n incidence matrix of a difference set, one translate a row."""
-    matrix = np.zeros((n, n))
-    for shift in range(n):
-        matrix[shift, (np.array(difference_set) + shift) % n] = 1.0
-    return matrix
-
-
-def affine_plane_of_order_3() -> np.ndarray:
-    """Return AG(2, 3): 9 points (workers) on 12 lines (tasks)."""
-    points = [(x, y) for x in range(3) for y in range(3)]
-    lines = [[(x, (slope * x + shift) % 3) for x in range(3)] for slope in range(3) for shift in range(3)]
-    lines += [[(x, y) for y in range(3)] for x in range(3)]
-    return np.array([[float(point in line) for line in lines] for point in points])
-
-
-FANO = developed([1, 2, 4], 7)
-PG23 = developed([0, 1, 3, 9], 13)
-PG25 = developed([1, 5, 11, 24, 25, 27], 31)
-PALEY11 = developed([1, 3, 4, 5, 9], 11)
-DESIGNS = {"fano": FANO, "pg23": PG23, "pg25": PG25, "paley11": PALEY11, "ag23": affine_plane_of_order_3()}
+FANO = codes.projective_plane(2).encoding.toarray()
+DESIGNS = {
+    "PG(2,2)": codes.projective_plane(2),
+    "PG(2,3)": codes.projective_plane(3),
+    "PG(2,4)": codes.projective_plane(4),
+    "PG(2,5)": codes.projective_plane(5),
+    "AG(2,3)": codes.affine_plane(3),
+    "Paley 11": codes.paley(11),
+    "twin primes 15": codes.twin_primes(3),
+    "biquadratic 37": codes.biquadratic(37),
+}
 
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_closed_form_is_the_optimum(name):
-    code = code_of(DESIGNS[name])
+    code = DESIGNS[name]
     decoder, reference = UniformOverlap(code), LeastSquares(code)
     order = np.random.default_rng(0).permutation(code.n_messages)
     session = decoder.begin()
@@ -62,22 +52,33 @@ def test_random_and_chosen_stragglers_cost_the_same(order, count):
     assert LeastSquares(code_of(FANO)).residual(order[:count]) == pytest.approx(decoder.residual_with(count), abs=1e-9)
 
 
-def test_published_values():
-    # Residual with s stragglers, and the weight.
-    fano = UniformOverlap(code_of(FANO))
-    assert [fano.residual_with(7 - s) for s in (1, 2, 3)] == pytest.approx([0.25, 4 / 7, 1.0])
-    assert [fano.weight(7 - s) for s in (1, 2, 3)] == pytest.approx([0.375, 3 / 7, 0.5])
-    assert UniformOverlap(code_of(PG23)).residual_with(9) == pytest.approx(1.0)
-    affine = UniformOverlap(code_of(affine_plane_of_order_3()))
-    assert [affine.residual_with(9 - s) for s in (1, 2, 3)] == pytest.approx([4 / 11, 0.8, 4 / 3])
-    assert UniformOverlap(code_of(PG25)).residual_with(28) == pytest.approx(5 / 11)
+@pytest.mark.parametrize(
+    ("name", "stragglers", "weight", "residual"),
+    [
+        ("PG(2,2)", 1, 0.375, 0.25),
+        ("PG(2,2)", 2, 3 / 7, 4 / 7),
+        ("PG(2,2)", 3, 0.5, 1.0),
+        ("PG(2,3)", 4, 1 / 3, 1.0),
+        ("AG(2,3)", 1, 4 / 11, 4 / 11),
+        ("AG(2,3)", 2, 0.4, 0.8),
+        ("AG(2,3)", 3, 4 / 9, 4 / 3),
+        ("PG(2,5)", 3, 6 / 33, 5 / 11),
+        ("PG(2,5)", 10, 0.23076923076923078, 1.9230769230769234),
+        ("Paley 11", 3, 0.2631578947368421, 0.47368421052631504),
+    ],
+)
+def test_published_values(name, stragglers, weight, residual):
+    decoder = UniformOverlap(DESIGNS[name])
+    n_arrived = DESIGNS[name].n_workers - stragglers
+    assert decoder.weight(n_arrived) == pytest.approx(weight)
+    assert decoder.residual_with(n_arrived) == pytest.approx(residual)
 
 
 def test_designs_are_recognised_and_others_are_not():
     assert isinstance(for_code(code_of(FANO)), UniformOverlap)
     assert overlap_of(code_of(FANO)) == pytest.approx((3.0, 2.0, 1.0))
     broken = FANO.copy()
-    broken[0, [1, 3]] = broken[0, [3, 1]]  # the same load, another overlap
+    broken[0, [0, 1]] = broken[0, [1, 0]]  # the same load, another overlap
     assert overlap_of(code_of(broken)) is None
     assert overlap_of(code_of(np.eye(2), n_pieces=2)) is None
     with pytest.raises(InvalidArgument, match="same overlap"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, residual_of
+from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session
 
 DEPENDENT = 1e-11
 """A row whose part outside the span of the others is at most this fraction of its length adds nothing.
@@ -77,24 +77,24 @@ class _LeastSquaresSession(Session):
 
     def decoding(self) -> Decoding:
         messages = np.flatnonzero(self._arrived)
-        weights, doubtful = self._weights(messages, DEPENDENT)
-        residual = residual_of(self.code, messages, weights)
+        weights, residual, doubtful = self._solve(messages, DEPENDENT)
         if doubtful and residual > EXACT * self.code.n_tasks:
             # An ill-conditioned code may need all that float64 can give.
-            bold, _ = self._weights(messages, _EPSILON)
-            bold_residual = residual_of(self.code, messages, bold)
+            bold, bold_residual, _ = self._solve(messages, _EPSILON)
             if bold_residual < residual:
                 weights, residual = bold, bold_residual
         return Decoding(self.code, messages, weights, residual)
 
-    def _weights(self, messages: IntArray, cutoff: float) -> tuple[Array, bool]:
-        """Return the weights, and whether a singular value was cut off that may be more than rounding."""
+    def _solve(self, messages: IntArray, cutoff: float) -> tuple[Array, float, bool]:
+        """Return weights, residual, and whether a singular value was cut off that may be more than rounding."""
         if not len(messages):
-            return np.zeros((self.code.n_pieces, 0)), False
-        rows = self._rows[messages]
-        solution, _, rank, values = np.linalg.lstsq(rows.T, self.code.target.T, rcond=cutoff)
+            return np.zeros((self.code.n_pieces, 0)), float(self.code.n_tasks), False
+        rows, target = self._rows[messages], self.code.target
+        solution, _, rank, values = np.linalg.lstsq(rows.T, target.T, rcond=cutoff)
+        error = solution.T @ rows - target
         doubtful = bool((values[int(rank) :] > _EPSILON * max(rows.shape) * values[0]).any())
-        return np.asarray(solution.T * self._scale[messages]), doubtful
+        residual = float(np.einsum("pt,pt->", error, error)) / self.code.n_pieces
+        return np.asarray(solution.T * self._scale[messages]), residual, doubtful
 
     def _orthogonalise(self, row: Array) -> None:
         known = self._basis[: self._rank]
