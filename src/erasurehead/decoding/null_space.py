@@ -36,9 +36,9 @@ class NullSpace(Decoder):
     Fourier vectors of the generator's roots); for others it comes from one singular value decomposition. Whatever
     comes out is checked by its residual, so a set that cannot be decoded exactly is left to `inner`.
 
-    The cyclic codes' dedicated algorithm (fast Fourier transforms and Vandermonde solvers, Raviv et al.) is left out: it
-    would not pay. Of 0.23 ms for 31 stragglers of 300 workers the solve takes 0.10, for 4 of 10,000 it takes 0.01; dense
-    least squares takes 5 ms at 300 workers.
+    The cyclic codes' dedicated algorithm (fast Fourier transforms and Vandermonde solvers, Raviv et al.) is left out
+    because it would not pay: of 0.23 ms for 31 stragglers of 300 workers the solve takes 0.10, and for 4 of 10,000 it
+    takes 0.01. Dense least squares takes 5 ms at 300 workers.
 
     Arguments:
         code: a code that all its messages together decode exactly; others gain nothing.
