@@ -17,6 +17,7 @@ from erasurehead.decoding.null_space import NullSpace
 from erasurehead.decoding.parts import components
 from erasurehead.decoding.sparse import SparseLeastSquares
 
+_TINY = 48  # up to so many messages least squares is as quick as anything
 _SMALL = 256
 _SMALL_EXACT = 1024  # exact codes are ill-conditioned: iterations stop short of what their decoding needs
 _SPARSE = 0.1
@@ -27,8 +28,8 @@ def for_code(code: GradientCode) -> Decoder:
     """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name.
 
     In this order: replicas, graphs, blocks without a common task, alternatives (label `classes` or `levels`),
-    repetitions that can be folded away, designs, exact codes by their null space, and least squares: dense for small
-    or ill-conditioned codes, sparse for large ones.
+    repetitions that can be folded away, designs, larger exact codes by their null space, and least squares: dense for
+    small or ill-conditioned codes, sparse for large ones.
     """
     if code.replicas:
         return FirstPerGroup(code)
@@ -47,7 +48,7 @@ def for_code(code: GradientCode) -> Decoder:
         return folded
     if overlap_of(code) is not None:
         return UniformOverlap(code)
-    if code.tolerance and code.n_messages <= 2 * code.encoding.shape[1]:
+    if code.tolerance and _TINY < code.n_messages <= 2 * code.encoding.shape[1]:
         return NullSpace(code, general(code))
     return general(code)
 

@@ -124,7 +124,7 @@ class _NullSpaceSession(Session):
         self._inner.extend(added)
 
     def exact(self) -> bool:
-        return self._exactly() is not None
+        return self._exactly() is not None or self._inner.exact()
 
     def residual(self) -> float:
         found = self._exactly()
@@ -137,8 +137,8 @@ class _NullSpaceSession(Session):
 
     def _exactly(self) -> Decoding | None:
         solutions = self._decoder.solutions
-        if solutions is None:
-            return None
+        if solutions is None or self._missing > len(solutions.null):
+            return None  # more equations than unknowns: exact only by luck, which the inner decoder sees
         if self._solved_with != self._missing:
             self._solved_with = self._missing
             self._solution = self._solve(solutions)
