@@ -1,5 +1,8 @@
 """Pictures and pages for people: what several runs took, how good they became, and who was late."""
 
+from erasurehead.reports.code_curves import draw_codes as draw_codes
+from erasurehead.reports.code_tables import cost_table as cost_table
+from erasurehead.reports.code_tables import residual_table as residual_table
 from erasurehead.reports.figures import draw_comparison as draw_comparison
 from erasurehead.reports.rendering import render_table as render_table
 from erasurehead.reports.rendering import to_markdown as to_markdown
