@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from erasurehead.errors import DataError
 
-
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
