@@ -217,9 +217,9 @@ def test_the_same_seed_gives_the_same_figures(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("typed_in", "sentence"),
     [
-        (["show", "fractional_repetion"], "did you mean fractional_repetition"),
+        (["show", "fractional_repetion"], "the nearest is fractional_repetition"),
         (["show", "brc"], "name must be a code of the catalogue, but it is 'brc'"),
-        (["compare", "regulr(30, load=3)"], "did you mean regular"),
+        (["compare", "regulr(30, load=3)"], "the nearest is regular"),
         (["show", "projective_plane(6)"], "order must be a prime power"),
         (["compare", "cyclic_mds(30, stragglers=4)"], "use stragglers=5 (load 6), or complex_cyclic_mds"),
         (["show", "fractional_repetition", "n_workers=12"], "missing a required argument: 'load'"),

@@ -93,7 +93,7 @@ def test_the_same_numbers_on_every_machine() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("cyclic_mdss", {}, "name must be a code of the catalogue, but it is 'cyclic_mdss'; did you mean cyclic_mds"),
+        ("cyclic_mdss", {}, "name must be a code of the catalogue, but it is 'cyclic_mdss'; the nearest is cyclic_mds"),
         ("xyz", {}, "there are uncoded, fractional_repetition"),
         ("uncoded", {}, r"uncoded needs n_workers: uncoded\(n_workers, n_tasks=None\)"),
         ("uncoded", {"workers": 3}, "uncoded has no parameter 'workers'; it has n_workers, n_tasks"),
@@ -103,7 +103,7 @@ def test_the_same_numbers_on_every_machine() -> None:
         ("bernoulli", {"n_workers": 3, "load": 1, "nobody_idle": 1}, "nobody_idle must be true or false, but it is 1"),
         ("refine", {"code": "uncoded", "n_tasks": 3}, "code must be a code, or a mapping with the name and parameters"),
         ("refine", {"code": {"n_workers": 3}, "n_tasks": 3}, "code must be a code, or a mapping"),
-        ("refine", {"code": {"name": "uncodde"}, "n_tasks": 3}, "did you mean uncoded"),
+        ("refine", {"code": {"name": "uncodde"}, "n_tasks": 3}, "the nearest is uncoded"),
     ],
 )
 def test_what_cannot_be_built(name: str, parameters: dict[str, object], message: str) -> None:

@@ -48,7 +48,8 @@ class Screen:
             return
         console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
         for item in shown:
-            console.print(item, soft_wrap=isinstance(item, str))
+            # Texts are printed as they are: what stands in brackets, as in "[exact]", is no markup.
+            console.print(item, soft_wrap=isinstance(item, str), markup=not isinstance(item, str))
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print plain lines on stdout, as they are."""

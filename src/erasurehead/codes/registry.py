@@ -25,6 +25,22 @@ def catalogue() -> tuple[Family, ...]:
     return FAMILIES
 
 
+_ABBREVIATIONS = {
+    "frc": ["fractional_repetition"],
+    "crc": ["cyclic_repetition", "cyclic_mds"],
+    "mds": ["cyclic_mds"],
+    "rs": ["reed_solomon"],
+    "bgc": ["bernoulli"],
+    "rbgc": ["regularised_bernoulli"],
+    "sbc": ["stochastic_block"],
+    "sgc": ["stochastic_gradient"],
+    "bibd": ["projective_plane", "affine_plane", "paley", "block_design"],
+    "bcc": ["batched_coupons"],
+    "draco": ["draco_repetition", "draco_cyclic"],
+}
+"""What the papers call them for short."""
+
+
 def family(name: str) -> Family:
     """Return the family of a name.
 
@@ -33,8 +49,8 @@ def family(name: str) -> Family:
     """
     if name in _BY_NAME:
         return _BY_NAME[name]
-    near = difflib.get_close_matches(str(name), _BY_NAME, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_BY_NAME)}"
+    near = _ABBREVIATIONS.get(str(name).lower()) or difflib.get_close_matches(str(name), _BY_NAME, n=3)
+    hint = f"the nearest is {' or '.join(near)}" if near else f"there are {', '.join(_BY_NAME)}"
     raise invalid("name", "must be a code of the catalogue", name, hint)
 
 

@@ -62,7 +62,7 @@ class OneStep(Decoder):
         return self.code.n_tasks / self._moments.along(n_arrived)
 
     def expected_residual(self, n_arrived: int) -> float:
-        """Return the mean residual over all sets of so many messages,, in closed form."""
+        """Return the mean residual over all sets of so many messages, in closed form."""
         rho = self.rho(n_arrived)
         along, square = self._moments.along(n_arrived), self._moments.square(n_arrived)
         return self.code.n_tasks - 2 * rho * along + rho**2 * square
