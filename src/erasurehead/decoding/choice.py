@@ -17,7 +17,7 @@ from erasurehead.decoding.null_space import NullSpace
 from erasurehead.decoding.parts import components
 from erasurehead.decoding.sparse import SparseLeastSquares
 
-_TINY = 48  # up to so many messages least squares is as quick as anything
+_TINY = 24  # up to so many messages least squares is as quick as anything
 _SMALL = 256
 _SMALL_EXACT = 1024  # exact codes are ill-conditioned: iterations stop short of what their decoding needs
 _SPARSE = 0.1
