@@ -55,10 +55,11 @@ def test_real_and_complex_are_exact_for_every_straggler_set(n: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "s", "largest"), [(12, 3, 2.7), (30, 5, 9.4)])
-def test_coefficients_are_smaller_than_those_of_the_best_random_code(n: int, s: int, largest: float) -> None:
-    real, random = cyclic_mds(n, s), cyclic_repetition(n, s)  # SCHEMES 1b: 2.7 and 9.4 against 3.7 and 14
-    assert np.abs(real.encoding.data).max() == pytest.approx(largest, abs=0.05)
-    assert np.abs(real.encoding.data).max() < np.abs(random.encoding.data).max()
+def test_coefficients_are_smaller_than_those_of_random_codes(n: int, s: int, largest: float) -> None:
+    real = np.abs(cyclic_mds(n, s).encoding.data).max()  # SCHEMES 1b: 2.7 and 9.4 against medians of 22 and 59
+    random = [np.abs(cyclic_repetition(n, s, seed=seed, draws=1).encoding.data).max() for seed in range(9)]
+    assert real == pytest.approx(largest, abs=0.05)
+    assert real < np.median(random)
 
 
 @pytest.mark.parametrize(("n", "s"), [(30, 5), (60, 11)])

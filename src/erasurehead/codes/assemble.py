@@ -10,6 +10,7 @@ from scipy import sparse
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.errors import InvalidArgument, check_count
+from erasurehead.streams import stream
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
@@ -100,7 +101,7 @@ def frozen(value: object) -> object:
 
 def generator_of(seed: int) -> np.random.Generator:
     """Return the random stream of a construction: the same numbers on every machine for the same seed."""
-    return np.random.Generator(np.random.PCG64(check_count("seed", seed, at_least=0)))
+    return stream("construction", seed)
 
 
 def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int, extra: int = 1) -> tuple[int, int]:

@@ -19,8 +19,8 @@ from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.conditioning import Conditioning, conditioning
 from erasurehead.decoding.prescribed import OneStep
 from erasurehead.decoding.products import backward
-from erasurehead.decoding.streams import stream
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.streams import stream
 
 _FULL = 100  # up to so many workers every number of stragglers is looked at, unless the user says which
 

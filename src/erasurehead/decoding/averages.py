@@ -12,8 +12,8 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.groups import FirstPerGroup
-from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count
+from erasurehead.streams import stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.products import row_sums
-from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count, invalid
+from erasurehead.streams import stream
 
 BEARABLE = 1e-3
 """The largest relative error of a decoded gradient, from rounded messages, that `check_dtype` lets pass."""

@@ -13,8 +13,8 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, as_messages
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.locating import fourier_checks, locate_by_fourier, locate_by_null_space, too_many
-from erasurehead.decoding.streams import stream
 from erasurehead.errors import check_count, invalid
+from erasurehead.streams import stream
 
 _NUMBERS = 8  # in a fingerprint
 

@@ -11,8 +11,8 @@ from erasurehead.arrays import Array, BoolArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import backward, forward, row_sums
-from erasurehead.decoding.streams import stream
 from erasurehead.errors import invalid
+from erasurehead.streams import stream
 
 
 class Overlap(NamedTuple):

@@ -20,8 +20,8 @@ def _full_residual(decoder: Decoder) -> float:
     return decoder.residual(range(decoder.code.n_messages))
 
 
-def _verdict(view: View, bound: float) -> Verdict:
-    if view.arrived and view.session.residual() <= bound:
+def _verdict(view: View, met: bool, bound: float) -> Verdict:
+    if met:
         return Verdict.STOP
     if not view.whole and view.reachable_residual() > bound:
         return Verdict.NEVER
@@ -34,7 +34,8 @@ class Decodable(WaitRule):
     """Stop as soon as the arrivals give the full gradient."""
 
     def verdict(self, view: View) -> Verdict:
-        return _verdict(view, EXACT * view.code.n_tasks)
+        met = bool(view.arrived) and view.session.exact()  # cheaper than the residual for some codes
+        return _verdict(view, met, EXACT * view.code.n_tasks)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return _stop_times(times, decoder, EXACT * decoder.code.n_tasks)
@@ -72,7 +73,8 @@ class ResidualBelow(WaitRule):
         return self.tasks * (1.0 + 1e-9) + EXACT * code.n_tasks
 
     def verdict(self, view: View) -> Verdict:
-        return _verdict(view, self.bound(view.code))
+        bound = self.bound(view.code)
+        return _verdict(view, bool(view.arrived) and view.session.residual() <= bound, bound)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return _stop_times(times, decoder, self.bound(decoder.code))

@@ -1,4 +1,4 @@
-"""Random numbers that have nothing to do with those of a code's construction."""
+"""Random numbers for a purpose, that have nothing to do with those of another under the same seed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from erasurehead.errors import check_count
 def stream(purpose: str, seed: int) -> np.random.Generator:
     """Return the random stream of a purpose: the same numbers on every machine for the same seed.
 
-    A plain generator of the same seed as a construction's would repeat the construction's own numbers: its first
-    permutation of the workers is that of a stochastic block code, and "random" stragglers would be whole blocks.
+    Were a code built and its stragglers drawn by plain generators of one seed, the stragglers would repeat the code's
+    own numbers: the first permutation of the workers is that of a stochastic block code, and "random" stragglers
+    would be whole blocks.
 
     >>> float(stream("stragglers", 0).random()) == float(np.random.default_rng(0).random())
     False
