@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from erasurehead.cli import codes, compare, data, evaluate, predict, reproduce, train
+from erasurehead.cli import codes, compare, data, delays, evaluate, plan, predict, reproduce, train
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -19,6 +19,7 @@ _COMMANDS = {
     "data": data,
     "predict": predict,
     "evaluate": evaluate,
+    "plan": plan,
     "reproduce": reproduce,
 }
 """Each module says what the command does in `HELP`, and does it in `run`, whose dataclass parameters are groups of
@@ -83,6 +84,7 @@ def build() -> typer.Typer:
     for name, command in _COMMANDS.items():
         app.command(name, help=command.HELP)(with_groups(command.run))
     app.add_typer(codes.build(), name="codes")
+    app.add_typer(delays.build(), name="delays")
     return app
 
 

@@ -20,6 +20,7 @@ from erasurehead.delays.fitting import Fit, fit, fit_trace, fit_workers
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
 from erasurehead.delays.slow_workers import SlowWorker, slow_workers
+from erasurehead.delays.summaries import Summary, summarize, summarize_model
 from erasurehead.delays.trace import Trace
 from erasurehead.delays.trace_files import read_trace, write_trace
 from erasurehead.specs import read
@@ -43,6 +44,7 @@ __all__ = [
     "ShiftedExponential",
     "SlowWorker",
     "Sum",
+    "Summary",
     "Trace",
     "Weibull",
     "fit",
@@ -51,6 +53,8 @@ __all__ = [
     "parse",
     "read_trace",
     "slow_workers",
+    "summarize",
+    "summarize_model",
     "worst_workers",
     "write_trace",
 ]

@@ -175,7 +175,7 @@ def _check_columns(
         if theirs[name] not in row:
             raise DataError(
                 f"{path} has no column {theirs[name]!r} for {name!r}; it has {', '.join(map(str, row))}. "
-                f"Say which is which: columns={{{name!r}: ...}}."
+                f"Say which is which: columns={{{name!r}: ...}}, or --column {name}=... on the command line."
             )
     for column in [*columns.values(), *where]:
         if column not in row:

@@ -10,6 +10,7 @@ from erasurehead.planning.convergence import theorem1 as theorem1
 from erasurehead.planning.convergence import theorem2 as theorem2
 from erasurehead.planning.convergence import theorem3 as theorem3
 from erasurehead.planning.erasures import Erasures as Erasures
+from erasurehead.planning.explanations import break_even as break_even
 from erasurehead.planning.explanations import explain as explain
 from erasurehead.planning.explanations import limits as limits
 from erasurehead.planning.explanations import remarks as remarks
@@ -35,5 +36,6 @@ from erasurehead.planning.step_times import minimum_mean as minimum_mean
 from erasurehead.planning.step_times import order_statistic as order_statistic
 from erasurehead.planning.step_times import scaled as scaled
 from erasurehead.planning.trials import Trial as Trial
+from erasurehead.planning.trials import after as after
 from erasurehead.planning.trials import try_plan as try_plan
 from erasurehead.planning.trials import try_settings as try_settings

@@ -171,7 +171,8 @@ def mean_error(seconds: Array, delays: Delays) -> float:
     if n >= 3 * _BATCHES:
         batches = seconds[: n - n % _BATCHES].reshape(_BATCHES, -1).mean(axis=1)
         error = max(error, float(batches.std(ddof=1)) / math.sqrt(_BATCHES))
-    return math.hypot(error, spread / math.sqrt(trace_rounds(delays)))
+    rounds = trace_rounds(delays)
+    return math.hypot(error, spread / math.sqrt(rounds)) if rounds >= 2.0 else math.inf  # one says nothing of chance
 
 
 def _bound(scheme: Scheme, missing: float, constants: Constants) -> Bound | None:

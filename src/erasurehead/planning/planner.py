@@ -54,6 +54,14 @@ class Plan:
                 front.append(item)
         return tuple(front)
 
+    @property
+    def distinct(self) -> tuple[Forecast, ...]:
+        """The ranking without settings that did in every simulated step what one before them does with its load."""
+        seen: dict[tuple[int, float, bytes], Forecast] = {}
+        for item in self.ranked:
+            seen.setdefault((item.load, item.missing, item.scores.tobytes()), item)
+        return tuple(seen.values())
+
     def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
         """Return how many times sooner a setting reaches the target than another, by default than uncoded."""
         other = (self.uncoded if over is None else over).seconds_to_target
@@ -68,8 +76,8 @@ class Plan:
         return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays)
 
     def as_good(self) -> tuple[Forecast, ...]:
-        """Return the settings that the delays cannot tell from the best, the best among them."""
-        return tuple(item for item in self.ranked if item is self.best or not self.distinguishable(self.best, item))
+        """Return the distinct settings that the delays cannot tell from the best, the best among them."""
+        return tuple(item for item in self.distinct if item is self.best or not self.distinguishable(self.best, item))
 
     def run_file(self, item: Forecast | None = None, **sections: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `erasurehead train` takes as a run file; `erasurehead.config.toml.to_toml` writes it.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -18,7 +18,7 @@ from erasurehead.errors import Diverged, Unreachable, check_count, invalid
 from erasurehead.optimizers import Optimizer
 from erasurehead.planning.planner import Plan
 from erasurehead.problems.base import Problem
-from erasurehead.run import Run
+from erasurehead.run import LOWER_IS_BETTER, Run
 from erasurehead.training import train
 
 
@@ -80,7 +80,7 @@ def try_settings(
         late: what a worker does that is busy when the next order is out.
 
     Returns:
-        The trials, by median time, then by the metric at the end.
+        The trials, by median time; those that did not reach the goal by the metric at the end.
     """
     check_count("max_steps", max_steps)
     check_count("repeats", repeats)
@@ -90,7 +90,8 @@ def try_settings(
         return train(problem, parse_scheme(setting, n_workers), optimizer(), engine, max_steps)
 
     trials = [_trial(setting, run, goal, repeats) for setting in settings]
-    return tuple(sorted(trials, key=lambda trial: (trial.median, sum(trial.seconds))))
+    sign = 1.0 if goal[0] in LOWER_IS_BETTER else -1.0
+    return tuple(sorted(trials, key=lambda trial: (trial.median, _end(trial, sign))))
 
 
 def try_plan(
@@ -102,7 +103,10 @@ def try_plan(
     max_steps: int = 100,
     repeats: int = 3,
 ) -> tuple[Trial, ...]:
-    """Train with the first settings of a plan, and with uncoded, to see which reaches a target soonest.
+    """Train with the first settings of a plan, to see which reaches a target soonest.
+
+    So do the first one that loses nothing of the gradient (noise may keep all before it from the target), the setting
+    in use now, and uncoded.
 
     Arguments:
         plan: whose delays, computing times and kind of late work are taken.
@@ -110,9 +114,11 @@ def try_plan(
         shortlist: how many of the first settings, at least 1.
     """
     check_count("shortlist", shortlist)
-    chosen = dict.fromkeys([*(item.setting for item in plan.ranked[:shortlist]), plan.uncoded.setting])
+    lossless = [item for item in plan.ranked if item.missing == 0.0 and item.met == 1.0][:1]
+    current = [] if plan.current is None else [plan.current]
+    chosen = [*plan.ranked[:shortlist], *lossless, *current, plan.uncoded]
     return try_settings(
-        chosen,
+        dict.fromkeys(item.setting for item in chosen),
         problem,
         optimizer,
         plan.delays,
@@ -123,6 +129,23 @@ def try_plan(
         plan.seconds_per_task,
         plan.late,
     )
+
+
+def _end(trial: Trial, sign: float) -> float:
+    known = [value for value in trial.final if math.isfinite(value)]
+    return sign * float(np.median(known)) if known else math.inf
+
+
+def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
+    """Return a plan in which the settings that reached the target in trials come first, the soonest first.
+
+    Arguments:
+        plan: which the trials were made for.
+        trials: ranked, as `try_plan` returns them. If none reached the target, the ranking stays as it is.
+    """
+    place = {trial.setting: index for index, trial in enumerate(trials) if math.isfinite(trial.median)}
+    ranked = sorted(plan.ranked, key=lambda item: place.get(item.setting, len(place)))
+    return replace(plan, ranked=tuple(ranked))
 
 
 def _trial(setting: str, run: Callable[[str, int], Run], goal: tuple[str, float], repeats: int) -> Trial:

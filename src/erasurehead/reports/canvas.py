@@ -7,6 +7,7 @@ or display.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import textwrap
 from collections.abc import Generator, Sequence
@@ -115,6 +116,20 @@ def patch_key(colour: str, label: str, edge: str = "none") -> Any:
 def line_key(colour: str, label: str) -> Any:
     """Return a legend's entry for a thin line."""
     return importlib.import_module("matplotlib.lines").Line2D([], [], color=colour, linewidth=0.8, label=label)
+
+
+def plain_ticks(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis out, as powers of ten need what `text.parse_math` turns off.
+
+    Arguments:
+        axis: `axes.xaxis` or `axes.yaxis`.
+    """
+    ticker = importlib.import_module("matplotlib.ticker")
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low) if 0.0 < low < high else math.inf
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0,) if decades > 3.0 else (1.0, 2.0, 5.0), numticks=10))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str]) -> list[Path]:

@@ -1,0 +1,194 @@
+"""What `erasurehead delays` prints: traces, fits and summaries as plain data, tables and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasurehead.delays import FAMILIES, Fit, SlowWorker, Summary, Trace
+from erasurehead.reports.units import NOTHING, time_unit
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_TIMES = ("mean", "scale", "median", "shift", "minimum")
+_LISTED = 10  # slow workers
+
+
+def trace_facts(trace: Trace) -> dict[str, Any]:
+    """Return what a trace is, as plain data."""
+    return {
+        "source": trace.source,
+        "workers": trace.n_workers,
+        "steps": trace.n_steps,
+        "samples": len(trace.seconds),
+        "censored": int(trace.censored.sum()),
+        "remarks": list(trace.remarks()),
+    }
+
+
+def title(trace: Trace) -> str:
+    """Return what a trace is, in a line."""
+    n_censored = int(trace.censored.sum())
+    hidden = f", {n_censored:,} of them censored" if n_censored else ""
+    return (
+        f"{trace.source}: {len(trace.seconds):,} delays of {_count(trace.n_workers, 'worker')} in "
+        f"{_count(trace.n_steps, 'step')}{hidden}"
+    )
+
+
+def fit_facts(item: Fit, best: Fit) -> dict[str, Any]:
+    """Return a fit as plain data."""
+    return {
+        "family": item.family,
+        "parameters": dict(item.parameters),
+        "intervals": {name: list(ends) for name, ends in item.intervals.items()},
+        "model": str(item.model),
+        "log_likelihood": item.log_likelihood,
+        "aic": item.aic,
+        "aic_above_best": item.aic - best.aic,
+        "gap": item.gap,
+        "gap_by_chance": chance(item),
+        "n": item.n,
+        "n_censored": item.n_censored,
+    }
+
+
+def chance(item: Fit) -> float:
+    """Return the gap that 19 of 20 samples of the fitted distribution itself stay below."""
+    return 1.36 / math.sqrt(max(1, item.n - item.n_censored))
+
+
+def fits_table(fits: Sequence[Fit]) -> Table:
+    """Return the ranking of the families."""
+    table = _table(("Family", "left"), ("AIC", "right"), ("above best", "right"), ("P-P gap", "right"),
+                   ("Parameters, with 95% intervals", "left"))  # fmt: skip
+    for item in fits:
+        parameters = "\n".join(_parameter(item, name) for name in item.parameters)
+        table.add_row(item.family, f"{item.aic:,.1f}", f"{item.aic - fits[0].aic:,.1f}", f"{item.gap:.3f}", parameters)
+    return table
+
+
+def fit_notes(fits: Sequence[Fit]) -> list[str]:
+    """Return what is to be said of a ranking: how good the best is, who is as good, and how to use it."""
+    best, limit = fits[0], chance(fits[0])
+    close = [item.family for item in fits[1:] if item.aic - best.aic < 2.0]
+    said = [f"Best: {_short(best)}"]
+    if best.gap > 2.0 * limit:
+        said.append(
+            f"No family fits well: a gap of {best.gap:.3f} is more than chance leaves of the right one, about "
+            f"{limit:.3f}. To plan, draw from the trace itself: erasurehead plan --trace."
+        )
+    else:
+        said.append(f"Its gap is {best.gap:.3f}; chance alone leaves about {limit:.3f} of the right family.")
+    if close:
+        said.append(f"As good, by AIC: {', '.join(close)}.")
+    exponent = best.parameters.get("exponent", math.inf)
+    if exponent <= 1.0:
+        said.append("Its mean is infinite: the longer one waits for all workers, the longer the mean step becomes.")
+    return said
+
+
+def _short(item: Fit) -> str:
+    """Return the model with four digits of each parameter, for the command line."""
+    rounded = {name: float(f"{value:.4g}") for name, value in item.parameters.items()}
+    return str(FAMILIES[item.family].build(rounded, 0, bool(getattr(item.model, "scale_with_load", False))))
+
+
+def slow_facts(item: SlowWorker) -> dict[str, Any]:
+    """Return a slow worker as plain data."""
+    return {"worker": item.worker, "name": item.name, "rank": item.rank, "factor": item.factor}
+
+
+def slow_lines(slow: Sequence[SlowWorker]) -> list[str]:
+    """Return sentences on workers that are always slow."""
+    if not slow:
+        return ["No worker is persistently slow."]
+    named = ", ".join(f"{item.name} ({item.factor:.2f} times)" for item in slow[:_LISTED])
+    rest = f" and {len(slow) - _LISTED} more" if len(slow) > _LISTED else ""
+    return [f"Persistently slow, by median over that of the others: worker {named}{rest}."]
+
+
+def workers_table(best: Fit, workers: Mapping[str, Fit]) -> Table:
+    """Return the fits of single workers."""
+    table = _table(("Worker", "right"), ("Delays", "right"), ("P-P gap", "right"),
+                   (f"{best.family}, with 95% intervals", "left"))  # fmt: skip
+    for name, item in workers.items():
+        table.add_row(
+            name, f"{item.n}", f"{item.gap:.3f}", "; ".join(_parameter(item, each) for each in item.parameters)
+        )
+    return table
+
+
+def workers_note(best: Fit, workers: Mapping[str, Fit], trace: Trace) -> str:
+    """Return whether workers differ, by the AIC of fitting them apart."""
+    if len(workers) < trace.n_workers:
+        missing = trace.n_workers - len(workers)
+        return f"{_count(missing, 'worker')} had too few delays to be fitted alone."
+    apart = sum(item.aic for item in workers.values())
+    differ = "differ" if apart < best.aic else "do not differ beyond chance"
+    return f"Workers {differ}: AIC {apart:,.1f} fitted apart, {best.aic:,.1f} together."
+
+
+def summary_facts(said: Summary) -> dict[str, Any]:
+    """Return a summary as plain data."""
+    return {
+        "workers": said.n_workers,
+        "steps": said.n_steps,
+        "samples": said.n_samples,
+        "censored": said.n_censored,
+        "mean": said.mean,
+        "quantiles": {f"{share:g}": value for share, value in said.quantiles.items()},
+        "longest_over_median": dict(zip(("median", "p95", "max"), _spread(said), strict=True)),
+        "slow_workers": [slow_facts(item) for item in said.slow],
+    }
+
+
+def summary_table(said: Summary) -> Table:
+    """Return a summary as a table."""
+    unit = time_unit([value for share, value in said.quantiles.items() if share <= 0.5])
+    table = _table(("Delay", "left"), (f"({unit.name})", "right"))
+    names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
+    for share, value in said.quantiles.items():
+        longer = "never" if not said.n_censored else "not waited for"
+        table.add_row(names.get(share, f"{share:.0%}"), unit.write(value) if math.isfinite(value) else longer)
+    table.add_row("mean", "infinite" if math.isinf(said.mean) else unit.write(said.mean))
+    typical, often, most = _spread(said)
+    for name, value in (("median step", typical), ("95% of steps", often), ("worst step", most)):
+        shown = NOTHING if math.isnan(value) else "never" if math.isinf(value) else f"{value:,.2f} times"
+        table.add_row(f"longest over median, {name}", shown)
+    return table
+
+
+def _spread(said: Summary) -> tuple[float, float, float]:
+    known = np.sort(said.spread[~np.isnan(said.spread)])
+    if not len(known):
+        return math.nan, math.nan, math.nan
+    median, high = (float(known[math.ceil(share * len(known)) - 1]) for share in (0.5, 0.95))
+    return median, high, float(known[-1])
+
+
+def _parameter(item: Fit, name: str) -> str:
+    unit = " s" if name in _TIMES else ""
+    value = f"{name} {item.parameters[name]:.4g}{unit}"
+    if name not in item.intervals:
+        return value
+    low, high = item.intervals[name]
+    return f"{value} ({low:.4g} to {high:.4g})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _table(*columns: tuple[str, Any]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for header, justify in columns:
+        table.add_column(header, justify=justify, overflow="fold")
+    return table

@@ -1,0 +1,213 @@
+"""`erasurehead delays`: what a trace says, which distribution fits it, and traces from one format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from erasurehead.cli.grouping import with_groups
+from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.screen import Screen
+from erasurehead.cli.traces import TraceOptions, read_model
+
+if TYPE_CHECKING:
+    from erasurehead.delays import Fit, Trace
+
+HELP = """
+Look at delays: fit them, show them, convert them.
+
+[bold]erasurehead delays show latencies.csv[/bold]
+  How long, how unequal within a step, and who is always slow.
+
+[bold]erasurehead delays fit latencies.csv[/bold]
+  Which distribution is it? All families, ranked, with a picture.
+
+[bold]erasurehead delays fit aws.csv.gz --column step=round \\
+    --column seconds=latency_s --where region=Canada --where load=0.5[/bold]
+  A file of others: say which of its columns is which.
+
+[bold]erasurehead delays fit runs/houses[/bold]
+  Every run is a trace: its folder will do.
+
+A trace has a line for each delay, with the columns worker, step, seconds and, if
+need be, load (tasks computed) and censored (1 if the worker was not waited for,
+and is known only to be slower). CSV, Parquet, or the arrivals.jsonl of a run.
+"""
+
+_FIT = """
+Fit distributions to a trace, and rank them.
+
+[bold]erasurehead delays fit latencies.csv[/bold]
+
+[bold]erasurehead delays fit latencies.csv --unit ms --family weibull \\
+    --family lognormal --out fits[/bold]
+
+Maximum likelihood, with censored samples as what they are; ranked by Akaike's
+criterion (AIC), of which differences below 2 say nothing. The gap is the largest
+distance of the P-P plot from the diagonal, beside what chance alone leaves.
+"""
+
+_SHOW = """
+Show what a trace, or a delay model, is like.
+
+[bold]erasurehead delays show latencies.csv[/bold]
+
+[bold]erasurehead delays show 'pareto(0.1, 1.5)' --workers 30[/bold]
+"""
+
+_CONVERT = """
+Write a trace in our own columns, as CSV or Parquet by the file's ending.
+
+[bold]erasurehead delays convert runs/houses delays.parquet[/bold]
+
+[bold]erasurehead delays convert aws.csv.gz tokyo.csv --where region=Tokyo \\
+    --column step=round --column seconds=latency_s[/bold]
+"""
+
+_WHAT = "Fit"
+_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".parquet")
+
+
+def build() -> typer.Typer:
+    """Return the commands."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
+    app.command("fit", help=_FIT)(with_groups(fit))
+    app.command("show", help=_SHOW)(with_groups(show))
+    app.command("convert", help=_CONVERT)(with_groups(convert))
+    return app
+
+
+def fit(
+    *,
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A file, or a run folder.", show_default=False)],
+    reading: TraceOptions,
+    family: Annotated[
+        list[str] | None,
+        option(
+            "--family",
+            panel=_WHAT,
+            metavar="NAME",
+            text="exponential, shifted_exponential, weibull, shifted_weibull, lognormal, shifted_lognormal, pareto. "
+            "Say it once for each; by default all.",
+        ),
+    ] = None,
+    scale_with_load: Annotated[
+        bool,
+        typer.Option(
+            "--scale-with-load", help="Fit seconds per task: delays grow with the load.", rich_help_panel=_WHAT
+        ),
+    ] = False,
+    per_worker: Annotated[
+        bool, typer.Option("--per-worker", help="Fit the best family to each worker, too.", rich_help_panel=_WHAT)
+    ] = False,
+    out: Annotated[
+        str | None,
+        option("--out", "-o", panel="Output", metavar="FOLDER", text="For the picture; by default a new one in runs."),
+    ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures/--no-figures", help="Draw (needs matplotlib).", rich_help_panel="Output")
+    ] = True,
+    output: OutputOptions,
+) -> None:
+    """Fit distributions to a trace."""
+    from erasurehead.cli import delay_pages as pages
+    from erasurehead.delays import fit_trace, fit_workers, slow_workers
+
+    screen = Screen(output)
+    samples = reading.read(trace, screen)
+    fits = fit_trace(samples, family, scale_with_load)
+    slow = slow_workers(samples)
+    workers = fit_workers(samples, fits[0].family, scale_with_load) if per_worker else {}
+    files = _drawn(screen, samples, fits, scale_with_load, out) if figures else []
+    data = {
+        "trace": pages.trace_facts(samples),
+        "fits": [pages.fit_facts(item, fits[0]) for item in fits],
+        "slow_workers": [pages.slow_facts(item) for item in slow],
+        "workers": {name: pages.fit_facts(item, item) for name, item in workers.items()},
+        "files": [str(path) for path in files],
+    }
+    shown = [pages.title(samples), pages.fits_table(fits), *pages.fit_notes(fits), *pages.slow_lines(slow)]
+    if workers:
+        shown += ["", pages.workers_table(fits[0], workers), pages.workers_note(fits[0], workers, samples)]
+    if files:
+        shown.append(f"picture: {', '.join(map(str, files))}")
+    screen.result(data, *shown)
+
+
+def show(
+    *,
+    what: Annotated[
+        str, typer.Argument(metavar="TRACE|MODEL", help="A file, a run folder, or a model.", show_default=False)
+    ],
+    reading: TraceOptions,
+    workers: Annotated[
+        int, typer.Option("--workers", "-w", metavar="N", help="Of a model.", rich_help_panel="Model", min=1)
+    ] = 30,
+    steps: Annotated[
+        int, typer.Option("--steps", "-n", metavar="N", help="Drawn of a model.", rich_help_panel="Model", min=1)
+    ] = 1000,
+    output: OutputOptions,
+) -> None:
+    """Show what a trace or a model is like."""
+    from erasurehead.cli import delay_pages as pages
+    from erasurehead.delays import summarize, summarize_model
+
+    screen = Screen(output)
+    if "(" in what and not Path(what).expanduser().exists():
+        model = read_model(what, screen)
+        said = summarize_model(model, workers, steps)
+        facts, name = {"model": str(model)}, f"{model}: {steps:,} steps of {workers:,} workers drawn"
+    else:
+        trace = reading.read(what, screen)
+        said = summarize(trace)
+        facts, name = {"trace": pages.trace_facts(trace)}, pages.title(trace)
+    screen.result(
+        {**facts, **pages.summary_facts(said)}, name, pages.summary_table(said), *pages.slow_lines(said.slow)
+    )  # fmt: skip
+
+
+def convert(
+    *,
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A file, or a run folder.", show_default=False)],
+    out: Annotated[
+        str, typer.Argument(metavar="OUT", help="A .csv, .csv.gz, .csv.bz2 or .parquet file.", show_default=False)
+    ],
+    reading: TraceOptions,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT if it is there.", rich_help_panel="Output")
+    ] = False,
+    output: OutputOptions,
+) -> None:
+    """Write a trace in our own columns."""
+    from erasurehead.cli import delay_pages as pages
+    from erasurehead.delays import write_trace
+    from erasurehead.errors import invalid
+
+    path = Path(out).expanduser()
+    if not path.name.endswith(_ENDINGS):
+        raise invalid("OUT", f"must end in {', '.join(_ENDINGS)}", out)
+    if path.exists() and not overwrite:
+        raise invalid("OUT", "must not be there yet", out, "say --overwrite to replace it")
+    if not path.absolute().parent.is_dir():
+        raise invalid("OUT", "must lie in a folder that is there", out)
+    screen = Screen(output)
+    samples = reading.read(trace, screen)
+    write_trace(samples, path)
+    screen.result(
+        {"trace": pages.trace_facts(samples), "file": str(path)}, f"{pages.title(samples)}\nwritten to {path}"
+    )
+
+
+def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load: bool, out: str | None) -> list[Path]:
+    from erasurehead.errors import MissingExtra
+    from erasurehead.experiment import RUNS
+    from erasurehead.records.places import next_free
+    from erasurehead.reports.delay_pictures import draw_fits
+
+    try:
+        return draw_fits(trace, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)
+    except MissingExtra as missing:
+        screen.warn(f"No picture: {missing}")
+        return []

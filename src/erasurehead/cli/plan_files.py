@@ -1,0 +1,76 @@
+"""What a plan leaves in its folder: the run file, the trace that it draws from, the ranking, the picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from erasurehead.cli.options import RunOptions
+from erasurehead.cli.plan_pages import Page, facts
+from erasurehead.cli.planned_delays import TRACE, Planned
+from erasurehead.cli.screen import Screen
+from erasurehead.config import build_config, to_toml
+from erasurehead.errors import MissingExtra, invalid
+from erasurehead.experiment import RUNS
+from erasurehead.records.jsonlines import to_text
+from erasurehead.records.places import next_free
+from erasurehead.reports.canvas import made_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RUN, PLAN = "run.toml", "plan.json"
+_PROCESSES = 64  # workers; more of them on one machine get into each other's way
+_STAND_IN = {"source": "amazon", "twin": "always", "rows": 6000}
+
+
+def folder(out: str | None, overwrite: bool) -> Path:
+    """Return the folder to be, checked before anything takes time."""
+    if out is None:
+        return next_free(RUNS, "plan")
+    place = Path(out).expanduser()
+    if (place / RUN).exists() and not overwrite:
+        raise invalid("--out", "must not hold an earlier plan", out, "say --overwrite to replace it")
+    return made_folder(place)
+
+
+def write(place: Path, page: Page, found: Planned, options: RunOptions, figures: bool, screen: Screen) -> list[Path]:
+    """Write everything, and return the files."""
+    made_folder(place)
+    tables = run_tables(page, options)
+    build_config(tables)  # a run file that cannot be read would be no answer
+    head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
+    if options.data is None:
+        head += "# No data were named: a synthetic twin of the paper's stands in. Put yours into [data].\n"
+    (place / RUN).write_text(f"{head}{to_toml(tables)}", encoding="utf-8")
+    (place / PLAN).write_text(to_text(facts(page)), encoding="utf-8")
+    files = [place / RUN, place / PLAN]
+    if found.trace is not None:
+        from erasurehead.delays import write_trace
+
+        write_trace(found.trace, place / TRACE)
+        files.append(place / TRACE)
+    return [*files, *(_drawn(place, page, screen) if figures else ())]
+
+
+def run_tables(page: Page, options: RunOptions) -> dict[str, Any]:
+    """Return the run file of the best setting: the plan's delays and workers, and what the user said of the rest."""
+    given = options.tables()
+    sections: dict[str, Mapping[str, Any]] = {key: given[key] for key in ("problem", "optimizer") if key in given}
+    sections["data"] = _STAND_IN
+    if options.data is not None:
+        own = Path(options.data).expanduser()
+        sections["data"] = {**given["data"], **({"source": str(own.absolute())} if own.is_file() else {})}
+    run = {key: value for key, value in given.get("run", {}).items() if key not in ("out", "overwrite", "workers")}
+    engine = "processes" if page.plan.n_workers <= _PROCESSES else "virtual"
+    return page.plan.run_file(None, **sections, run={"engine": engine, **run})
+
+
+def _drawn(place: Path, page: Page, screen: Screen) -> list[Path]:
+    from erasurehead.reports.plan_pictures import draw_plan
+
+    try:
+        return draw_plan(page.plan, place, trials=page.trials, goal=page.goal)
+    except MissingExtra as missing:
+        screen.warn(f"No picture: {missing}")
+        return []

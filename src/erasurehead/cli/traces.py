@@ -1,0 +1,102 @@
+"""Traces as users name them: a file of theirs and what its columns mean, or the folder of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from erasurehead.cli.options import option
+from erasurehead.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.delays import Delays, Trace
+
+_TRACE = "Trace"
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """How a trace file is to be read."""
+
+    column: Annotated[
+        list[str] | None,
+        option(
+            "--column",
+            panel=_TRACE,
+            metavar="OURS=THEIRS",
+            text="Which column of the file is our worker, step, seconds, load or censored: --column seconds=latency. "
+            "Say it once for each; columns that are called so already need not be named.",
+        ),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        option(
+            "--where",
+            panel=_TRACE,
+            metavar="COLUMN=VALUE",
+            text="Take only the rows with this value: --where region=Tokyo. All of several must hold.",
+        ),
+    ] = None
+    unit: Annotated[
+        str | None, option("--unit", panel=_TRACE, metavar="UNIT", text="Of the seconds: s (the default), ms, us, ns.")
+    ] = None
+
+    def read(self, place: str, screen: Screen) -> Trace:
+        """Read a trace, and print what is odd about it.
+
+        Arguments:
+            place: a file, or the folder of a run.
+            screen: to print on.
+        """
+        from erasurehead.delays import read_trace
+        from erasurehead.errors import DataError
+        from erasurehead.records.places import ARRIVALS
+
+        path = Path(place).expanduser()
+        if path.is_dir():
+            path = path / ARRIVALS
+            if not path.is_file():
+                raise DataError(f"{place} is a folder without {ARRIVALS}; name a trace file, or the folder of a run.")
+        with warned(screen):
+            columns, where = pairs("--column", self.column or ()), pairs("--where", self.where or ())
+            return read_trace(path, columns, where, self.unit or "s")
+
+
+def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return what `KEY=VALUE` options say.
+
+    Arguments:
+        name: of the option, for errors.
+        texts: its values.
+    """
+    from erasurehead.errors import invalid
+
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and key and value):
+            raise invalid(name, "must be written KEY=VALUE", text)
+        found[key] = value
+    return found
+
+
+def read_model(text: str, screen: Screen) -> Delays:
+    """Return the delay model that a text stands for, and print what it warns of, such as an infinite mean."""
+    from erasurehead.config.parts import build_delays
+
+    with warned(screen):
+        return build_delays(text)
+
+
+@contextlib.contextmanager
+def warned(screen: Screen) -> Generator[None]:
+    """Print warnings as sentences, each once."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for sentence in dict.fromkeys(str(item.message) for item in said):
+        screen.warn(sentence)

@@ -1,0 +1,108 @@
+"""Delays in a few figures: how long, how unequal within a step, and who is always slow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead.delays.base import Delays
+from erasurehead.delays.fitting import kaplan_meier
+from erasurehead.delays.slow_workers import SlowWorker, slow_workers
+from erasurehead.delays.trace import Trace
+
+SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+"""The quantiles that a summary has; 0 is the smallest delay, 1 the longest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Delays in a few figures.
+
+    Attributes:
+        n_workers: how many.
+        n_steps: how many.
+        n_samples: how many delays.
+        n_censored: how many of them are known only to be longer.
+        mean: in seconds, of the samples; NaN where some are censored.
+        quantiles: seconds by share, for `SHARES`. Where samples are censored, by Kaplan and Meier; inf for what is
+            longer than anything that was waited for (in a model: for workers that never answer).
+        spread: the longest delay of a step over its median one, shape (n_steps,), NaN for a median of 0. Where the
+            longest is censored, or many are, at least so much is sure.
+        slow: workers that are slower than the others step after step, the slowest first.
+    """
+
+    n_workers: int
+    n_steps: int
+    n_samples: int
+    n_censored: int
+    mean: float
+    quantiles: Mapping[float, float]
+    spread: Array
+    slow: tuple[SlowWorker, ...]
+
+
+def summarize(trace: Trace) -> Summary:
+    """Return the summary of a trace."""
+    hidden = trace.censored
+    mean = math.nan if hidden.any() else float(trace.seconds.mean())
+    quantiles = _quantiles(trace.seconds, hidden)
+    spread = _spread(trace.seconds, trace.step)
+    return Summary(
+        trace.n_workers,
+        trace.n_steps,
+        len(trace.seconds),
+        int(hidden.sum()),
+        mean,
+        quantiles,
+        spread,
+        slow_workers(trace),
+    )
+
+
+def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary:
+    """Return the summary of what a delay model draws for tasks of one unit of work.
+
+    Arguments:
+        model: how slow the workers are.
+        n_workers: how many.
+        steps: how many are drawn, at least 1.
+    """
+    table = model.rows(0, steps, n_workers)
+    never = ~np.isfinite(table)
+    step, worker = (index.ravel() for index in np.indices(table.shape))
+    longest = float(table[~never].max(initial=0.0))
+    seconds = np.where(never, longest, table).ravel()
+    names = tuple(map(str, range(n_workers)))
+    trace = Trace(step, worker, seconds, np.ones(table.size), never.ravel(), names, "the model")
+    mean = math.inf if never.any() else float(table.mean())
+    spread = _spread(table.ravel(), step)
+    slow = slow_workers(trace)
+    return Summary(
+        n_workers, steps, table.size, 0, mean, _quantiles(seconds, trace.censored), spread, slow
+    )  # fmt: skip
+
+
+def _quantiles(seconds: Array, censored: BoolArray) -> dict[float, float]:
+    if censored.all():
+        return dict.fromkeys(SHARES, math.inf)
+    reached, points = kaplan_meier(seconds, censored)
+    places = [int(np.searchsorted(reached, share - 1e-9)) for share in SHARES]
+    return {
+        share: float(points[place]) if place < len(points) else math.inf
+        for share, place in zip(SHARES, places, strict=True)
+    }
+
+
+def _spread(seconds: Array, step: IntArray) -> Array:
+    order = np.argsort(step, kind="stable")
+    bounds = np.flatnonzero(np.diff(step[order])) + 1
+    spread: list[float] = []
+    for own in np.split(seconds[order], bounds):
+        ordered = np.sort(own)
+        median = float(ordered[(len(ordered) - 1) // 2])
+        spread.append(float(ordered[-1]) / median if 0.0 < median < math.inf else math.nan)
+    return np.array(spread)

@@ -1,0 +1,103 @@
+"""Pictures of fitted delays: the P-P plot, and the tail that it hides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from erasurehead.delays import FAMILIES, Fit, Trace
+from erasurehead.delays.fitting import kaplan_meier
+from erasurehead.errors import invalid
+from erasurehead.reports import canvas
+from erasurehead.reports.canvas import FAINT, INK, Axes, look
+
+_SHOWN = 4  # families; further ones fit worse, and would only hide these
+_CHANCE = 1.36  # over sqrt(n): the 95% bound of Kolmogorov and Smirnov
+
+
+def draw_fits(
+    trace: Trace,
+    fits: Sequence[Fit],
+    folder: Path | str,
+    scale_with_load: bool = False,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draw the best fits to a trace: `fits`, a P-P plot beside the probabilities of being slower.
+
+    Arguments:
+        trace: that was fitted.
+        fits: of `fit_trace`, the best first; the first four are drawn.
+        folder: where to put the files; made if it is not there.
+        scale_with_load: as it was fitted.
+        formats: among `"png"`, `"svg"` and `"pdf"`.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InvalidArgument: if there is no fit, a format is not known, or the folder cannot be made.
+        MissingExtra: if matplotlib is not installed.
+    """
+    formats = canvas.check_formats(formats)
+    if not fits:
+        raise invalid("fits", "must have at least one fit", list(fits))
+    with canvas.drawing():
+        place = canvas.made_folder(folder)
+        hidden = f", {fits[0].n_censored:,} of them censored" if fits[0].n_censored else ""
+        title = f"{Path(trace.source).name}: {fits[0].n:,} delays of {trace.n_workers:,} workers{hidden}"
+        figure = canvas.new_figure(10.0, 5.4, title)
+        left, right = figure.subplots(1, 2)
+        draw_pp(left, fits)
+        draw_tails(right, trace, fits, scale_with_load)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return canvas.save(figure, place, "fits", formats)
+
+
+def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:
+    """Draw the P-P plot: a family that fits keeps to the diagonal."""
+    n = fits[0].n - fits[0].n_censored
+    band = _CHANCE / math.sqrt(n)
+    ends = np.array([0.0, 1.0])
+    axes.fill_between(ends, ends - band, ends + band, color=FAINT, alpha=0.5, linewidth=0, label="chance alone (95%)")
+    axes.plot(ends, ends, color=INK, linewidth=0.8)
+    for index, item in enumerate(fits[:_SHOWN]):
+        style = look(index + 1)
+        label = f"{item.family.replace('_', ' ')} (gap {item.gap:.3f})"
+        axes.plot(item.empirical, item.fitted, style.line, color=style.colour, linewidth=1.8, label=label)
+    axes.set_xlim(0.0, 1.0)
+    axes.set_ylim(0.0, 1.0)
+    axes.set_aspect("equal")
+    axes.set_xlabel("share of the samples")
+    axes.set_ylabel("share of the fitted distribution")
+    axes.set_title("P-P plot")
+
+
+def draw_tails(axes: Axes, trace: Trace, fits: Sequence[Fit], scale_with_load: bool = False) -> None:
+    """Draw the probability of being slower, on logarithmic scales: the stragglers are on the right."""
+    seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
+    reached, points = kaplan_meier(seconds, trace.censored)
+    seen = 1.0 - reached
+    shown = (seen > 1e-12) & (points > 0.0)
+    axes.step(points[shown], seen[shown], where="post", color=INK, linewidth=1.2)
+    known = points[points > 0.0]
+    grid = np.exp(np.linspace(math.log(float(known[0])), math.log(float(known[-1])), 400))
+    least = 0.5 / len(seconds)
+    for index, item in enumerate(fits[:_SHOWN]):
+        chosen = FAMILIES[item.family]
+        theta = np.array([item.parameters[name] for name in chosen.parameters])
+        location = item.parameters[chosen.location] if chosen.location else 0.0
+        tail = np.exp(chosen.log_survival(grid, theta, location))
+        style = look(index + 1)
+        axes.plot(grid, np.where(tail >= least, tail, np.nan), style.line, color=style.colour, linewidth=1.8)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    canvas.plain_ticks(axes.xaxis)
+    canvas.plain_ticks(axes.yaxis)
+    axes.set_ylim(least, 1.3)
+    axes.grid(color=FAINT, linewidth=0.5)
+    axes.set_xlabel("seconds a task" if scale_with_load else "seconds")
+    axes.set_ylabel("share that is slower")
+    axes.set_title("Tail: samples (thin) and fits")

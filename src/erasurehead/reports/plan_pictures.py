@@ -1,0 +1,162 @@
+"""The picture of a plan: what every setting costs in time against what it loses, and the first of the ranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from erasurehead.planning import Forecast, Plan, Trial
+from erasurehead.reports import canvas
+from erasurehead.reports.canvas import FAINT, INK, Axes, look
+from erasurehead.reports.units import time_unit
+
+_KINDS = {"uncoded": 0, "ignore_stragglers": 1, "exact": 2, "erasurehead": 4}
+_OTHER = 3
+_BARS = 8
+_WIDE = 20.0  # longest over shortest time, from which on the axis is logarithmic
+
+
+def draw_plan(
+    plan: Plan,
+    folder: Path | str,
+    formats: Sequence[str] = ("png", "svg"),
+    trials: Sequence[Trial] = (),
+    goal: tuple[str, float] | None = None,
+) -> list[Path]:
+    """Draw a plan: `tradeoff`, the residual against the time per step, beside the time to the target.
+
+    Arguments:
+        plan: to be drawn.
+        folder: where to put the files; made if it is not there.
+        formats: among `"png"`, `"svg"` and `"pdf"`.
+        trials: of its settings on data, if any: their times to the target are then shown instead of the predicted.
+        goal: metric and value that the trials were to reach.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InvalidArgument: if a format is not known, or the folder cannot be made.
+        MissingExtra: if matplotlib is not installed.
+    """
+    formats = canvas.check_formats(formats)
+    with canvas.drawing():
+        place = canvas.made_folder(folder)
+        count = f"{len(plan.ranked)} settings for {plan.n_workers:,} workers"
+        figure = canvas.new_figure(
+            11.0, 5.4, f"Plan: {count}, late work {'dropped' if plan.late == 'preempt' else 'carried on'}"
+        )
+        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
+        draw_tradeoff(left, plan)
+        if trials and goal is not None:
+            draw_trials(right, plan, trials, goal)
+        else:
+            draw_ranking(right, plan)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=6)
+        return canvas.save(figure, place, "tradeoff", formats)
+
+
+def draw_tradeoff(axes: Axes, plan: Plan) -> None:
+    """Draw the residual against the time per step; a line joins the settings that no other beats in both."""
+    shown = [item for item in plan.ranked if math.isfinite(item.seconds_per_step)]
+    unit = time_unit([item.seconds_per_step for item in shown])
+    for kind in dict.fromkeys(map(_kind, shown)):
+        own = [item for item in shown if _kind(item) == kind]
+        style = look(_KINDS.get(kind, _OTHER))
+        axes.scatter(
+            [item.seconds_per_step / unit.size for item in own], [100 * item.missing for item in own],
+            s=[14 + 6 * item.load for item in own], color=style.colour, marker=style.marker, alpha=0.6, linewidth=0,
+            label=kind.replace("_", " "),
+        )  # fmt: skip
+    front = plan.front
+    axes.plot([item.seconds_per_step / unit.size for item in front], [100 * item.missing for item in front],
+              color=INK, linewidth=1.0, marker=".", markersize=4, zorder=3, label="Pareto front")  # fmt: skip
+    if shown and max(item.seconds_per_step for item in shown) > _WIDE * min(item.seconds_per_step for item in shown):
+        axes.set_xscale("log")
+        canvas.plain_ticks(axes.xaxis)
+    top = max((100 * item.missing for item in shown), default=0.0)
+    axes.set_ylim(-0.04 * max(top, 1.0), 1.12 * max(top, 1.0))
+    _name(axes, plan, unit.size)
+    axes.grid(color=FAINT, linewidth=0.5)
+    axes.set_xlabel(f"time per step ({unit.name})")
+    axes.set_ylabel("gradient lost: residual / tasks (%)")
+    axes.set_title("What a step costs, and what it loses")
+
+
+def draw_ranking(axes: Axes, plan: Plan) -> None:
+    """Draw the predicted time to the target of the first settings, and of uncoded and the current one."""
+    chosen = _first(plan)
+    unit = time_unit([item.seconds_to_target for item in chosen])
+    ends = [end for item in chosen for end in item.band]
+    bars = [(item.setting, item.seconds_to_target, item.band) for item in chosen]
+    _bars(axes, bars, unit.size, [item is plan.best for item in chosen], max(filter(math.isfinite, ends), default=1.0))
+    what = "time to the target" if plan.target is not None else "time for the progress of one exact step"
+    axes.set_xlabel(f"{what} ({unit.name})")
+    axes.set_title("Predicted, with 95% bands")
+
+
+def draw_trials(axes: Axes, plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> None:
+    """Draw the time to the target of settings that were tried on data."""
+    unit = time_unit([trial.median for trial in trials])
+    bars = [(trial.setting, trial.median, trial.band) for trial in trials]
+    ends = [end for trial in trials for end in trial.band]
+    _bars(axes, bars, unit.size, [trial.setting == plan.best.setting for trial in trials],
+          max(filter(math.isfinite, ends), default=1.0))  # fmt: skip
+    axes.set_xlabel(f"time to {goal[0]} {goal[1]:g} ({unit.name})")
+    axes.set_title("Tried on the data: median and range")
+
+
+def _bars(
+    axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], size: float, marked: Sequence[bool], end: float
+) -> None:
+    for place, ((name, middle, (low, high)), best) in enumerate(zip(bars, marked, strict=True)):
+        style = look(_KINDS.get(name.partition("(")[0], _OTHER))
+        if math.isfinite(middle):
+            axes.barh(place, middle / size, color=style.colour, alpha=0.85 if best else 0.45, height=0.7)
+            top = min(high, 1.1 * end)  # a band without an end leaves the picture
+            axes.plot([low / size, top / size], [place, place], color=INK, linewidth=1.4)
+        else:
+            axes.text(0.0, place, " not reached", va="center", color=INK, fontsize=9)
+    axes.set_yticks(range(len(bars)), [_short(name) for name, _, _ in bars], fontsize=9)
+    axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.set_xlim(0.0, 1.08 * end / size)
+    axes.grid(color=FAINT, linewidth=0.5, axis="x")
+    axes.set_axisbelow(True)
+
+
+def _name(axes: Axes, plan: Plan, size: float) -> None:
+    """Write beside the points which are the best, uncoded and the current setting."""
+    named = {"best": plan.best, "uncoded": plan.uncoded} | ({} if plan.current is None else {"current": plan.current})
+    texts: dict[str, list[str]] = {}
+    for label, item in named.items():
+        texts.setdefault(item.setting, []).append(label)
+    for item in {item.setting: item for item in named.values()}.values():
+        if not math.isfinite(item.seconds_per_step):
+            continue
+        at = item.seconds_per_step / size, 100 * item.missing
+        axes.plot(*at, "o", markersize=11, markerfacecolor="none", markeredgecolor=INK, markeredgewidth=1.2)
+        label, right = (
+            ", ".join(texts[item.setting]),
+            axes.transData.transform(at)[0] > axes.bbox.x0 + axes.bbox.width / 2,
+        )
+        axes.annotate(label, at, textcoords="offset points", xytext=(-7 if right else 7, 8),
+                      ha="right" if right else "left", fontsize=9.5, color=INK)  # fmt: skip
+
+
+def _first(plan: Plan) -> list[Forecast]:
+    chosen = list(plan.distinct[:_BARS])
+    for item in (plan.current, plan.uncoded):
+        if item is not None and item not in chosen:
+            chosen.append(item)
+    return chosen
+
+
+def _kind(item: Forecast) -> str:
+    return item.setting.partition("(")[0]
+
+
+def _short(setting: str) -> str:
+    """Return a setting for an axis: its name on one line, its arguments on the next."""
+    name, bracket, arguments = setting.partition("(")
+    return f"{name}\n{arguments.removesuffix(')')}" if bracket and arguments != ")" else name
