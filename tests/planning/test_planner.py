@@ -15,7 +15,18 @@ from erasurehead.config.texts import parse_scheme
 from erasurehead.config.toml import to_toml
 from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import Constants, Plan, Target, default_settings, explain, forecast, limits, plan, remarks
+from erasurehead.planning import (
+    Constants,
+    Plan,
+    Target,
+    break_even,
+    default_settings,
+    explain,
+    forecast,
+    limits,
+    plan,
+    remarks,
+)
 from erasurehead.planning.step_times import additive, all_groups, lemma8
 
 EXPONENTIAL = delays.Exponential(0.5, seed=0)
@@ -183,3 +194,50 @@ def test_wrong_arguments_are_refused() -> None:
         plan(EXPONENTIAL, 4, settings=[])
     with pytest.raises(InvalidArgument, match="exact\\(load=9\\)"):
         plan(EXPONENTIAL, 4, settings=["exact(load=9)"])
+
+
+class TestRedundancyThatCosts:
+    """A trace of whole step times does not tell what another task would add: the plan says when that matters."""
+
+    SETTINGS = ("uncoded()", "ignore_stragglers(wait_for=24)", "exact(load=2)", "exact(load=3)")
+
+    def test_redundancy_pays_below_the_break_even_and_not_above(self) -> None:
+        limit = break_even(plan(EXPONENTIAL, 30, 0.0, self.SETTINGS))
+        assert limit is not None
+        assert plan(EXPONENTIAL, 30, 0.98 * limit, self.SETTINGS).best.load > 1
+        above = plan(EXPONENTIAL, 30, 1.02 * limit, self.SETTINGS)
+        assert above.best.load == 1
+        assert break_even(above) == pytest.approx(limit, rel=1e-6)
+
+    def test_it_is_said_where_no_cost_was_given(self) -> None:
+        free = plan(EXPONENTIAL, 30, 0.0, self.SETTINGS)
+        (said,) = [line for line in remarks(free) if "further task" in line]
+        assert f"as long as a task takes less than about {break_even(free):.3g} s" in said
+        assert not any("further task" in line for line in remarks(plan(EXPONENTIAL, 30, 0.01, self.SETTINGS)))
+
+    def test_without_redundancy_to_try_there_is_nothing_to_say(self) -> None:
+        assert break_even(plan(EXPONENTIAL, 30, 0.0, ["ignore_stragglers(wait_for=24)"])) is None
+
+    def test_a_setting_that_is_nearly_as_quick_with_less_data_is_named(self) -> None:
+        found = plan(EXPONENTIAL, 30, 0.045, ["exact(load=3)", "exact(load=5)", "exact(load=6)"])
+        times = {item.load: item.seconds_to_target for item in found.ranked}
+        near = min(load for load, seconds in times.items() if seconds <= 1.1 * found.best.seconds_to_target)
+        assert near < found.best.load
+        (said,) = [line for line in remarks(found) if "less memory" in line]
+        assert f"exact(load={near}) takes {times[near] / found.best.seconds_to_target - 1:.1%} longer" in said
+
+
+def test_one_round_tells_nothing_and_that_is_said() -> None:
+    found = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 1, 12)), 12, settings=["exact(load=2)", "exact(load=3)"])
+    assert found.best.band == (0.0, math.inf)
+    assert "The trace of one round is too short to tell the best setting from" in explain(found)
+
+
+def test_settings_that_do_the_same_are_listed_once() -> None:
+    """Whoever holds 6 of 12 tasks has all groups after 7 arrivals at most, so that waiting for 8 changes nothing."""
+    settings = ["exact(load=6)", "erasurehead(load=6, wait_for=8)", "erasurehead(load=6, wait_for=9)", "exact(load=3)"]
+    found = plan(EXPONENTIAL, 12, settings=settings)
+    assert [item.setting for item in found.distinct] == [
+        item.setting for item in found.ranked if item.setting in ("exact(load=3)", "uncoded()", "exact(load=6)")
+    ]
+    assert len(found.as_good()) == 1

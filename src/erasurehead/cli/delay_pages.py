@@ -76,7 +76,7 @@ def fit_notes(fits: Sequence[Fit]) -> list[str]:
     """Return what is to be said of a ranking: how good the best is, who is as good, and how to use it."""
     best, limit = fits[0], chance(fits[0])
     close = [item.family for item in fits[1:] if item.aic - best.aic < 2.0]
-    said = [f"Best: {_short(best)}"]
+    said = [f"Best: {short_model(best)}"]
     if best.gap > 2.0 * limit:
         said.append(
             f"No family fits well: a gap of {best.gap:.3f} is more than chance leaves of the right one, about "
@@ -92,7 +92,7 @@ def fit_notes(fits: Sequence[Fit]) -> list[str]:
     return said
 
 
-def _short(item: Fit) -> str:
+def short_model(item: Fit) -> str:
     """Return the model with four digits of each parameter, for the command line."""
     rounded = {name: float(f"{value:.4g}") for name, value in item.parameters.items()}
     return str(FAMILIES[item.family].build(rounded, 0, bool(getattr(item.model, "scale_with_load", False))))
@@ -157,8 +157,9 @@ def summary_table(said: Summary) -> Table:
         table.add_row(names.get(share, f"{share:.0%}"), unit.write(value) if math.isfinite(value) else longer)
     table.add_row("mean", "infinite" if math.isinf(said.mean) else unit.write(said.mean))
     typical, often, most = _spread(said)
+    at_least = "at least " if said.n_censored else ""
     for name, value in (("median step", typical), ("95% of steps", often), ("worst step", most)):
-        shown = NOTHING if math.isnan(value) else "never" if math.isinf(value) else f"{value:,.2f} times"
+        shown = NOTHING if math.isnan(value) else "never" if math.isinf(value) else f"{at_least}{value:,.2f} times"
         table.add_row(f"longest over median, {name}", shown)
     return table
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -170,7 +169,7 @@ def run(
     shown = said if printed.explain else [said[0], *plan_pages.doubts(page)]
     screen.result(
         data, plan_pages.table(page, printed.top), "", plan_pages.why(page, printed.top), "", "\n".join(shown), "",
-        _last(files, folder),
+        plan_files.last_words(files, folder, page, options),
     )  # fmt: skip
 
 
@@ -194,7 +193,3 @@ def _searched(
     return plan(
         found.delays, found.n_workers, source.seconds_per_task, settings, target, current, most, late=config.delays.late
     )
-
-
-def _last(files: list[Path], folder: Path) -> str:
-    return f"{', '.join(path.name for path in files)} in {folder}\nerasurehead train {folder / 'run.toml'}"

@@ -53,6 +53,22 @@ def write(place: Path, page: Page, found: Planned, options: RunOptions, figures:
     return [*files, *(_drawn(place, page, screen) if figures else ())]
 
 
+def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) -> str:
+    """Return what was written, how to run it, and what may then differ from the prediction."""
+    said = [f"{', '.join(path.name for path in files)} in {place}"]
+    if options.data is None:
+        said.append("The run file trains on a synthetic twin of the paper's data; put yours into [data].")
+    engine = run_tables(page, options)["run"]["engine"]
+    if options.engine is None and engine == "virtual":
+        said.append(f"It runs on a virtual clock: {page.plan.n_workers:,} processes are many for one machine.")
+    if engine == "processes" and page.plan.seconds_per_task > 0.0:
+        said.append(
+            f"Processes take the time that computing takes them; --engine virtual takes {page.plan.seconds_per_task:g} "
+            "s a task."
+        )
+    return "\n".join([*said, f"erasurehead train {place / RUN}"])
+
+
 def run_tables(page: Page, options: RunOptions) -> dict[str, Any]:
     """Return the run file of the best setting: the plan's delays and workers, and what the user said of the rest."""
     given = options.tables()

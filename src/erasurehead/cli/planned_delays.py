@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from erasurehead.cli.delay_pages import short_model
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
@@ -78,7 +79,9 @@ def planned(
     before = None if current is not None else _current(Path(source.trace).expanduser(), n_workers)
     if trace.censored.any():
         fitted = _fitted(trace, source.scale_with_load, screen)
-        return Planned(fitted, n_workers, f"{fitted}, fitted to {trace.source}", None, before)
+        return Planned(
+            fitted, n_workers, f"a distribution fitted to {trace.source}, {n_workers:,} workers", None, before
+        )
     if keep != "pooled" and n_workers > trace.n_workers:
         raise invalid(
             "--workers", f"must be at most the {trace.n_workers} workers of the trace", n_workers,
@@ -94,7 +97,7 @@ def _fitted(trace: Trace, scale_with_load: bool, screen: Screen) -> Delays:
     best = fit_trace(trace, scale_with_load=scale_with_load)[0]
     screen.warn(
         f"{best.n_censored:,} of {best.n:,} delays are censored: how slow those workers were is not known. The plan is "
-        f"made for the distribution that fits best, {best.model} (P-P gap {best.gap:.3f})."
+        f"made for the distribution that fits best, {short_model(best)} (P-P gap {best.gap:.3f})."
     )
     slow = slow_workers(trace)
     if slow:

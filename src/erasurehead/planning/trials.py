@@ -116,7 +116,7 @@ def try_plan(
     check_count("shortlist", shortlist)
     lossless = [item for item in plan.ranked if item.missing == 0.0 and item.met == 1.0][:1]
     current = [] if plan.current is None else [plan.current]
-    chosen = [*plan.ranked[:shortlist], *lossless, *current, plan.uncoded]
+    chosen = [*plan.distinct[:shortlist], *lossless, *current, plan.uncoded]
     return try_settings(
         dict.fromkeys(item.setting for item in chosen),
         problem,

@@ -9,7 +9,7 @@ from pathlib import Path
 from erasurehead.planning import Forecast, Plan, Trial
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes, look
-from erasurehead.reports.units import time_unit
+from erasurehead.reports.units import Unit, time_unit
 
 _KINDS = {"uncoded": 0, "ignore_stragglers": 1, "exact": 2, "erasurehead": 4}
 _OTHER = 3
@@ -88,9 +88,7 @@ def draw_ranking(axes: Axes, plan: Plan) -> None:
     """Draw the predicted time to the target of the first settings, and of uncoded and the current one."""
     chosen = _first(plan)
     unit = time_unit([item.seconds_to_target for item in chosen])
-    ends = [end for item in chosen for end in item.band]
-    bars = [(item.setting, item.seconds_to_target, item.band) for item in chosen]
-    _bars(axes, bars, unit.size, [item is plan.best for item in chosen], max(filter(math.isfinite, ends), default=1.0))
+    _bars(axes, [(item.setting, item.seconds_to_target, item.band) for item in chosen], unit, plan.best.setting)
     what = "time to the target" if plan.target is not None else "time for the progress of one exact step"
     axes.set_xlabel(f"{what} ({unit.name})")
     axes.set_title("Predicted, with 95% bands")
@@ -99,30 +97,40 @@ def draw_ranking(axes: Axes, plan: Plan) -> None:
 def draw_trials(axes: Axes, plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> None:
     """Draw the time to the target of settings that were tried on data."""
     unit = time_unit([trial.median for trial in trials])
-    bars = [(trial.setting, trial.median, trial.band) for trial in trials]
-    ends = [end for trial in trials for end in trial.band]
-    _bars(axes, bars, unit.size, [trial.setting == plan.best.setting for trial in trials],
-          max(filter(math.isfinite, ends), default=1.0))  # fmt: skip
+    _bars(axes, [(trial.setting, trial.median, trial.band) for trial in trials], unit, plan.best.setting)
     axes.set_xlabel(f"time to {goal[0]} {goal[1]:g} ({unit.name})")
     axes.set_title("Tried on the data: median and range")
 
 
-def _bars(
-    axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], size: float, marked: Sequence[bool], end: float
-) -> None:
-    for place, ((name, middle, (low, high)), best) in enumerate(zip(bars, marked, strict=True)):
+def _bars(axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], unit: Unit, best: str) -> None:
+    """Draw times with their bands, one below the other; dots where a bar would hide how the short ones differ."""
+    times = [middle for _, middle, _ in bars if 0.0 < middle < math.inf]
+    ends = [end for _, _, band in bars for end in band if math.isfinite(end)]
+    wide = bool(times) and max(times) > _WIDE * min(times)
+    end = max([*ends, *times], default=unit.size)
+    low_end = 0.5 * min(times) if wide else 0.0
+    for place, (name, middle, (low, high)) in enumerate(bars):
         style = look(_KINDS.get(name.partition("(")[0], _OTHER))
-        if math.isfinite(middle):
-            axes.barh(place, middle / size, color=style.colour, alpha=0.85 if best else 0.45, height=0.7)
-            top = min(high, 1.1 * end)  # a band without an end leaves the picture
-            axes.plot([low / size, top / size], [place, place], color=INK, linewidth=1.4)
+        if not math.isfinite(middle):
+            axes.annotate(" not reached", (0.0, place), xycoords=("axes fraction", "data"), va="center", fontsize=9)
+            continue
+        strength = 0.85 if name == best else 0.45
+        if wide:
+            axes.plot(middle / unit.size, place, style.marker, color=style.colour, markersize=9, alpha=strength)
         else:
-            axes.text(0.0, place, " not reached", va="center", color=INK, fontsize=9)
+            axes.barh(place, middle / unit.size, color=style.colour, alpha=strength, height=0.7)
+        band = max(low, low_end) / unit.size, min(high, 1.3 * end) / unit.size  # bands without an end leave the picture
+        axes.plot(band, [place, place], color=INK, linewidth=1.4)
     axes.set_yticks(range(len(bars)), [_short(name) for name, _, _ in bars], fontsize=9)
     axes.set_ylim(len(bars) - 0.4, -0.6)
-    axes.set_xlim(0.0, 1.08 * end / size)
     axes.grid(color=FAINT, linewidth=0.5, axis="x")
     axes.set_axisbelow(True)
+    if wide:
+        axes.set_xscale("log")
+        axes.set_xlim(low_end / unit.size, 1.3 * end / unit.size)
+        canvas.plain_ticks(axes.xaxis)
+    else:
+        axes.set_xlim(0.0, 1.08 * end / unit.size)
 
 
 def _name(axes: Axes, plan: Plan, size: float) -> None:

@@ -1,0 +1,54 @@
+"""Summaries of delays: what is known is said, and what is not known is not made up."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from erasurehead import delays
+from erasurehead.delays import Trace, summarize, summarize_model
+
+
+def test_quantiles_spread_and_mean_of_a_small_table() -> None:
+    said = summarize(Trace.from_table(np.array([[1.0, 2.0, 3.0, 10.0], [4.0, 5.0, 6.0, 7.0]])))
+    assert (said.n_workers, said.n_steps, said.n_samples, said.n_censored) == (4, 2, 8, 0)
+    assert said.mean == 4.75
+    assert (said.quantiles[0.0], said.quantiles[0.5], said.quantiles[1.0]) == (1.0, 4.0, 10.0)
+    assert said.spread.tolist() == [5.0, 7.0 / 5.0]
+
+
+def test_quantiles_beyond_what_was_waited_for_are_not_known() -> None:
+    rows = delays.Exponential(0.5, seed=0).rows(0, 400, 10)
+    stop = np.sort(rows, axis=1)[:, [5]]  # six of ten are waited for
+    trace = Trace.from_table(np.minimum(rows, stop))
+    said = summarize(replace(trace, censored=(rows > stop).ravel()))
+    assert said.n_censored == 1600
+    assert math.isnan(said.mean)
+    assert said.quantiles[0.5] == pytest.approx(0.5 * math.log(2.0), rel=0.1)
+    assert math.isinf(said.quantiles[1.0])
+
+
+def test_a_model_is_drawn_from() -> None:
+    said = summarize_model(delays.Exponential(0.5, seed=1), 30, 2000)
+    assert said.mean == pytest.approx(0.5, rel=0.02)
+    assert said.quantiles[0.95] == pytest.approx(0.5 * math.log(20.0), rel=0.03)
+    assert not said.slow
+
+
+def test_workers_that_never_answer_have_no_longest_delay() -> None:
+    said = summarize_model(delays.Exponential(0.5, seed=1) + delays.Late((2,)), 5, 200)
+    assert math.isinf(said.quantiles[1.0])
+    assert math.isinf(said.mean)
+    assert math.isfinite(said.quantiles[0.75])
+    assert np.isinf(said.spread).all()
+    assert [item.worker for item in said.slow] == [2]
+
+
+def test_delays_of_zero_have_no_spread() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(summarize_model(delays.NoDelay(), 4, 10).spread).all()
