@@ -25,8 +25,8 @@ def iterate(optimizer: Optimizer, steps: int) -> np.ndarray:
 
 def test_nesterov_moves_as_the_original_code_writes_it() -> None:
     eta, alpha = 0.05, 0.02
-    beta, utemp = np.ones(3), np.zeros(3)
-    optimizer = Nesterov(np.ones(3), eta)
+    beta, utemp = np.zeros(3), np.zeros(3)
+    optimizer = Nesterov(np.zeros(3), eta)
     for i in range(12):
         g = gradient(beta)
         theta = 2.0 / (i + 2.0)
@@ -36,6 +36,12 @@ def test_nesterov_moves_as_the_original_code_writes_it() -> None:
         beta = betatemp
         optimizer.tell(gradient(optimizer.x) + 2 * alpha * optimizer.x)
         np.testing.assert_allclose(optimizer.x, beta, rtol=1e-13)
+
+
+def test_nesterov_keeps_a_warm_start() -> None:
+    optimizer = Nesterov(np.full(3, 3.0), 1e-12)
+    optimizer.tell(np.ones(3))
+    np.testing.assert_allclose(optimizer.x, 3.0)
 
 
 def test_gradient_descent_and_heavy_ball_follow_their_formulas() -> None:

@@ -221,17 +221,72 @@ def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures(
         train(problem, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
 
 
-def test_a_model_that_diverges_is_said_so() -> None:
-    with pytest.raises(Diverged, match="smaller step size"), np.errstate(over="ignore", invalid="ignore"):
-        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.full(6, 1e300), 1e10), VirtualEngine(), 50)
+@pytest.mark.parametrize("wait_for", [1, 2])
+def test_one_bad_worker_is_not_taken_for_a_diverged_model(wait_for: int) -> None:
+    problem = _Poisoned(PROBLEM.rows, PROBLEM.centres)
+    scheme = schemes.ignore_stragglers(6, wait_for)
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+    assert all(0 not in row.used and len(row.used) == wait_for for row in run.steps)
+
+
+@pytest.mark.parametrize(("start", "rate", "what"), [(1e300, 1e10, "6 messages are all"), (1.0, 1e308, "model that")])
+def test_a_model_that_diverges_is_said_so(start: float, rate: float, what: str) -> None:
+    witness = _Silent()
+    optimizer = GradientDescent(np.full(6, start), rate)
+    with (
+        pytest.raises(Diverged, match=f"{what}.* not finite.*smaller step size"),
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
+        train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 50, [witness])
+    assert witness.run is not None
+    assert "not finite" in witness.run.stopped
+
+
+class _TwoPoints(GradientDescent):
+    """Asks for the difference of the gradients at the model and at its first model, as SVRG does."""
+
+    max_points = 2
+
+    def __init__(self, x: Array, rate: float) -> None:
+        super().__init__(x, rate)
+        self.anchor = self.x
+        self.told: list[Array] = []
+
+    def ask(self) -> Order:
+        return Order(self.step, (self.x + 1.0, self.anchor), coefficients=(1.0, -1.0))
+
+    def tell(self, estimate: Array | None) -> None:
+        assert estimate is not None
+        self.told.append(estimate)
+        super().tell(estimate)
+
+
+def test_an_order_of_two_points_gets_their_combination_and_claims_no_loss() -> None:
+    optimizer = _TwoPoints(np.zeros(6), 0.1)
+    run = train(PROBLEM, schemes.exact(6, 3), optimizer, VirtualEngine(), 2)
+
+    def full(x: Array) -> Array:
+        return PROBLEM.gradient(x) + PROBLEM.penalty_gradient(x)
+
+    np.testing.assert_allclose(optimizer.told[0], full(np.ones(6)) - full(np.zeros(6)))
+    assert [row.loss for row in run.steps] == [None, None]
+
+
+def test_models_kept_for_evaluation_are_thinned_out_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("erasurehead.evaluation.MOST_BYTES", 10 * 6 * 8)
+    run = plain_train(schemes.uncoded(6), VirtualEngine(), steps=50)
+    steps = [evaluation.step for evaluation in run.evaluations]
+    assert len(steps) <= 10
+    assert steps == [0, 8, 16, 24, 32, 40, 48, 50]
 
 
 def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
     engine = VirtualEngine()
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
         train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 0)
+    engine = VirtualEngine()
     with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, but it is 5"):
         train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(5), 0.1), engine, 1)
     with pytest.raises(InvalidArgument, match="n_tasks must be at most"):
         train(PROBLEM, schemes.uncoded(25), GradientDescent(np.zeros(6), 0.1), engine, 1)
-    assert engine.next_event(0.0) is None
+    assert engine.now() == 0.0

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from erasurehead.arrays import Array
 from erasurehead.instruments import Instrument
 from erasurehead.problems.base import Problem
 from erasurehead.records.rows import StepRow
 from erasurehead.run import Evaluation
 
+MOST_BYTES = 10**9
+"""Memory that the models kept for evaluation may take."""
+
 
 class Snapshots(Instrument):
     """Keeps the models that are to be evaluated. Optimizers never change a model in place, so that none is copied.
+
+    All together take at most a gigabyte: where there would be more, every second one is given up, again and again.
 
     Arguments:
         every: keep the model after every so many steps, and the last; 0 for none.
@@ -27,8 +34,12 @@ class Snapshots(Instrument):
         done = row.step + 1
         if self.every and (done % self.every == 0 or done == self.last):
             self.kept.append((done, row.end, x))
+            if len(self.kept) > max(MOST_BYTES // x.nbytes, 2):
+                self.every *= 2
+                self.kept = [kept for kept in self.kept if kept[0] % self.every == 0]
 
-    def evaluate(self, problem: Problem) -> list[Evaluation]:
-        """Return the metrics of every model kept; empty if the problem has nothing to evaluate on."""
-        evaluations = [Evaluation(step, time, problem.metrics(x)) for step, time, x in self.kept]
-        return [evaluation for evaluation in evaluations if evaluation.metrics]
+    def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
+        """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""
+        for step, time, x in self.kept:
+            if metrics := problem.metrics(x):
+                yield Evaluation(step, time, metrics)

@@ -17,6 +17,8 @@ from erasurehead.records.rows import ArrivalRow
 from erasurehead.schemes import Scheme
 from erasurehead.waiting.base import Verdict, View
 
+DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
+
 TELL_EVERY = 0.05
 """Seconds between two reports to instruments of who is late."""
 
@@ -77,7 +79,7 @@ class Gathering:
 
         Raises:
             Unreachable: if the wait rule cannot be met any more.
-            Diverged: if the estimate is not finite although every message is.
+            Diverged: if the estimate is not finite although every message is, or if no message that came is.
         """
         view = View(self.scheme.decoder, order.step, self.living)
         rule = self.scheme.rules[order.kind]
@@ -97,11 +99,8 @@ class Gathering:
             if estimate is None or np.isfinite(estimate).all():
                 break
             bad = self._unusable(decoding)
-            if len(bad) in (0, len(vectors)):  # not some worker's fault
-                raise Diverged(
-                    f"the gradient estimate of step {order.step} is not finite, with {len(bad)} of {len(vectors)} "
-                    "messages at fault: the model has diverged; take a smaller step size (rate)."
-                )
+            if not bad:
+                raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
             self._refuse(view, bad)
         used = set(decoding.used.tolist())
         received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in self._arrivals.values())
@@ -124,6 +123,8 @@ class Gathering:
             if verdict is Verdict.STOP and not nobody:
                 return
             if verdict is Verdict.NEVER or nobody:
+                if view.refused and not view.arrived:  # all that came was bad: not some worker's fault
+                    raise Diverged(DIVERGED.format(step=order.step, what=f"{len(view.refused)} messages are all"))
                 raise Unreachable(self._why_never(view))
             wake = wake_of(view)
             event = self.engine.next_event(None if wake is None else begin + wake)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.decoding.base import Decoding
+
+_WORTH_THREADS = 500_000  # elements to be added from which handing them out to threads pays
 
 
 class Layout:
@@ -43,11 +49,13 @@ class Layout:
         """
         total = np.zeros(self.n_coordinates)
         messages: list[int] = decoding.messages.tolist()
-        scratch = np.empty(self.n_coordinates if any(self.positions[m] is None for m in messages) else 0)
+        if all(self.positions[message] is None for message in messages):
+            _add_dense(total, decoding.weights[0].tolist(), vectors)
+            return total
         for column, message in enumerate(messages):
             positions = self.positions[message]
             if positions is None:
-                _add(total, float(decoding.weights[0, column]), vectors[column], scratch)
+                _add_dense(total, [float(decoding.weights[0, column])], [vectors[column]])
                 continue
             for piece in range(len(positions)):
                 place: IntArray = positions[piece]
@@ -61,10 +69,34 @@ class Layout:
         return total
 
 
-def _add(total: Array, weight: float, vector: Array, scratch: Array) -> None:
-    # No temporaries: they would cost more than the sum itself. Nor BLAS, whose threads wait for each other here.
-    if weight == 1.0:
-        total += vector
-    elif weight != 0.0:
-        np.multiply(vector, weight, out=scratch)
-        total += scratch
+def _add_dense(total: Array, weights: Sequence[float], vectors: Sequence[Array]) -> None:
+    """Add weighted vectors, each thread its own range of coordinates; the workers' cores are idle meanwhile."""
+    count = _threads() if len(total) * len(vectors) > _WORTH_THREADS else 1
+    edges = [len(total) * number // count for number in range(count + 1)]
+    spans = [slice(low, high) for low, high in pairwise(edges)]
+    if count == 1:
+        _add_span(total, weights, vectors, spans[0])
+    else:
+        list(_pool().map(partial(_add_span, total, weights, vectors), spans))
+
+
+def _add_span(total: Array, weights: Sequence[float], vectors: Sequence[Array], span: slice) -> None:
+    # No temporaries: they would cost more than the sum itself.
+    part, scratch = total[span], np.empty(0)
+    for weight, vector in zip(weights, vectors, strict=True):
+        if weight == 1.0:
+            part += vector[span]
+        elif weight != 0.0:
+            scratch = scratch if len(scratch) else np.empty(len(part))
+            np.multiply(vector[span], weight, out=scratch)
+            part += scratch
+
+
+@cache
+def _threads() -> int:
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_threads(), thread_name_prefix="sum")

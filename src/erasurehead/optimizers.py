@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -90,10 +90,13 @@ class Optimizer(ABC):
     Asking and telling are separate so that methods that need two points an order, or no step at all, fit the same loop.
 
     Attributes:
+        max_points: the most points that an order asks for.
         x: the current model, shape (n_parameters,). Replaced at each step, never changed in place: orders in flight
             still refer to earlier ones.
         step: number of steps taken or skipped so far.
     """
+
+    max_points: ClassVar[int] = 1
 
     def __init__(self, x: Array, rate: float | Schedule) -> None:
         if not np.isfinite(x).all():
@@ -164,19 +167,20 @@ class HeavyBall(Optimizer):
 class Nesterov(Optimizer):
     """Accelerated gradient descent as the published ErasureHead and gradient-coding experiments write it.
 
-    With theta = 2 / (step + 2) and u = 0 at first::
+    With theta = 2 / (step + 2) and u = x at first::
 
         y      = (1 - theta) x + theta u
         x_next = y - rate * gradient(x)
         u      = x + (x_next - x) / theta
 
     Textbook acceleration takes the gradient at y; the published code takes it at x, the model that it broadcast, and
-    so do we: every figure of the paper was made so.
+    so do we: every figure of the paper was made so. It also starts u at zero whatever the first model is, so that its
+    first step forgets a random one; we start u at the first model, which is the same for zero and keeps a warm start.
     """
 
     def __init__(self, x: Array, rate: float | Schedule) -> None:
         super().__init__(x, rate)
-        self.u = np.zeros_like(self.x)
+        self.u = self.x
 
     def move(self, gradient: Array, rate: float) -> Array:
         theta = 2.0 / (self.step + 2.0)

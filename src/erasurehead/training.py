@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from erasurehead.arrays import Array, squared_norm
-from erasurehead.engines.base import Died, Engine, Failed, Joined, Program
+from erasurehead.engines.base import Died, Engine, Failed, Joined, Order, Program
 from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
 from erasurehead.evaluation import Snapshots
-from erasurehead.gathering import Gathered, Gathering
+from erasurehead.gathering import DIVERGED, Gathered, Gathering
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem
@@ -77,7 +79,7 @@ def train(
     history, failure = _History(), None
     watchers = [*instruments, history, snapshots]
     with engine:
-        programs, layout = build_programs(scheme.code, problem)
+        programs, layout = build_programs(scheme.code, problem, optimizer.max_points)
         for watcher in watchers:
             watcher.preparing(scheme, steps)
         gathering = Gathering(engine, scheme, layout, watchers)
@@ -89,9 +91,11 @@ def train(
             for number in range(steps):
                 order = replace(optimizer.ask(), round=number)
                 gathered = gathering.gather(order)
-                gradient, loss = _penalised(gathered.estimate, problem, order.points[0])
+                gradient, loss = _penalised(gathered.estimate, problem, order)
                 optimizer.tell(gradient)
-                row = _step_row(order.step, order.kind, gathered, gathering, origin, engine.now(), gradient, loss)
+                if not np.isfinite(optimizer.x).all():
+                    raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
+                row = _step_row(order, gathered, gathering, origin, engine.now(), gradient, loss)
                 for watcher in watchers:
                     for arrival in gathered.rows:
                         watcher.arrival(arrival)
@@ -103,7 +107,11 @@ def train(
     run = Run(
         scheme.name, engine.name, optimizer.x, history.steps, history.arrivals, start_seconds, stopped=history.stopped
     )
-    run.evaluations.extend(snapshots.evaluate(problem))
+    try:
+        for evaluation in snapshots.evaluate(problem):
+            run.evaluations.append(evaluation)
+    except KeyboardInterrupt:
+        run.stopped = run.stopped or "stopped by Ctrl-C while the models were evaluated"
     for watcher in watchers:
         watcher.finished(run)
     if failure is not None:
@@ -136,19 +144,21 @@ def start_workers(gathering: Gathering, programs: Sequence[Program]) -> float:
     return engine.now() - begin
 
 
-def _penalised(estimate: Array | None, problem: Problem, x: Array) -> tuple[Array | None, float | None]:
-    """Split an estimate into gradient and loss, and add the penalty's to both."""
+def _penalised(estimate: Array | None, problem: Problem, order: Order) -> tuple[Array | None, float | None]:
+    """Split an estimate into gradient and loss, and add the penalty's to both; of several points there is no loss."""
     if estimate is None:
         return None, None
     gradient = estimate[:-1]
     if problem.l2:
-        gradient = gradient + problem.penalty_gradient(x)
-    return gradient, float(estimate[-1]) + problem.penalty(x)
+        for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+            gradient = gradient + factor * problem.penalty_gradient(point)
+    if order.coefficients:
+        return gradient, None
+    return gradient, float(estimate[-1]) + problem.penalty(order.points[0])
 
 
 def _step_row(
-    step: int,
-    kind: str,
+    order: Order,
     gathered: Gathered,
     gathering: Gathering,
     origin: float,
@@ -158,9 +168,9 @@ def _step_row(
 ) -> StepRow:
     finished = {row.worker for row in gathered.rows if not row.censored}
     return StepRow(
-        step=step,
-        round=gathered.rows[0].round if gathered.rows else step,
-        kind=kind,
+        step=order.step,
+        round=order.round,
+        kind=order.kind,
         begin=gathered.begin - origin,
         waited=gathered.waited,
         end=now - origin,

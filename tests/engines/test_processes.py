@@ -21,8 +21,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, Order, Part
 from erasurehead.engines.processes.mailbox import Board, Slots
-from erasurehead.engines.processes.memory import Block
-from erasurehead.engines.processes.parcel import pack
+from erasurehead.engines.processes.parcel import Store, pack
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Nesterov
 from erasurehead.records.rows import StepRow
@@ -145,9 +144,9 @@ class Holder(Echo):
 def test_data_cross_once_and_equal_data_share_their_memory() -> None:
     shared, other = np.ones(10_000), np.full(10_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    blocks: dict[Any, Block] = {}
-    parcels = [pack(program, blocks) for program in programs]
-    assert len(blocks) == 2
+    store: Store = {}
+    parcels = [pack(program, None, store) for program in programs]
+    assert len(store) == 2
     assert all(len(parcel.head) < 2_000 for parcel in parcels)
     with ProcessEngine() as engine:
         start(engine, programs)

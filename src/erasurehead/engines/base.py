@@ -154,6 +154,9 @@ class Joined:
 Event: TypeAlias = Arrived | Failed | Died | Joined
 
 
+CLOSED = "the engine is closed, and its workers are gone; make a new one for another run."
+
+
 class MessageLost(EngineError):
     """A message was announced, but its vector cannot be had: the loop counts it as an erasure."""
 
@@ -201,7 +204,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End every worker and free what they shared. May be called twice."""
+        """End every worker and free what they shared. May be called twice; all else then raises `EngineError`."""
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
+    CLOSED,
     Arrived,
     Died,
     Engine,
@@ -46,6 +47,7 @@ class _Worker:
     program: Program
     work: int = 0  # number of the work in progress; an event of another number is void
     busy: bool = False
+    part: Part | None = None  # what it is working on
     current: _Round | None = None
     waiting: _Round | None = None  # the newest order, taken when the current one is done
     started: float = 0.0
@@ -76,17 +78,20 @@ class VirtualEngine(Engine):
         self._heap: list[tuple[float, int, int, int, Event | None]] = []
         self._sequence = itertools.count()
         self._clock = 0.0
+        self._closed = False
         self._round = -1
         self._handed_out: list[_Loan] = []
         self._delay_rows: dict[tuple[int, int, float], Array] = {}
 
     def assign(self, worker: int, program: Program | None) -> None:
+        self._check_open()
         self._workers.pop(worker, None)
         if program is not None:
             self._workers[worker] = _Worker(program)
             self._push(self._clock, worker, 0, Joined(worker, "virtual", self._clock))
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        self._check_open()
         if order.round > self._round:
             self._round = order.round
             self._delay_rows.clear()
@@ -104,6 +109,7 @@ class VirtualEngine(Engine):
                 self._begin(worker, state, flight)
 
     def next_event(self, until: float | None = None) -> Event | None:
+        self._check_open()
         while self._heap and (until is None or self._heap[0][0] <= until):
             time, _, worker, work, event = heapq.heappop(self._heap)
             state = self._workers.get(worker)
@@ -134,8 +140,13 @@ class VirtualEngine(Engine):
         return self._clock
 
     def close(self) -> None:
+        self._closed = True
         self._workers.clear()
         self._heap.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError(CLOSED)
 
     def _push(self, time: float, worker: int, work: int, event: Event | None) -> None:
         heapq.heappush(self._heap, (time, next(self._sequence), worker, work, event))
@@ -150,9 +161,16 @@ class VirtualEngine(Engine):
     def _begin_part(self, worker: int, state: _Worker) -> None:
         assert state.current is not None
         order = state.current.order
-        parts = state.program.parts(order, state.done)
+        try:
+            parts = state.program.parts(order, state.done)
+        except Exception as error:
+            state.busy = False
+            reason = f"{type(error).__name__}: {error}"
+            self._push(self._clock, worker, 0, Failed(worker, order.round, reason, self._clock))
+            return
         state.busy = bool(parts)
         if parts:
+            state.part = parts[0]
             seconds = self.seconds_per_task * parts[0].work + self._delay(worker, order.step, state, parts[0])
             if math.isfinite(seconds):
                 self._push(self._clock + seconds, worker, state.work, None)
@@ -168,9 +186,9 @@ class VirtualEngine(Engine):
         return float(row[worker])
 
     def _finish_part(self, worker: int, state: _Worker) -> Event:
-        flight = state.current
+        flight, program, part = state.current, state.program, state.part
         assert flight is not None
-        program, part = state.program, state.program.parts(flight.order, state.done)[0]
+        assert part is not None
         loan = _Loan(program, flight, part)
         event: Event = Arrived(
             worker, part, flight.order.round, flight.order.step, state.started, self._clock, loan.read

@@ -29,7 +29,7 @@ from erasurehead.engines.base import (
     Program,
 )
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.testing.programs import Echo, Faulty, Timetable
+from erasurehead.testing.programs import Constant, Echo, Faulty, Timetable
 
 PATIENCE = 60.0
 """Seconds within which anything must happen in these tests."""
@@ -179,6 +179,25 @@ class EngineConformance:
             engine.submit(order(1))
             assert {event.read()[1] for event in arrivals(engine, 2)} == {0, 1}
 
+    def test_whatever_a_program_raises_wherever_costs_its_message_only(self) -> None:
+        with self.make() as engine:
+            programs: list[Program] = [Faulty(0, (0,), raises_at=frozenset({0}), raises=EOFError("told to fail"))]
+            programs += [Faulty(1, (1,), raises_at=frozenset({0}), where="parts"), Echo(2, (2,))]
+            start(engine, programs)
+            engine.submit(order(0))
+            assert sum("told to fail" in _failure(event) for event in take(engine, 3)) == 2
+            engine.submit(order(1))
+            assert {event.read()[1] for event in arrivals(engine, 3)} == {0, 1, 2}
+
+    def test_every_worker_gets_its_own_data_even_if_nobody_keeps_them(self) -> None:
+        with self.make() as engine:
+            for worker in range(4):
+                engine.assign(worker, Constant(worker))
+            for event in take(engine, 4):
+                assert isinstance(event, Joined)
+            engine.submit(order(0))
+            assert {event.worker: event.read()[0] for event in arrivals(engine, 4)} == {0: 0, 1: 1, 2: 2, 3: 3}
+
     def test_a_killed_worker_is_known_within_a_second(self) -> None:
         with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(3)])
@@ -242,6 +261,13 @@ class EngineConformance:
         start(engine, [Echo(0, (0,))])
         engine.close()
         engine.close()
+        for use in (
+            lambda: engine.assign(0, Echo(0, (0,))),
+            lambda: engine.submit(order(0)),
+            lambda: engine.next_event(0.0),
+        ):
+            with pytest.raises(EngineError, match="the engine is closed"):
+                use()
 
     def test_an_unknown_kind_of_late_work_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="late must be 'preempt' or 'carry'"):

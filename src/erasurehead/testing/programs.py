@@ -50,6 +50,17 @@ class Echo(Program):
         out[:] = np.resize([step, self.worker, part.message, point[0]], self.length)
 
 
+class Constant(Echo):
+    """Answers a number that it holds in a large array of its own, made only for it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, (number,))
+        self.data = np.full(100_000, float(number))
+
+    def compute(self, part: Part, taken: Any, out: Array) -> None:
+        out[:] = self.data.mean()
+
+
 @dataclass(eq=False)
 class Faulty(Echo):
     """An `Echo` that raises, or answers NaN, at some steps.
@@ -57,14 +68,23 @@ class Faulty(Echo):
     Arguments:
         raises_at: steps at which it raises.
         nan_at: steps at which it answers NaN.
+        raises: what it raises.
+        where: in which method: `"compute"` or `"parts"`.
     """
 
     raises_at: frozenset[int] = frozenset()
     nan_at: frozenset[int] = frozenset()
+    raises: Exception = field(default_factory=lambda: ValueError("told to fail"))
+    where: str = "compute"
+
+    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+        if self.where == "parts" and order.step in self.raises_at:
+            raise self.raises
+        return super().parts(order, done)
 
     def compute(self, part: Part, taken: Any, out: Array) -> None:
         if taken[0] in self.raises_at:
-            raise ValueError(f"told to fail at step {taken[0]}")
+            raise self.raises
         super().compute(part, taken, out)
         if taken[0] in self.nan_at:
             out[-1] = np.nan

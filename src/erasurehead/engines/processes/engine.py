@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import pickle
+import resource
 import selectors
 import signal
 import sys
@@ -13,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from types import ModuleType
@@ -20,11 +23,23 @@ from typing import Any, ClassVar
 
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Part, Program
+from erasurehead.engines.base import (
+    CLOSED,
+    Arrived,
+    Died,
+    Engine,
+    Event,
+    Failed,
+    Joined,
+    LateWork,
+    Order,
+    Part,
+    Program,
+)
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.mailbox import Board, Slots
-from erasurehead.engines.processes.memory import Block
-from erasurehead.engines.processes.parcel import Contents, pack
+from erasurehead.engines.processes.parcel import Store, pack
+from erasurehead.engines.processes.worker import FRAME
 from erasurehead.errors import EngineError, invalid
 
 _PRELOAD = "erasurehead.engines.processes.preload"
@@ -41,6 +56,8 @@ class _Process:
     wake: Connection
     inlet: Connection
     lent: list[_Loan] = field(default_factory=list["_Loan"])
+    last_words: str = ""
+    unread: bytes = b""  # the beginning of an item whose end has not come yet
 
 
 class _Loan:
@@ -87,33 +104,51 @@ class ProcessEngine(Engine):
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Process] = {}
-        self._blocks: dict[Contents, Block] = {}
+        self._store: Store = {}
+        self._closed = False
         self._board: Board | None = None
         self._round = -1
         self._events: deque[Event] = deque()
+        _raise_file_limit()
 
     def assign(self, worker: int, program: Program | None) -> None:
+        self._check_open()
         if worker in self._workers:
             self._remove(worker, wait=_FAREWELL)
         if program is None:
             return
+        try:
+            self._start(worker, program)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            raise EngineError(
+                f"worker {worker} cannot be started: {len(self._workers)} workers use up the {limit} files that a "
+                "process may have open; raise the limit (ulimit -n), or use fewer workers."
+            ) from None
+
+    def _start(self, worker: int, program: Program) -> None:
         if self._board is None:
             self._board = Board(program.inbox)
         self._context.set_forkserver_preload([_PRELOAD, *program.preload])
         slots = Slots(program.outbox)
         wake_out, wake_in = self._context.Pipe(duplex=False)
         inlet, outlet = self._context.Pipe(duplex=False)
-        args = (worker, pack(program, self._blocks), self._board, slots, wake_out, outlet, self.delays, self.late)
+        parcel = pack(program, self.delays, self._store)
+        args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
         process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
         with _without_main_module(), _sigint_blocked():
             process.start()
         wake_out.close()
         outlet.close()
+        slots.close()  # the worker has it; our own view of it stays
         os.set_blocking(wake_in.fileno(), False)
         self._workers[worker] = _Process(process, slots, wake_in, inlet)
         self._selector.register(inlet, selectors.EVENT_READ, worker)
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        self._check_open()
         if self._board is None:
             raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:
@@ -132,6 +167,7 @@ class ProcessEngine(Engine):
                 os.write(state.wake.fileno(), b"!")
 
     def next_event(self, until: float | None = None) -> Event | None:
+        self._check_open()
         while not self._events:
             if until is None and not self._workers:
                 raise EngineError("no worker can still answer: none is alive.")
@@ -164,30 +200,49 @@ class ProcessEngine(Engine):
         return time.monotonic()
 
     def close(self) -> None:
+        self._closed = True
         for state in self._workers.values():
             state.wake.close()  # the end of the file tells each of them to go
         deadline = time.monotonic() + _FAREWELL
         for worker in list(self._workers):
             self._remove(worker, wait=max(0.0, deadline - time.monotonic()))
-        for block in self._blocks.values():
+        for block, _ in self._store.values():
             block.close()
-        self._blocks.clear()
+        self._store.clear()
+        self._events.clear()
         if self._board is not None:
             self._board.close()
             self._board = None
         self._selector.close()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError(CLOSED)
+
     def _receive(self, worker: int) -> None:
-        """Take one item from a worker's pipe; its end means that the worker is dead."""
+        """Take what there is in a worker's pipe; its end means that the worker is dead."""
         state = self._workers[worker]
         try:
-            item: tuple[Any, ...] = pickle.loads(state.inlet.recv_bytes())
-        except (EOFError, OSError):
+            data = os.read(state.inlet.fileno(), 65_536)
+        except OSError:
+            data = b""
+        if not data:
             self._bury(worker, state)
             return
+        data = state.unread + data
+        begin = 0
+        while len(data) >= (start := begin + FRAME) and len(data) >= (
+            end := start + int.from_bytes(data[begin:start], "little")
+        ):
+            self._take(worker, state, pickle.loads(data[start:end]))
+            begin = end
+        state.unread = data[begin:]
+
+    def _take(self, worker: int, state: _Process, item: tuple[Any, ...]) -> None:
         now = time.monotonic()
         if item[0] == "arrived":
-            _, order_round, step, part, side, started = item
+            _, order_round, step, message, told, side, started = item
+            part = state.slots.part(message) if told is None else told
             loan = _Loan(state.slots, part, side)
             state.lent.append(loan)
             self._events.append(Arrived(worker, part, order_round, step, started, now, loan.read))
@@ -196,11 +251,12 @@ class ProcessEngine(Engine):
         elif item[0] == "failed":
             self._events.append(Failed(worker, item[1], item[2], now))
         else:
-            self._bury(worker, state, item[1])
+            state.last_words = item[1]
 
-    def _bury(self, worker: int, state: _Process, reason: str = "") -> None:
+    def _bury(self, worker: int, state: _Process) -> None:
         state.process.join(_FAREWELL)
         code = state.process.exitcode
+        reason = state.last_words
         if not reason:
             reason = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with status {code}"
         self._events.append(Died(worker, reason, time.monotonic()))
@@ -219,9 +275,18 @@ class ProcessEngine(Engine):
         state.slots.close()
 
 
+def _raise_file_limit() -> None:
+    """Let this process open as many files as it may: every worker takes about five."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 @contextlib.contextmanager
 def _sigint_blocked() -> Generator[None]:
     """Keep Ctrl-C from the server and the workers, which inherit this mask; ours is taken when the block ends."""
+    resource_tracker.ensure_running()  # it would unblock the signal again, were it started with the server
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -34,11 +34,21 @@ class Board:
         self.n_elements = n_elements
         self._stride = align(_HEADER + _META + 8 * n_elements)
         self._block = Block(_SIDES * self._stride)
-        for side in range(_SIDES):
-            self._header(side)[0] = -1
+        self._map()
+        for header in self._headers:
+            header[0] = -1
 
-    def _header(self, side: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return self._block.integers(side * self._stride, 2)
+    def _map(self) -> None:
+        """Make the views that every order needs; a process makes its own."""
+        self._headers = [self._block.integers(side * self._stride, 2) for side in range(_SIDES)]
+
+    def __getstate__(self) -> tuple[int, Block]:
+        return self.n_elements, self._block
+
+    def __setstate__(self, state: tuple[int, Block]) -> None:
+        self.n_elements, self._block = state
+        self._stride = self._block.size // _SIDES
+        self._map()
 
     def write(self, order: Order) -> None:
         """Put up an order in place of the one before the last."""
@@ -53,7 +63,7 @@ class Board:
                 f"an order's points have more than the {self.n_elements} elements that programs asked for."
             )
         side = order.round % _SIDES
-        header = self._header(side)
+        header = self._headers[side]
         if header[0] == order.round:
             return
         header[0] = -1  # whoever reads the old order now will see that it was overwritten
@@ -69,7 +79,7 @@ class Board:
     def read(self, order_round: int) -> Order | None:
         """Return an order whose points are views of the board, or None if it was overwritten."""
         side = order_round % _SIDES
-        header = self._header(side)
+        header = self._headers[side]
         if not self.holds(order_round):
             return None
         offset = side * self._stride + _HEADER
@@ -88,7 +98,7 @@ class Board:
 
     def holds(self, order_round: int) -> bool:
         """Whether an order is still there; what was read of it before a True is sound."""
-        return bool(self._header(order_round % _SIDES)[0] == order_round)
+        return bool(self._headers[order_round % _SIDES][0] == order_round)
 
     def close(self) -> None:
         """Give back the file descriptor."""
@@ -103,30 +113,50 @@ class Slots:
     """
 
     def __init__(self, outbox: Sequence[Part]) -> None:
-        self._index = {part.message: index for index, part in enumerate(outbox)}
+        self._parts = tuple(outbox)
+        self._block = Block(self._lay_out())
+        self._map()
+
+    def _lay_out(self) -> int:
+        """Find a place for every message, and return the bytes that all of them take."""
+        self._index = {part.message: index for index, part in enumerate(self._parts)}
         self._offsets: list[tuple[int, int]] = []
-        offset = align(8 + 8 * _SIDES * len(outbox))
-        for part in outbox:
+        offset = align(8 + 8 * _SIDES * len(self._parts))
+        for part in self._parts:
             size = align(part.length * np.dtype(part.dtype).itemsize)
             self._offsets.append((offset, offset + size))
             offset += _SIDES * size
-        self._block = Block(offset)
+        return offset
+
+    def _map(self) -> None:
+        """Make the views that every order needs; a process makes its own."""
+        self._newest = self._block.integers(0, 1)
+        self._states = self._block.integers(8, _SIDES * len(self._parts)).reshape(-1, _SIDES)
+
+    def __getstate__(self) -> tuple[tuple[Part, ...], Block]:
+        return self._parts, self._block
+
+    def __setstate__(self, state: tuple[tuple[Part, ...], Block]) -> None:
+        self._parts, self._block = state
+        self._lay_out()
+        self._map()
 
     @property
     def newest(self) -> int:
         """Round of the newest order that is meant for this worker; 0 before the first, counted from 1."""
-        return int(self._block.integers(0, 1)[0])
+        return int(self._newest[0])
 
     @newest.setter
     def newest(self, value: int) -> None:
-        self._block.integers(0, 1)[0] = value
+        self._newest[0] = value
 
-    def _state(self, message: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return self._block.integers(8 + 8 * _SIDES * self._index[message], _SIDES)
+    def part(self, message: int) -> Part:
+        """Return a message as the outbox announced it."""
+        return self._parts[self._index[message]]
 
     def claim(self, message: int) -> int | None:
         """Return a free slot of a message, now taken, or None if the coordinator still reads both."""
-        state = self._state(message)
+        state = self._states[self._index[message]]
         for side in range(_SIDES):
             if state[side] == _FREE:
                 state[side] = _TAKEN
@@ -135,7 +165,7 @@ class Slots:
 
     def free(self, message: int, side: int) -> None:
         """Give back a slot."""
-        self._state(message)[side] = _FREE
+        self._states[self._index[message], side] = _FREE
 
     def vector(self, part: Part, side: int) -> Array:
         """Return the room of a message in a slot, shape (part.length,)."""

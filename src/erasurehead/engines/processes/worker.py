@@ -19,6 +19,11 @@ from erasurehead.engines.base import LateWork, Order, Part, Program
 from erasurehead.engines.processes.mailbox import Board, Slots
 from erasurehead.engines.processes.parcel import Parcel
 
+FRAME = 4
+"""Bytes that say how long an item is, before each item that a worker sends."""
+
+_MOST_TOLD = 500  # characters of an exception's text
+
 _PAUSE = 0.001  # seconds between two looks at slots that the coordinator still reads
 
 
@@ -33,18 +38,17 @@ def main(
     slots: Slots,
     wake: Connection,
     outlet: Connection,
-    delays: Delays | None,
     late: LateWork,
 ) -> None:
     """Serve orders until the wake pipe is closed."""
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the coordinator ends us
     try:
-        program = _open(parcel, outlet)
-        if program is not None:
+        opened = _open(parcel, outlet)
+        if opened is not None:
             _send(outlet, ("joined", socket.gethostname()))
-            _Worker(worker, program, board, slots, wake, outlet, delays, late).serve()
-    except (_ParentGone, BrokenPipeError, EOFError):
+            _Worker(worker, *opened, board, slots, wake, outlet, late).serve()
+    except _ParentGone:
         pass
     # Nothing is left to be tidied up, and interpreter shutdown would cost more than all of the above.
     sys.stdout.flush()
@@ -52,15 +56,21 @@ def main(
     os._exit(0)
 
 
-def _open(parcel: Parcel, outlet: Connection) -> Program | None:
+def _open(parcel: Parcel, outlet: Connection) -> tuple[Program, Delays | None] | None:
     try:
         from erasurehead.engines.processes.preload import LIMIT
 
         assert LIMIT is not None
         return parcel.open()
     except Exception as error:
-        _send(outlet, ("broken", f"{type(error).__name__}: {error}"))
+        _send(outlet, ("broken", _told(error)))
         return None
+
+
+def _told(error: Exception) -> str:
+    """Return what an exception says, cut where it would fill the records, or the pipe."""
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
 
 
 def _end_with_parent() -> None:
@@ -79,7 +89,12 @@ def _end_with_parent() -> None:
 
 
 def _send(outlet: Connection, item: tuple[Any, ...]) -> None:
-    outlet.send_bytes(pickle.dumps(item))
+    # Written by hand: of a step of 15 ms the framing of `Connection.send` would take one.
+    data = pickle.dumps(item)
+    try:
+        os.write(outlet.fileno(), len(data).to_bytes(FRAME, "little") + data)
+    except BrokenPipeError:
+        raise _ParentGone from None
 
 
 class _Worker:
@@ -87,11 +102,11 @@ class _Worker:
         self,
         worker: int,
         program: Program,
+        delays: Delays | None,
         board: Board,
         slots: Slots,
         wake: Connection,
         outlet: Connection,
-        delays: Delays | None,
         late: LateWork,
     ) -> None:
         self.worker = worker
@@ -103,7 +118,6 @@ class _Worker:
         self.delays = delays
         self.late = late
         self.taken = 0  # the newest order taken, as in `Slots.newest`
-        os.set_blocking(self.wake, False)
 
     def serve(self) -> None:
         while True:
@@ -116,11 +130,13 @@ class _Worker:
         """Wait for a newer order, at most so many seconds; return whether there is one."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while self.slots.newest <= self.taken:
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
-                return False
-            if select.select([self.wake], [], [], remaining)[0]:
-                self._drain()
+            if deadline is not None:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    return False
+                if not select.select([self.wake], [], [], remaining)[0]:
+                    continue
+            self._drain()
         return True
 
     def _sit_out(self, seconds: float) -> None:
@@ -131,11 +147,9 @@ class _Worker:
                 self._drain()
 
     def _drain(self) -> None:
-        try:
-            if not os.read(self.wake, 65_536):
-                raise _ParentGone
-        except BlockingIOError:
-            return
+        """Take what woke us, or wait for it."""
+        if not os.read(self.wake, 65_536):
+            raise _ParentGone
 
     def _answer(self, order_round: int) -> None:
         started = time.monotonic()
@@ -151,10 +165,10 @@ class _Worker:
                 if not self._one_message(order, parts[0], len(done), taken, started):
                     return
                 done.append(parts[0])
-        except (_ParentGone, BrokenPipeError, EOFError):
+        except _ParentGone:
             raise
         except Exception as error:
-            _send(self.outlet, ("failed", order_round, f"{type(error).__name__}: {error}"))
+            _send(self.outlet, ("failed", order_round, _told(error)))
 
     def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float) -> bool:
         """Compute, delay and send one message; return whether it was sent rather than dropped."""
@@ -173,7 +187,9 @@ class _Worker:
             return False
         if not preempt:
             self._sit_out(min(delay, 1e9))
-        _send(self.outlet, ("arrived", order.round, order.step, part, side, started))
+        announced = part == self.slots.part(part.message)  # as nearly always: the coordinator knows it then
+        told = None if announced else part
+        _send(self.outlet, ("arrived", order.round, order.step, part.message, told, side, started))
         return True
 
     def _claim(self, part: Part, preempt: bool) -> int | None:
