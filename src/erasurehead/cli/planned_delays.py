@@ -94,10 +94,13 @@ def planned(
 
 
 def _fitted(trace: Trace, scale_with_load: bool, screen: Screen) -> Delays:
-    best = fit_trace(trace, scale_with_load=scale_with_load)[0]
+    fits = fit_trace(trace, scale_with_load=scale_with_load)
+    # What was not waited for is extrapolated: of families that fit as well (AIC within 2), the simplest errs the least.
+    best = min((item for item in fits if item.aic - fits[0].aic < 2.0), key=lambda item: len(item.parameters))
     screen.warn(
         f"{best.n_censored:,} of {best.n:,} delays are censored: how slow those workers were is not known. The plan is "
-        f"made for the distribution that fits best, {short_model(best)} (P-P gap {best.gap:.3f})."
+        f"made for the distribution that fits best, {short_model(best)} (P-P gap {best.gap:.3f}); times of settings "
+        "that wait for more workers than this trace did are extrapolated."
     )
     slow = slow_workers(trace)
     if slow:

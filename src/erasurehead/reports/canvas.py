@@ -153,7 +153,7 @@ def made_folder(folder: Path | str) -> Path:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         why = error.strerror or ""
-    if not os.access(place, os.W_OK):
+    if why or not os.access(place, os.W_OK):
         raise invalid("folder", "must be a folder that can be written to", str(place), why)
     return place
 

@@ -1,0 +1,104 @@
+"""Pictures of plans and of fitted delays: what is in them, and what they cannot be made of."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead import delays
+from erasurehead.delays import Trace, fit_trace
+from erasurehead.errors import InvalidArgument
+from erasurehead.planning import Plan, Trial, plan
+from erasurehead.reports import canvas
+from erasurehead.reports.delay_pictures import draw_fits, draw_pp, draw_tails
+from erasurehead.reports.plan_pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
+
+SETTINGS = ("ignore_stragglers(wait_for=6)", "exact(load=3)", "erasurehead(load=3, wait_for=4)")
+
+
+@pytest.fixture(scope="module")
+def small() -> Plan:
+    return plan(delays.Exponential(0.5, seed=0), 12, 0.01, SETTINGS, current="exact(load=2)")
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return Trace.from_table(delays.Weibull(0.3, 0.7, seed=0).rows(0, 50, 6), "latencies.csv")
+
+
+def axes() -> canvas.Axes:
+    return canvas.new_figure(6.0, 4.0).subplots()
+
+
+def test_the_tradeoff_has_every_setting_and_the_front(small: Plan) -> None:
+    with canvas.drawing():
+        shown = axes()
+        draw_tradeoff(shown, small)
+        dots = np.concatenate([group.get_offsets() for group in shown.collections])
+        assert len(dots) == len(small.ranked) == 5
+        front = next(line for line in shown.get_lines() if line.get_label() == "Pareto front")
+        assert front.get_ydata() == pytest.approx([100 * item.missing for item in small.front])
+        assert {text.get_text() for text in shown.texts} == {"best", "uncoded", "current"}
+
+
+def test_the_ranking_begins_with_the_best_and_ends_with_uncoded(small: Plan) -> None:
+    with canvas.drawing():
+        shown = axes()
+        draw_ranking(shown, small)
+        names = [label.get_text() for label in shown.get_yticklabels()]
+        assert names[0].startswith(small.best.setting.partition("(")[0])
+        assert names[-1] == "uncoded"
+        assert len(shown.patches) == len(names)  # a bar each
+
+
+def test_times_that_differ_a_lot_are_on_a_logarithmic_axis_without_formulas(small: Plan) -> None:
+    trials = [Trial("exact(load=3)", (0.2, 0.3, 0.4), (0.9,) * 3), Trial("uncoded()", (40.0, 50.0, 60.0), (0.9,) * 3),
+              Trial("ignore_stragglers(wait_for=6)", (math.inf,) * 3, (0.7,) * 3)]  # fmt: skip
+    with canvas.drawing():
+        shown = axes()
+        draw_trials(shown, small, trials, ("auc", 0.9))
+        assert shown.get_xscale() == "log"
+        assert any("not reached" in text.get_text() for text in shown.texts)
+        shown.figure.canvas.draw()
+        labels = [label.get_text() for label in shown.get_xticklabels()]
+        assert all(float(label) > 0 for label in labels)
+
+
+def test_a_plan_where_nothing_is_ever_met_can_still_be_drawn(tmp_path: Path) -> None:
+    dead = delays.Exponential(0.5, seed=0) + delays.Late(tuple(range(6)))
+    found = plan(dead, 6, settings=["exact(load=2)"])
+    assert all(path.stat().st_size > 1000 for path in draw_plan(found, tmp_path))
+
+
+def test_the_pp_plot_of_the_right_family_keeps_to_the_diagonal(trace: Trace) -> None:
+    fits = fit_trace(trace, ["weibull", "exponential"])
+    with canvas.drawing():
+        shown, tails = axes(), axes()
+        draw_pp(shown, fits)
+        lines = {line.get_label(): line for line in shown.get_lines()}
+        weibull = next(line for name, line in lines.items() if name.startswith("weibull"))
+        assert np.abs(weibull.get_xdata() - weibull.get_ydata()).max() < 1.36 / math.sqrt(300)
+        draw_tails(tails, trace, fits)
+        assert len(tails.get_lines()) == 3  # the samples, and two fits
+        assert tails.get_ylim()[0] == pytest.approx(0.5 / 300)
+
+
+def test_equal_fits_give_equal_files(tmp_path: Path, trace: Trace) -> None:
+    fits = fit_trace(trace, ["weibull"])
+    one = draw_fits(trace, fits, tmp_path / "a")
+    other = draw_fits(trace, fits, tmp_path / "b")
+    assert [path.name for path in one] == ["fits.png", "fits.svg"]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(one, other, strict=True))
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path, trace: Trace, small: Plan) -> None:
+    with pytest.raises(InvalidArgument, match="fits must have at least one"):
+        draw_fits(trace, [], tmp_path)
+    with pytest.raises(InvalidArgument, match="formats must be among png"):
+        draw_plan(small, tmp_path, ("gif",))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgument, match="folder must be a folder that can be written to"):
+        draw_plan(small, tmp_path / "file")
