@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from erasurehead.comparison import Comparison, common_target, parse_target
 from erasurehead.config import build_config
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.instruments import Instrument
 from erasurehead.run import Evaluation, Run
 from erasurehead.schemes import Scheme
@@ -67,10 +67,23 @@ def test_a_target_is_a_metric_and_a_value() -> None:
             parse_target(wrong)
 
 
-class _Press(Instrument):
-    """Presses Ctrl-C in a step of the exact scheme."""
+def small(folder: Path) -> Comparison:
+    """The paper's schemes, uncoded and exact before ErasureHead, on a few rows."""
+    rng = np.random.default_rng(0)
+    np.save(folder / "data.npy", np.column_stack([rng.standard_normal((60, 3)), rng.integers(0, 2, 60)]))
+    tables = {
+        "data": {"source": str(folder / "data.npy")},
+        "run": {"engine": "virtual", "workers": 6, "steps": 6, "out": str(folder / "out")},
+    }
+    return Comparison.from_config(build_config(tables))
 
-    def __init__(self, step: int) -> None:
+
+class _Press(Instrument):
+    """Presses Ctrl-C in a step of a scheme, or lets something else happen there."""
+
+    def __init__(self, step: int, scheme: str = "exact", event: BaseException | None = None) -> None:
+        self.scheme_of_press = scheme
+        self.event = event or KeyboardInterrupt()
         self.step_of_press = step
         self.scheme = ""
 
@@ -78,24 +91,37 @@ class _Press(Instrument):
         self.scheme = scheme.name
 
     def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        if self.scheme == "exact" and step == self.step_of_press:
-            raise KeyboardInterrupt
+        if self.scheme == self.scheme_of_press and step == self.step_of_press:
+            raise self.event
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Path, step: int) -> None:
+    comparison = small(tmp_path)
+    runs = comparison.run([_Press(step, "uncoded", Unreachable("Too many workers have died."))])
+    assert [(run.scheme, len(run.steps), run.stopped) for run in runs] == [
+        ("uncoded", step, "Too many workers have died."),
+        ("exact", 6, ""),
+        ("erasurehead", 6, ""),
+    ]
+    outcome = comparison.report(runs, ("svg",))
+    assert outcome.failures == ("uncoded: Too many workers have died.",)
+    assert not outcome.interrupted
+    assert [row.stopped for row in outcome.rows] == ["Too many workers have died.", "", ""]
+    assert [path.name for path in outcome.runs] == ["uncoded", "exact", "erasurehead"]
+    assert outcome.figures
+    assert outcome.target == common_target(runs[1:])
 
 
 @pytest.mark.parametrize(("step", "formats"), [(0, ("svg",)), (3, ())])
 def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, formats: tuple[str, ...]) -> None:
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "data.npy", np.column_stack([rng.standard_normal((60, 3)), rng.integers(0, 2, 60)]))
-    tables = {
-        "data": {"source": str(tmp_path / "data.npy")},
-        "run": {"engine": "virtual", "workers": 6, "steps": 6, "out": str(tmp_path / "out")},
-    }
-    comparison = Comparison.from_config(build_config(tables))
+    comparison = small(tmp_path)
     runs = comparison.run([_Press(step)])
     assert [run.scheme for run in runs] == ["uncoded", "exact"]
     assert (runs[1].stopped, len(runs[1].steps)) == ("stopped by Ctrl-C", step)
     outcome = comparison.report(runs, formats)
     assert [row.stopped for row in outcome.rows] == ["", "stopped by Ctrl-C"]
+    assert (outcome.failures, outcome.interrupted) == ((), True)
     assert outcome.runs == (tmp_path / "out" / "uncoded", tmp_path / "out" / "exact")
     assert outcome.as_dict()["schemes"][0]["seconds_per_step"] == pytest.approx(runs[0].seconds_per_step)
     assert [path.suffix for path in outcome.figures] == [".svg"] * len(outcome.figures)

@@ -12,9 +12,10 @@ from typing import Any
 from erasurehead.config.sections import Config
 from erasurehead.config.texts import paper_schemes, parse_scheme
 from erasurehead.datasets import NAMES
-from erasurehead.errors import invalid
+from erasurehead.errors import Diverged, Unreachable, invalid
 from erasurehead.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
 from erasurehead.instruments import Instrument
+from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
 from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
@@ -76,16 +77,26 @@ class Comparison:
     def run(self, instruments: Sequence[Instrument] = ()) -> list[Run]:
         """Run one scheme after the other; after Ctrl-C the rest is left out.
 
+        A scheme that cannot be trained to the end does not keep the others from running: its run is among those that
+        are returned, up to where it ended, and `stopped` says why.
+
         Arguments:
             instruments: hooks that watch every run.
 
         Raises:
-            Unreachable, Diverged, EngineError: what ended a run; the records up to then are in its folder.
+            EngineError: if workers do not start; the records up to then are in the folder.
         """
         make_folder(self.folder, self.experiments[0].config.run.overwrite)
         runs: list[Run] = []
         for experiment in self.experiments:
-            runs.append(experiment.run(instruments))
+            last = _Last()
+            try:
+                runs.append(experiment.run([*instruments, last]))
+            except (Unreachable, Diverged):
+                if last.run is None:  # it was not training that failed
+                    raise
+                runs.append(last.run)
+                continue
             if runs[-1].stopped:
                 break
         return runs
@@ -100,14 +111,18 @@ class Comparison:
         Raises:
             MissingExtra: if figures are wanted and matplotlib is not installed.
         """
-        target = self.target or common_target(runs, self._metric())
+        target = self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
         rows = comparison_table(runs, target)
         (self.folder / TABLE).write_text(f"{self.title}\n\n{to_markdown(rows)}", encoding="utf-8")
         figures: list[Path] = []
         if formats:
             figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title)
-        folders = [experiment.out for experiment in self.experiments[: len(runs)]]
-        outcome = Outcome(self.title, target, tuple(rows), tuple(figures), self.folder, tuple(filter(None, folders)))
+        folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
+        ends = [RunFolder.open(folder).summary.get("status") for folder in folders]
+        failures = tuple(f"{row.scheme}: {row.stopped}" for row, end in zip(rows, ends, strict=True) if end == "failed")
+        outcome = Outcome(
+            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends
+        )
         facts = {"data": describe(self.experiments[0].data), **outcome.as_dict()}
         (self.folder / COMPARISON).write_text(to_text(facts), encoding="utf-8")
         return outcome
@@ -134,6 +149,8 @@ class Outcome:
         figures: the files written.
         folder: of the comparison.
         runs: the run folders.
+        failures: for each scheme that could not be trained to the end, which it is and why, in a sentence.
+        interrupted: whether the user stopped the last run, and left out what was to follow.
     """
 
     title: str
@@ -142,6 +159,8 @@ class Outcome:
     figures: tuple[Path, ...]
     folder: Path
     runs: tuple[Path, ...]
+    failures: tuple[str, ...] = ()
+    interrupted: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -158,6 +177,16 @@ class Outcome:
             "figures": [str(path) for path in self.figures],
             "folder": str(self.folder),
         }
+
+
+class _Last(Instrument):
+    """Keeps the run as it ended, also where what ended it is raised."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def finished(self, run: Run) -> None:
+        self.run = run
 
 
 def parse_target(text: str) -> tuple[str, float]:

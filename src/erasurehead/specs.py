@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -11,6 +12,9 @@ from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
 
 _T = TypeVar("_T")
 _SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", ast.Add: "+"}
+_NEVER_CLOSED = re.compile(r"'([\[({])' was never closed")
+"""What Python says of a bracket that is left open."""
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def read(
@@ -54,7 +58,12 @@ class _Reader:
     def whole(self) -> object:
         try:
             tree = ast.parse(self.text.strip(), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            open_bracket = _NEVER_CLOSED.fullmatch(error.msg) if isinstance(error, SyntaxError) else None
+            if open_bracket is not None:
+                bracket = open_bracket[1]
+                hint = f"a {_CLOSING[bracket]!r} is missing"
+                raise invalid(self.argument, f"must close its bracket {bracket!r}", self.text, hint) from None
             raise self.wrong("must be calls joined by operators") from None
         return self.value(tree.body)
 

@@ -83,12 +83,18 @@ class TrainedModel:
             folder: of the run.
 
         Raises:
-            DataError: if there is no run, or it has no model or no encoding.
+            DataError: if there is no run, or it has no model or no encoding, or its model is not finite.
         """
         run = RunFolder.open(folder)
-        encoding = run.encoding
+        encoding, x = run.encoding, run.x
+        if not np.isfinite(x).all():
+            status = run.summary.get("status", "unknown")
+            raise DataError(
+                f"The model in {str(folder)!r} is not finite (status of the run: {status}), so that it predicts"
+                f" nothing; train again with a smaller rate."
+            )
         loss = run.tables.get("problem", {}).get("loss", encoding.target.task)
-        model = LinearModel.named(str(loss), run.x, max(2, encoding.target.n_classes))
+        model = LinearModel.named(str(loss), x, max(2, encoding.target.n_classes))
         if model.n_features != encoding.n_columns:
             raise DataError(
                 f"The model in {str(folder)!r} has {model.n_features} features, but its encoding has"

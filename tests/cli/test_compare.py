@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from erasurehead.records import RunFolder
@@ -69,6 +70,26 @@ def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: 
     assert (again.code, "'x' is used already" in again.sentence) == (2, True)
     assert typed(*command, "--overwrite", "--no-figures").code == 0
     assert not Path("x/figures").exists()
+
+
+def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None:
+    rng = np.random.default_rng(3)
+    features = rng.standard_normal((120, 3))
+    np.save("line.npy", np.column_stack([features, features @ [1.0, 2.0, 3.0]]))
+    # A rate at which the whole gradient overshoots, and the part of it that the first one or two send does not.
+    done = typed(
+        "compare", "--data", "line.npy", "--loss", "least_squares", *SMALL[1:], "--steps", 400, "--rate", 1.5,
+        "--optimizer", "gradient_descent", "-o", "x", "-s", "ignore_stragglers(1, rescale='none')",
+        "-s", "uncoded", "-s", "erasurehead(1, 2, rescale='none')",
+    )  # fmt: skip
+    assert done.code == 1
+    stopped = [scheme["stopped"] for scheme in json.loads(Path("x/comparison.json").read_text())["schemes"]]
+    assert [bool(text) for text in stopped] == [False, True, False]
+    assert done.sentence == f"erasurehead: uncoded: {stopped[1]}"
+    assert "uncoded ended early" in done.out
+    assert "| uncoded" in Path("x/comparison.md").read_text()
+    assert Path("x/figures/comparison.svg").is_file()
+    assert RunFolder.open("x/uncoded").summary["status"] == "failed"
 
 
 @pytest.mark.parametrize(

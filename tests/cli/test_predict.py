@@ -83,6 +83,24 @@ def test_python_predicts_rows_in_memory(typed: Typed, trained: str) -> None:
     assert predictions.values == ["yes", "no"]
 
 
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_model_that_is_not_finite_is_refused(
+    typed: Typed, trained: str, shop: Path, command: str, wrong: float
+) -> None:
+    folder = RunFolder.open(trained)
+    x = folder.x.copy()
+    x[1] = wrong
+    folder.write_model(x)
+    folder.write_summary({**folder.summary, "status": "failed"})
+    done = typed(command, trained, shop)
+    assert (done.code, done.out) == (2, "")
+    assert done.sentence == (
+        "erasurehead: The model in 'model' is not finite (status of the run: failed), so that it predicts nothing; "
+        "train again with a smaller rate."
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -69,8 +69,11 @@ def test_a_compressed_file_that_is_cut_off_is_an_error_with_its_line(tmp_path: P
         list(blocks(path))
 
 
-def test_a_text_in_another_encoding_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", [0, 1, 2, 9_999])
+def test_a_text_in_another_encoding_is_an_error_with_its_line(tmp_path: Path, before: int, newline: str) -> None:
     path = tmp_path / "latin.csv"
-    path.write_bytes("name\nMünchen\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.csv, after line \d: not a text in UTF-8"), text_lines(path) as lines:
+    path.write_bytes((f"Göttingen{newline}" * before).encode() + f"München{newline}Ulm{newline}".encode("latin-1"))
+    said = rf"latin\.csv, line {before + 1}: not a text in UTF-8 \(byte 0xfc\)"
+    with pytest.raises(DataError, match=said), text_lines(path) as lines:
         list(lines)

@@ -36,7 +36,7 @@ def test_markdown_has_the_same_cells(runs: list[Run]) -> None:
     lines = to_markdown(rows).splitlines()
     assert lines[0].replace("(ms)", "(s)") == (  # which unit the drawn delays ask for does not matter here
         "| Scheme | Time per step (s) | Time to AUC 0.8 (s) | Speed-up (×) | Residual (tasks) | "
-        "Gradient left out (%) | Waited for | Received per step (B) | Final AUC |"
+        "Gradient left out (%) | Waited for | Received in time, per step (B) | Final AUC |"
     )
     assert lines[1] == "| :-- |" + " --: |" * 8
     assert lines[4].split(" | ")[0] == "| erasurehead"

@@ -88,5 +88,7 @@ def run(
         outcome = comparison.report(runs, ())
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
     screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), last)
-    if runs[-1].stopped:
+    if outcome.interrupted:
         raise typer.Exit(130)
+    if outcome.failures:
+        raise ErasureHeadError(" ".join(outcome.failures))

@@ -1,12 +1,14 @@
-"""The options that commands share, and which key of a run file each of them stands for."""
+"""The options that commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from erasurehead.cli.run_keys import KEYS, value_of
 
 if TYPE_CHECKING:
     from erasurehead.config import Config
@@ -214,11 +216,11 @@ class RunOptions:
     def tables(self) -> dict[str, Any]:
         """Return what was given, as a run file would have it."""
         tables: dict[str, Any] = {}
-        for name, key in _KEYS.items():
+        for name, key in KEYS.items():
             value = getattr(self, name)
             if value is not None:
                 section, _, entry = key.partition(".")
-                tables.setdefault(section, {})[entry] = _READ[name](value) if name in _READ else value
+                tables.setdefault(section, {})[entry] = value_of(name, value)
         return tables
 
     def config(self, run_file: str | None, **more: Any) -> Config:
@@ -236,37 +238,10 @@ class RunOptions:
     def _spelled(self) -> Mapping[str, str]:
         """Return key -> option, for those that were given."""
         return {
-            _KEYS[field.name]: f"--{field.name.replace('_', '-')}"
+            KEYS[field.name]: f"--{field.name.replace('_', '-')}"
             for field in fields(self)
             if getattr(self, field.name) is not None
         }
-
-
-_KEYS = {
-    "data": "data.source",
-    "path": "data.path",
-    "twin": "data.twin",
-    "rows": "data.rows",
-    "label": "data.target",
-    "one_hot": "data.one_hot",
-    "categorical": "data.categorical",
-    "test_fraction": "data.test_fraction",
-    "loss": "problem.loss",
-    "l2": "problem.l2",
-    "optimizer": "optimizer.name",
-    "rate": "optimizer.rate",
-    "momentum": "optimizer.momentum",
-    "delays": "delays.model",
-    "late": "delays.late",
-    "engine": "run.engine",
-    "workers": "run.workers",
-    "steps": "run.steps",
-    "evaluate_every": "run.evaluate_every",
-    "initial": "run.initial",
-    "seed": "run.seed",
-    "out": "run.out",
-    "overwrite": "run.overwrite",
-}
 
 
 @dataclass(frozen=True)
@@ -290,18 +265,3 @@ class OutputOptions:
             rich_help_panel=_OUTPUT,
         ),
     ] = False
-
-
-def _number(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _listed(text: str) -> str | list[str]:
-    return "all" if text.strip() == "all" else [name.strip() for name in text.split(",") if name.strip()]
-
-
-_READ: Mapping[str, Callable[[str], Any]] = {"one_hot": _listed, "rate": _number}
-"""How options that are texts become the values of a run file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -76,7 +77,12 @@ def _sentence(errors: list[ErrorDetails], options: Mapping[str, str]) -> Invalid
     rules = [_rule(error) for error in errors if _key(error) == key]
     said = f"{key} ({options[key]})" if key in options else key
     first, *others = dict.fromkeys(rules)
-    return invalid(said, " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]), errors[0]["input"])
+    return invalid(
+        said,
+        " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]),
+        errors[0]["input"],
+        _instead(errors[0]),
+    )
 
 
 def _unknown_key(place: list[str]) -> InvalidArgument:
@@ -107,6 +113,12 @@ def _key(error: ErrorDetails) -> str:
         annotation = model.model_fields[str(part)].annotation
         model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
     return ".".join(names)
+
+
+def _instead(error: ErrorDetails) -> str:
+    """Return what would work where a list of texts was to be and one text came: a list of one."""
+    listed = error["type"] == "tuple_type" and error["loc"][-1] == "tuple[str, ...]" and isinstance(error["input"], str)
+    return f"write {json.dumps([error['input']], ensure_ascii=False)}" if listed else ""
 
 
 def _rule(error: ErrorDetails) -> str:

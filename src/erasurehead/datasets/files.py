@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import BinaryIO, cast
 
 from erasurehead.errors import DataError
 
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
 _BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
 
 
@@ -73,8 +75,10 @@ class Lines(Iterator[str]):
         try:
             self.last = next(self._stream)
         except UnicodeDecodeError as error:
+            # The stream decodes blocks of many lines; those of earlier blocks have all been counted.
+            line = self.count + 1 + len(_NEWLINE.findall(error.object, 0, error.start))
             raise DataError(
-                f"{self._path}, after line {self.count}: not a text in UTF-8 (byte {error.object[error.start]:#04x})."
+                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})."
             ) from None
         except _BROKEN as error:
             raise broken_off(self._path, self.count, error) from None

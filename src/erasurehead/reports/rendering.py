@@ -102,7 +102,7 @@ def _columns(rows: Sequence[ComparisonRow]) -> list[_Column]:
         _measured(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
         _Column(("Gradient", "left out", "(%)"), [_write(100 * row.left_out, 1) for row in rows]),
         _Column(("Waited", "for"), [_write(row.arrivals, 1) for row in rows]),
-        _measured(("Received", "per step"), [row.received for row in rows], byte_unit),
+        _measured(("Received", "in time,", "per step"), [row.received for row in rows], byte_unit),
     ]
     if basis.metric is not None:
         header = "Final", measures.metric_name(basis.metric)

@@ -45,7 +45,7 @@ class ComparisonRow:
             decodes optimally it is the residual divided by the number of tasks.
         arrivals: mean number of workers whose messages were in when the waiting stopped.
         n_workers: number of workers.
-        received: mean bytes of the messages that were in, a step.
+        received: mean bytes a step of the messages that were in when the waiting stopped; late ones are not counted.
         final: `basis.metric` of the last model; None if there was nothing to evaluate it on.
         died: workers that died.
         incidents: what went wrong besides: exceptions, refused messages, workers that came back.

@@ -1,0 +1,53 @@
+"""Which key of a run file each option of a run stands for, and how its text becomes the value of that key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+KEYS: Mapping[str, str] = {
+    "data": "data.source",
+    "path": "data.path",
+    "twin": "data.twin",
+    "rows": "data.rows",
+    "label": "data.target",
+    "one_hot": "data.one_hot",
+    "categorical": "data.categorical",
+    "test_fraction": "data.test_fraction",
+    "loss": "problem.loss",
+    "l2": "problem.l2",
+    "optimizer": "optimizer.name",
+    "rate": "optimizer.rate",
+    "momentum": "optimizer.momentum",
+    "delays": "delays.model",
+    "late": "delays.late",
+    "engine": "run.engine",
+    "workers": "run.workers",
+    "steps": "run.steps",
+    "evaluate_every": "run.evaluate_every",
+    "initial": "run.initial",
+    "seed": "run.seed",
+    "out": "run.out",
+    "overwrite": "run.overwrite",
+}
+"""Option, as the field of `RunOptions` is called -> section and key."""
+
+
+def value_of(option: str, given: Any) -> Any:
+    """Return what a run file would have in place of what was given as an option."""
+    return _READ[option](given) if option in _READ else given
+
+
+def _number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _listed(text: str) -> str | list[str]:
+    return "all" if text.strip() == "all" else [name.strip() for name in text.split(",") if name.strip()]
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {"one_hot": _listed, "rate": _number}
+"""How options that are texts become the values of a run file."""
