@@ -215,6 +215,12 @@ class Gathering:
             f"step {view.step}: the wait rule {self.scheme.rule} cannot be met any more: workers {_shown(gone)} will "
             f"not answer, and {what}; {len(view.able)} of {code.n_workers} workers are left. A larger load, or a "
             "rule that waits for fewer workers, tolerates more deaths."
+            + (
+                f" {len(view.refused)} messages were refused: see the notices; if they were not finite, the step "
+                "size may be too large."
+                if view.refused
+                else ""
+            )
         )
 
     def _row(self, event: Arrived, submitted: float, late: bool = False, used: bool = False) -> ArrivalRow:

@@ -223,7 +223,7 @@ class TestErrors:
         ("text", "said"),
         [
             ("", "calls joined by operators"),
-            ("first(", "calls joined by operators"),
+            ("first(", "close its bracket"),
             ("first", "must not contain 'first'"),
             ("last(3)", "must not name 'last'.*known are first"),
             ("first()", "missing a required argument: 'workers'"),
