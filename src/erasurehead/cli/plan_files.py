@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 RUN, PLAN = "run.toml", "plan.json"
-_PROCESSES = 64  # workers; more of them on one machine get into each other's way
+PROCESSES = 64
+"""Workers up to which a run file names processes; more of them on one machine get into each other's way."""
 _STAND_IN = {"source": "amazon", "twin": "always", "rows": 6000}
 
 
@@ -78,12 +79,12 @@ def run_tables(page: Page, options: RunOptions) -> dict[str, Any]:
         own = Path(options.data).expanduser()
         sections["data"] = {**given["data"], **({"source": str(own.absolute())} if own.is_file() else {})}
     run = {key: value for key, value in given.get("run", {}).items() if key not in ("out", "overwrite", "workers")}
-    engine = "processes" if page.plan.n_workers <= _PROCESSES else "virtual"
+    engine = "processes" if page.plan.n_workers <= PROCESSES else "virtual"
     return page.plan.run_file(None, **sections, run={"engine": engine, **run})
 
 
 def _drawn(place: Path, page: Page, screen: Screen) -> list[Path]:
-    from erasurehead.reports.plan_pictures import draw_plan
+    from erasurehead.planning.pictures import draw_plan
 
     try:
         return draw_plan(page.plan, place, trials=page.trials, goal=page.goal)

@@ -12,9 +12,9 @@ from erasurehead import delays
 from erasurehead.delays import Trace, fit_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Plan, Trial, plan
+from erasurehead.planning.pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
 from erasurehead.reports import canvas
 from erasurehead.reports.delay_pictures import draw_fits, draw_pp, draw_tails
-from erasurehead.reports.plan_pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
 
 SETTINGS = ("ignore_stragglers(wait_for=6)", "exact(load=3)", "erasurehead(load=3, wait_for=4)")
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from erasurehead.planning import Forecast, Plan, Trial
+from erasurehead.planning.forecasts import Forecast
+from erasurehead.planning.planner import Plan
+from erasurehead.planning.trials import Trial
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes, look
 from erasurehead.reports.units import Unit, time_unit
