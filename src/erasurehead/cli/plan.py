@@ -89,7 +89,7 @@ class SearchOptions:
     scheme: Annotated[
         list[str] | None,
         option("--scheme", "-s", panel=_SEARCH, metavar="SCHEME",
-               text="Try these settings only; say it once for each. By default some 150."),
+               text="Try these settings only; say it once for each. By default more than a hundred."),
     ] = None  # fmt: skip
     max_load: Annotated[
         int | None,
