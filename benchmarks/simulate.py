@@ -22,7 +22,7 @@ from erasurehead.decoding import for_code
 from erasurehead.planning.simulation import stop_times
 
 BLOCK = 1 << 18
-CASES = {30: (3, 131_072, 400), 1_000: (5, 4_096, 12), 1_000_000: (5, 6, 1)}  # load, steps, steps of the event loop
+CASES = {30: (3, 131_072, 400), 1_000: (5, 4_096, 12), 1_000_000: (5, 24, 1)}  # load, steps, steps of the event loop
 MODEL = delays.Exponential(0.5, seed=0)
 
 

@@ -32,24 +32,22 @@ class Arrivals:
             else np.diff(code.encoding.indptr).astype(np.float64)
         )
         counts = code.messages_per_worker
-        self._one_each = bool((counts == 1).all() and (np.diff(code.owner) > 0).all())
+        self._one_each = len(work) == code.n_workers and bool((np.diff(code.owner) > 0).all())
+        if self._one_each:  # message i is that of worker i: nothing to look up, which counts for a million workers
+            self._work: list[float | Array] = [_alike(work)]
+            return
         units = int(counts.max())
         # For each unit, the workers that send so many messages, and which message it is.
         self._senders = [np.flatnonzero(counts > unit) for unit in range(units)]
-        self._messages = (
-            [
-                np.array([code.messages_of(int(worker))[unit] for worker in self._senders[unit]], dtype=np.int64)
-                for unit in range(units)
-            ]
-            if not self._one_each
-            else [np.arange(code.n_messages)]
-        )
-        self._work: list[float | Array] = []
+        self._messages = [
+            np.array([code.messages_of(int(worker))[unit] for worker in self._senders[unit]], dtype=np.int64)
+            for unit in range(units)
+        ]
+        self._work = []
         for senders, messages in zip(self._senders, self._messages, strict=True):
             by_worker = np.zeros(code.n_workers)
             by_worker[senders] = work[messages]
-            alike = len(senders) == code.n_workers and bool((by_worker == by_worker[0]).all())
-            self._work.append(float(by_worker[0]) if alike else by_worker)
+            self._work.append(_alike(by_worker))
 
     def block(self, first: int, count: int, out: Array | None = None) -> Array:
         """Return the arrival times of steps first..first+count-1, in seconds since the order.
@@ -78,3 +76,8 @@ class Arrivals:
         if self.seconds_per_task:
             times += self.seconds_per_task * work
         return times
+
+
+def _alike(work: Array) -> float | Array:
+    """Return the one number that all workers have, if they do."""
+    return float(work[0]) if bool((work == work[0]).all()) else work
