@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from common import verdict
 
 HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "RESULTS.md"
 HELPERS = {"common", "amazon", "idle", "run_all"}
 
 
@@ -39,8 +41,8 @@ def commit() -> str:
     )
 
 
-def measure(name: str) -> tuple[list[str], float]:
-    """Run one benchmark, show its output, and return its rows of the table and its seconds."""
+def measure(name: str) -> dict[str, Any] | None:
+    """Run one benchmark, show its output, and return its line of JSON; None if it failed."""
     print(f"\n== {name}", flush=True)
     begin = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-u", str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True)
@@ -49,15 +51,39 @@ def measure(name: str) -> tuple[list[str], float]:
     for line in process.stdout:
         print(line, end="", flush=True)
         last = line
-    seconds = time.perf_counter() - begin
-    if process.wait() != 0:
-        return [f"| {name} | - | failed with status {process.returncode} | | |"], seconds
-    found = json.loads(last)
-    rows = []
-    for key, value in found["ratios"].items():
-        target = found["targets"].get(key, "")
-        rows.append(f"| {name} | {key} | {value:.3g} | {target} | {verdict(value, target) if target else ''} |")
-    return rows, seconds
+    print(f"({time.perf_counter() - begin:.0f} s)")
+    return json.loads(last) if process.wait() == 0 else None
+
+
+def rows_of(name: str, found: dict[str, Any] | None, head: str) -> list[str]:
+    """Return the rows of the table for one benchmark."""
+    if found is None:
+        return [f"| {name} | - | failed | | | {head} |"]
+    return [
+        f"| {name} | {key} | {value:.3g} | {target} | {verdict(value, target) if target else ''} | {head} |"
+        for key, value in found["ratios"].items()
+        for target in [found["targets"].get(key, "")]
+    ]
+
+
+def write(rows: dict[str, list[str]]) -> None:
+    """Put rows into the table, in place of what it has of the same benchmarks."""
+    kept: dict[str, list[str]] = {}
+    if RESULTS.exists():
+        for line in RESULTS.read_text().splitlines():
+            name = line.split("|")[1].strip() if line.startswith("| ") else ""
+            if name and name != "benchmark":
+                kept.setdefault(name, []).append(line)
+    kept |= rows
+    RESULTS.write_text(
+        "# Benchmarks\n\n"
+        "Ratios of two sides measured in one run, in turn; medians. Made by `make bench`, or by "
+        "`python benchmarks/run_all.py NAME ...` for some of them; absolute figures are in the output.\n\n"
+        f"{machine()}.\n\n"
+        "| benchmark | ratio | value | target | | commit |\n|---|---|---|---|---|---|\n"
+        + "\n".join(line for name in sorted(kept) for line in kept[name])
+        + "\n"
+    )
 
 
 def main() -> None:
@@ -70,19 +96,7 @@ def main() -> None:
         if name not in known:
             parser.error(f"there is no benchmark {name!r}; known are {', '.join(known)}")
     head = commit()
-    lines: list[str] = []
-    for name in names:
-        rows, seconds = measure(name)
-        lines += rows
-        print(f"({seconds:.0f} s)")
-    if names != known:
-        return
-    (HERE / "RESULTS.md").write_text(
-        "# Benchmarks\n\n"
-        "Ratios of two sides measured in one run, in turn; medians. Made by `make bench`; absolute figures are in its "
-        f"output.\n\nCommit {head}; {machine()}.\n\n"
-        "| benchmark | ratio | value | target | |\n|---|---|---|---|---|\n" + "\n".join(lines) + "\n"
-    )
+    write({name: rows_of(name, measure(name), head) for name in names})
 
 
 if __name__ == "__main__":
