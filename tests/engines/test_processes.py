@@ -83,8 +83,10 @@ SCRIPT = """
     from erasurehead.engines import ProcessEngine
     from erasurehead.testing import Echo, Timetable
     from erasurehead.testing.conformance import order, start
+    class Mine(Timetable):
+        pass
     print("script runs", flush=True)
-    engine = ProcessEngine(Timetable({(w, 0, 0): 1e6 for w in range(3)}), "carry")
+    engine = ProcessEngine(Mine({(w, 0, 0): 1e6 for w in range(3)}), "carry")
     start(engine, [Echo(worker, (worker,)) for worker in range(3)])
     engine.submit(order(0))
     print(*[engine.pid(worker) for worker in range(3)], flush=True)
@@ -96,6 +98,7 @@ SCRIPT = """
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel for a signal at the parent's death: Linux only")
 def test_workers_end_with_a_coordinator_that_is_killed_even_if_they_are_stopped(tmp_path: Path) -> None:
     # The script has no `if __name__ == "__main__"`: workers must not import it, or it would run four times.
+    # Its delays are of a class of its own all the same: that travels by value.
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SCRIPT))
     with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True) as process:
