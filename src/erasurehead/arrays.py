@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | int | float | bool | None"
+"""The state of something, as plain data: what checkpoints hold."""
 
 
 def squared_norm(vector: Array) -> float:

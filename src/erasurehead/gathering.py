@@ -148,7 +148,7 @@ class Gathering:
             self.dead[event.worker] = event.reason
             view.lose(event.worker)
             self._notice(f"worker {event.worker} died: {event.reason}")
-        else:
+        elif isinstance(event, Joined):
             self.join(event)
             view.regain(event.worker)
             self.engine.submit(order, [event.worker])

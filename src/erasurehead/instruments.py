@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, Tree
 from erasurehead.records.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
@@ -36,6 +36,15 @@ class Instrument:
 
     def step(self, row: StepRow, x: Array) -> None:
         """Called when a step is done, with the model after it; keep a reference at will, it is never changed."""
+
+    def settled(self, step: int, state: Callable[[], Tree]) -> None:
+        """Called last after each step, when it is wholly done and recorded.
+
+        Arguments:
+            step: number of steps done.
+            state: returns all that is needed to go on from here to the bit, as a tree of dicts with texts for keys,
+                lists, texts, numbers, None and arrays. None of the arrays is changed afterwards.
+        """
 
     def notice(self, text: str) -> None:
         """Called when something happened that a person should know: a death, a refused message."""

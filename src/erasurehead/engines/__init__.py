@@ -8,6 +8,8 @@ from erasurehead.engines.base import Failed as Failed
 from erasurehead.engines.base import Joined as Joined
 from erasurehead.engines.base import LateWork as LateWork
 from erasurehead.engines.base import MessageLost as MessageLost
+from erasurehead.engines.base import NoRoom as NoRoom
+from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Part as Part
 from erasurehead.engines.base import Program as Program

@@ -6,6 +6,7 @@ and takes events one by one. Engines are equal peers: whatever passes `erasurehe
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,7 +152,22 @@ class Joined:
     time: float
 
 
-Event: TypeAlias = Arrived | Failed | Died | Joined
+@dataclass(frozen=True)
+class Offered:
+    """There is room for more workers than before: a machine has come, say. Nobody is started on it unasked.
+
+    Arguments:
+        workers: how many more.
+        host: where.
+        time: when it was noticed, in the engine's seconds.
+    """
+
+    workers: int
+    host: str
+    time: float
+
+
+Event: TypeAlias = Arrived | Failed | Died | Joined | Offered
 
 
 CLOSED = "the engine is closed, and its workers are gone; make a new one for another run."
@@ -161,16 +177,36 @@ class MessageLost(EngineError):
     """A message was announced, but its vector cannot be had: the loop counts it as an erasure."""
 
 
+class NoRoom(EngineError):
+    """A worker cannot be started: no place is free for it. Others go on."""
+
+
 class Engine(ABC):
     """Where workers run. Use it as a context manager: leaving it ends every worker and frees what they shared."""
 
     name: ClassVar[str]
 
+    def hosts(self) -> Mapping[str, int | None]:
+        """Return where workers can run: each host, with the number of workers that it bears in all; None for any.
+
+        The loop reads it before it assigns, so that replicas of a task do not all go to one host.
+        """
+        return {socket.gethostname(): None}
+
     @abstractmethod
-    def assign(self, worker: int, program: Program | None) -> None:
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         """Start a worker with a program, replace the program of a worker, or (None) end the worker.
 
-        Returns at once; a `Joined` event tells when the worker is ready.
+        Returns at once; a `Joined` event tells when the worker is ready. What an earlier process of this number sent
+        and nobody has taken yet is void: no event of it follows.
+
+        Arguments:
+            worker: its number; any number that is not in use names a new worker.
+            program: what it is to run.
+            host: one of `hosts()`, if it should run there; where there is no room left, it runs on another.
+
+        Raises:
+            NoRoom: if it cannot be started anywhere.
         """
 
     @abstractmethod
@@ -197,6 +233,14 @@ class Engine(ABC):
     @abstractmethod
     def kill(self, worker: int) -> None:
         """End a worker without warning, as a crash would. For drills and tests: a `Died` event follows."""
+
+    @abstractmethod
+    def pause(self, worker: int) -> None:
+        """Stop a worker without ending it, as a machine that hangs would. For drills and tests: no event follows."""
+
+    @abstractmethod
+    def proceed(self, worker: int) -> None:
+        """Let a paused worker go on, with the newest order that was submitted to it meanwhile."""
 
     @abstractmethod
     def now(self) -> float:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -27,11 +28,16 @@ from erasurehead.engines.base import (
     Joined,
     LateWork,
     MessageLost,
+    NoRoom,
+    Offered,
     Order,
     Part,
     Program,
 )
 from erasurehead.errors import EngineError, invalid
+
+_WHOEVER = -1
+"""In place of a number on the heap: meant for whoever has the worker's number then."""
 
 
 @dataclass(eq=False)
@@ -45,13 +51,16 @@ class _Round:
 @dataclass(eq=False)
 class _Worker:
     program: Program
-    work: int = 0  # number of the work in progress; an event of another number is void
+    host: str
+    life: int  # an event of an earlier worker of the same number is void
+    work: int = -1  # number of the work in progress; the end of another one is void
     busy: bool = False
     part: Part | None = None  # what it is working on
     current: _Round | None = None
     waiting: _Round | None = None  # the newest order, taken when the current one is done
     started: float = 0.0
     done: list[Part] = field(default_factory=list[Part])
+    held: list[Event | None] | None = None  # while paused: what would have happened, None for the end of a message
 
 
 class VirtualEngine(Engine):
@@ -62,11 +71,18 @@ class VirtualEngine(Engine):
         late: what a worker does when a newer order is out while it is still busy: `"preempt"` drops the old work,
             `"carry"` finishes it first.
         seconds_per_task: computing time of one task's partial gradient, in seconds.
+        hosts: the machines that it plays, and how many workers each bears; None for any number.
     """
 
     name: ClassVar[str] = "virtual"
 
-    def __init__(self, delays: Delays | None = None, late: LateWork = "preempt", seconds_per_task: float = 0.0) -> None:
+    def __init__(
+        self,
+        delays: Delays | None = None,
+        late: LateWork = "preempt",
+        seconds_per_task: float = 0.0,
+        hosts: Mapping[str, int | None] | None = None,
+    ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         if not (math.isfinite(seconds_per_task) and seconds_per_task >= 0):
@@ -74,6 +90,7 @@ class VirtualEngine(Engine):
         self.delays = delays
         self.late: LateWork = late
         self.seconds_per_task = seconds_per_task
+        self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, _Worker] = {}
         self._heap: list[tuple[float, int, int, int, Event | None]] = []
         self._sequence = itertools.count()
@@ -83,12 +100,33 @@ class VirtualEngine(Engine):
         self._handed_out: list[_Loan] = []
         self._delay_rows: dict[tuple[int, int, float], Array] = {}
 
-    def assign(self, worker: int, program: Program | None) -> None:
+    def hosts(self) -> Mapping[str, int | None]:
+        return dict(self._hosts)
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
         self._workers.pop(worker, None)
         if program is not None:
-            self._workers[worker] = _Worker(program)
-            self._push(self._clock, worker, 0, Joined(worker, "virtual", self._clock))
+            place = self._place(host)
+            state = _Worker(program, place, life=next(self._sequence))
+            self._workers[worker] = state
+            self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
+
+    def _place(self, host: str | None) -> str:
+        taken = Counter(state.host for state in self._workers.values())
+        free = [name for name, room in self._hosts.items() if room is None or taken[name] < room]
+        if not free:
+            raise NoRoom(f"all places of the virtual hosts {', '.join(self._hosts)} are taken.")
+        return host if host in free else min(free, key=lambda name: taken[name])
+
+    def offer(self, workers: int, host: str, at: float | None = None) -> None:
+        """Make room for more workers on a host, now or at a given time of the virtual clock."""
+        time = self._clock if at is None else at
+        self._push(time, _WHOEVER, _WHOEVER, Offered(workers, host, time))
+
+    def _make_room(self, offered: Offered) -> None:
+        room = self._hosts.get(offered.host, 0)
+        self._hosts[offered.host] = None if room is None else room + offered.workers
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()
@@ -103,7 +141,7 @@ class VirtualEngine(Engine):
             state = self._workers.get(worker)
             if state is None:
                 continue
-            if state.busy and self.late == "carry":
+            if (state.busy and self.late == "carry") or state.held is not None:
                 state.waiting = flight
             else:
                 self._begin(worker, state, flight)
@@ -111,9 +149,16 @@ class VirtualEngine(Engine):
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
         while self._heap and (until is None or self._heap[0][0] <= until):
-            time, _, worker, work, event = heapq.heappop(self._heap)
+            time, _, worker, number, event = heapq.heappop(self._heap)
+            if isinstance(event, Offered):
+                self._clock = max(self._clock, time)
+                self._make_room(event)
+                return event
             state = self._workers.get(worker)
-            if state is None or (event is None and work != state.work):
+            if state is None or number not in (_WHOEVER, state.life if event else state.work):
+                continue
+            if state.held is not None and number != _WHOEVER:
+                state.held.append(event)
                 continue
             self._clock = max(self._clock, time)
             if event is None:
@@ -134,7 +179,20 @@ class VirtualEngine(Engine):
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
         time = self._clock if at is None else at
-        self._push(time, worker, 0, Died(worker, "killed", time))
+        self._push(time, worker, _WHOEVER, Died(worker, "killed", time))
+
+    def pause(self, worker: int) -> None:
+        state = self._workers[worker]
+        if state.held is None:
+            state.held = []
+
+    def proceed(self, worker: int) -> None:
+        state = self._workers[worker]
+        held, state.held = state.held or [], None
+        for event in held:
+            self._push(self._clock, worker, state.life if event else state.work, event)
+        if state.waiting is not None and (self.late == "preempt" or not state.busy):
+            self._begin(worker, state, state.waiting)
 
     def now(self) -> float:
         return self._clock
@@ -148,14 +206,14 @@ class VirtualEngine(Engine):
         if self._closed:
             raise EngineError(CLOSED)
 
-    def _push(self, time: float, worker: int, work: int, event: Event | None) -> None:
-        heapq.heappush(self._heap, (time, next(self._sequence), worker, work, event))
+    def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
+        heapq.heappush(self._heap, (time, next(self._sequence), worker, number, event))
 
     def _begin(self, worker: int, state: _Worker, flight: _Round) -> None:
         state.current, state.waiting = flight, None
         state.started = self._clock
         state.done = []
-        state.work += 1
+        state.work = next(self._sequence)
         self._begin_part(worker, state)
 
     def _begin_part(self, worker: int, state: _Worker) -> None:
@@ -166,7 +224,7 @@ class VirtualEngine(Engine):
         except Exception as error:
             state.busy = False
             reason = f"{type(error).__name__}: {error}"
-            self._push(self._clock, worker, 0, Failed(worker, order.round, reason, self._clock))
+            self._push(self._clock, worker, state.life, Failed(worker, order.round, reason, self._clock))
             return
         state.busy = bool(parts)
         if parts:

@@ -227,6 +227,43 @@ class EngineConformance:
             assert answer.read()[1] == 9
             assert survivor.read()[1] == 1
 
+    def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.pause(0)
+            for number in range(3):
+                engine.submit(order(number))
+                assert [event.worker for event in arrivals(engine, 1)] == [1]
+            assert engine.next_event(engine.now() + GRID) is None
+            engine.proceed(0)
+            (answer,) = arrivals(engine, 1)
+            assert (answer.worker, answer.order_round) == (0, 2)
+            assert answer.read().tolist() == [2, 0, 0, 2]
+
+    def test_a_worker_that_hangs_can_be_replaced(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.pause(0)
+            engine.submit(order(0))
+            assert [event.worker for event in arrivals(engine, 1)] == [1]
+            engine.assign(0, Echo(9, (0,)))
+            (joined,) = take(engine, 1)
+            assert isinstance(joined, Joined)
+            assert joined.worker == 0
+            engine.submit(order(0), [0])
+            (answer,) = arrivals(engine, 1)
+            assert answer.read()[1] == 9
+
+    def test_workers_run_on_the_hosts_that_the_engine_names(self) -> None:
+        with self.make() as engine:
+            hosts = engine.hosts()
+            assert hosts
+            for worker, host in enumerate([*hosts][:2]):
+                engine.assign(worker, Echo(worker, (worker,)), host)
+                (joined,) = take(engine, 1)
+                assert isinstance(joined, Joined)
+                assert joined.host == host
+
     def test_a_removed_worker_is_asked_no_more(self) -> None:
         with self.make() as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])

@@ -32,6 +32,8 @@ from erasurehead.engines.base import (
     Failed,
     Joined,
     LateWork,
+    NoRoom,
+    Offered,
     Order,
     Part,
     Program,
@@ -111,10 +113,13 @@ class ProcessEngine(Engine):
         self._events: deque[Event] = deque()
         _raise_file_limit()
 
-    def assign(self, worker: int, program: Program | None) -> None:
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
         if worker in self._workers:
-            self._remove(worker, wait=_FAREWELL)
+            self._remove(worker, wait=0.0)
+            self._events = deque(
+                event for event in self._events if isinstance(event, Offered) or event.worker != worker
+            )
         if program is None:
             return
         try:
@@ -123,7 +128,7 @@ class ProcessEngine(Engine):
             if error.errno != errno.EMFILE:
                 raise
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            raise EngineError(
+            raise NoRoom(
                 f"worker {worker} cannot be started: {len(self._workers)} workers use up the {limit} files that a "
                 "process may have open; raise the limit (ulimit -n), or use fewer workers."
             ) from None
@@ -186,9 +191,13 @@ class ProcessEngine(Engine):
                 state.lent.remove(loan)
 
     def kill(self, worker: int) -> None:
-        pid = self._workers[worker].process.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        os.kill(self.pid(worker), signal.SIGKILL)
+
+    def pause(self, worker: int) -> None:
+        os.kill(self.pid(worker), signal.SIGSTOP)
+
+    def proceed(self, worker: int) -> None:
+        os.kill(self.pid(worker), signal.SIGCONT)
 
     def pid(self, worker: int) -> int:
         """Return the process number of a worker, for tools that look at processes."""
