@@ -16,6 +16,7 @@ from erasurehead.datasets.csvfile import Kind, Layout, first_line, look, read_cs
 from erasurehead.datasets.encoding import Encoding, Source
 from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
 from erasurehead.datasets.files import readable, suffix
+from erasurehead.datasets.moments import Moments
 from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
 from erasurehead.datasets.table import Column, Table, table_of_rows
 from erasurehead.datasets.target import Target, target_from_json
@@ -231,17 +232,32 @@ def fit_table(
 
 def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bool) -> Numeric:
     values: Array = table.numbers(name) if rows is None else table.numbers(name)[rows]
-    values = values[~np.isnan(values)]
-    if not len(values):
-        raise DataError(f"{table.source}: no row has a value in column {name!r}; leave the column out.")
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = float(values.mean()), float(values.std())
+    moments = Moments()
+    moments.add(values[~np.isnan(values)])
+    return numeric_feature(name, moments, standardize, table.source)
+
+
+def numeric_feature(name: str, moments: Moments, standardize: bool, source: str) -> Numeric:
+    """Return the feature of a column of numbers.
+
+    Arguments:
+        name: of the column.
+        moments: of its values in the training rows.
+        standardize: whether to shift and scale it to mean 0 and standard deviation 1.
+        source: the file, for messages.
+
+    Raises:
+        DataError: if there is no value, or the variance is beyond float64.
+    """
+    if not moments.count:
+        raise DataError(f"{source}: no row has a value in column {name!r}; leave the column out.")
+    mean, deviation = moments.mean, moments.deviation
     if not np.isfinite(deviation):
-        raise DataError(f"{table.source}: the numbers of column {name!r} are too large to square; change their unit.")
+        raise DataError(f"{source}: the numbers of column {name!r} are too large to square; change their unit.")
     if not standardize:
         return Numeric(name, 0.0, 1.0, fill=mean)
-    # A column that does not vary has no scale; rounding may leave it a deviation of 1e-17.
-    varies = deviation > 1e-12 * max(abs(mean), float(np.abs(values).max()))
+    # A column that does not vary has no scale; one that varies by its rounding errors alone has none either.
+    varies = deviation > 1e-12 * max(abs(mean), moments.largest)
     return Numeric(name, mean, deviation if varies else 1.0, fill=mean)
 
 

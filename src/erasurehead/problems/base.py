@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray, squared_norm
-from erasurehead.errors import check_count, invalid
+from erasurehead.splitting import split_samples as split_samples
 
 
 class Shard(ABC):
@@ -86,19 +85,3 @@ class Problem(ABC):
     def objective(self, x: Array) -> float:
         """Return what is minimised: the mean loss plus the penalty."""
         return self.loss(x) + self.penalty(x)
-
-
-def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
-    """Cut samples 0..n_samples-1 into tasks of consecutive samples whose sizes differ by at most one.
-
-    Raises:
-        InvalidArgument: if there are more tasks than samples, so that a task would be empty.
-    """
-    check_count("n_tasks", n_tasks)
-    if n_tasks > n_samples:
-        raise invalid(
-            "n_tasks", f"must be at most the number of training samples ({n_samples})", n_tasks,
-            "with more, some tasks would be empty",
-        )  # fmt: skip
-    edges = [n_samples * task // n_tasks for task in range(n_tasks + 1)]
-    return [slice(low, high) for low, high in pairwise(edges)]

@@ -1,0 +1,25 @@
+"""How samples are cut into tasks: the one rule that problems, codes' programs and shards on disk share."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from erasurehead.errors import check_count, invalid
+
+
+def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
+    """Cut samples 0..n_samples-1 into tasks of consecutive samples whose sizes differ by at most one.
+
+    The edges of a cut into a divisor of `n_tasks` are among the edges of a cut into `n_tasks`.
+
+    Raises:
+        InvalidArgument: if there are more tasks than samples, so that a task would be empty.
+    """
+    check_count("n_tasks", n_tasks)
+    if n_tasks > n_samples:
+        raise invalid(
+            "n_tasks", f"must be at most the number of training samples ({n_samples})", n_tasks,
+            "with more, some tasks would be empty",
+        )  # fmt: skip
+    edges = [n_samples * task // n_tasks for task in range(n_tasks + 1)]
+    return [slice(low, high) for low, high in pairwise(edges)]
