@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, Tree
 from erasurehead.errors import EngineError
 
 LateWork: TypeAlias = Literal["preempt", "carry"]
@@ -98,6 +98,14 @@ class Program(ABC):
             taken: what `take` returned for the same order.
             out: room for the vector; every element is to be written.
         """
+
+    def state(self) -> Tree:
+        """Return what computing has changed in this program, as plain data; a pure program has nothing to tell."""
+        return {}
+
+    def restore(self, state: Tree) -> None:
+        """Continue from a state, in a program that was built anew."""
+        return
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +249,27 @@ class Engine(ABC):
     @abstractmethod
     def proceed(self, worker: int) -> None:
         """Let a paused worker go on, with the newest order that was submitted to it meanwhile."""
+
+    def state(self) -> Tree | None:
+        """Return all that `restore` needs to go on to the bit, between two rounds.
+
+        None, which is the default and right for workers outside this process: they cannot be saved, and are started
+        afresh when a run is resumed.
+        """
+        return None
+
+    def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
+        """Take the place of the engine that a state was taken of; all that was asked of this one before is dropped.
+
+        Arguments:
+            state: what `state` returned.
+            programs: of every worker that may be in it, by number.
+
+        Raises:
+            EngineError: if this kind of engine has no state.
+            DataError: if it is not such a state, or not one of an engine with the same settings.
+        """
+        raise EngineError(f"the engine {self.name!r} has no state to go on from: its workers are started afresh.")
 
     @abstractmethod
     def now(self) -> float:

@@ -7,16 +7,14 @@ no more than plain gradient descent. Computing takes no virtual time unless `sec
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, Tree
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
     CLOSED,
@@ -34,33 +32,21 @@ from erasurehead.engines.base import (
     Part,
     Program,
 )
-from erasurehead.errors import EngineError, invalid
+from erasurehead.engines.virtual_state import (
+    Orders,
+    Round,
+    Worker,
+    event_from,
+    event_to_tree,
+    rounds_from,
+    whole,
+    worker_from,
+    worker_to_tree,
+)
+from erasurehead.errors import DataError, EngineError, invalid
 
 _WHOEVER = -1
 """In place of a number on the heap: meant for whoever has the worker's number then."""
-
-
-@dataclass(eq=False)
-class _Round:
-    """An order in flight, and the vectors of it that have been computed, by content."""
-
-    order: Order
-    vectors: dict[int, Array] = field(default_factory=dict[int, Array])
-
-
-@dataclass(eq=False)
-class _Worker:
-    program: Program
-    host: str
-    life: int  # an event of an earlier worker of the same number is void
-    work: int = -1  # number of the work in progress; the end of another one is void
-    busy: bool = False
-    part: Part | None = None  # what it is working on
-    current: _Round | None = None
-    waiting: _Round | None = None  # the newest order, taken when the current one is done
-    started: float = 0.0
-    done: list[Part] = field(default_factory=list[Part])
-    held: list[Event | None] | None = None  # while paused: what would have happened, None for the end of a message
 
 
 class VirtualEngine(Engine):
@@ -91,9 +77,9 @@ class VirtualEngine(Engine):
         self.late: LateWork = late
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, Worker] = {}
         self._heap: list[tuple[float, int, int, int, Event | None]] = []
-        self._sequence = itertools.count()
+        self._sequence = 0
         self._clock = 0.0
         self._closed = False
         self._round = -1
@@ -108,7 +94,7 @@ class VirtualEngine(Engine):
         self._workers.pop(worker, None)
         if program is not None:
             place = self._place(host)
-            state = _Worker(program, place, life=next(self._sequence))
+            state = Worker(program, place, life=self._next())
             self._workers[worker] = state
             self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
 
@@ -136,7 +122,7 @@ class VirtualEngine(Engine):
             for loan in self._handed_out:
                 loan.end()
             self._handed_out.clear()
-        flight = _Round(order)
+        flight = Round(order)
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
             if state is None:
@@ -194,6 +180,52 @@ class VirtualEngine(Engine):
         if state.waiting is not None and (self.late == "preempt" or not state.busy):
             self._begin(worker, state, state.waiting)
 
+    def state(self) -> Tree:
+        orders = Orders()
+        workers = [worker_to_tree(number, state, orders) for number, state in self._workers.items()]
+        return {
+            "late": self.late,
+            "seconds_per_task": self.seconds_per_task,
+            "clock": self._clock,
+            "sequence": self._sequence,
+            "round": self._round,
+            "hosts": [[name, room] for name, room in self._hosts.items()],
+            "heap": [[*entry[:4], event_to_tree(entry[4])] for entry in self._heap],
+            "workers": workers,
+            "orders": orders.to_tree(),
+        }
+
+    def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
+        self._check_open()
+        try:
+            self._restore(cast("Mapping[str, Any]", state), programs)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            reason = error if isinstance(error, DataError) else repr(error)
+            raise DataError(f"this is no state of the virtual engine: {reason}") from None
+
+    def _restore(self, state: Mapping[str, Any], programs: Mapping[int, Program]) -> None:
+        for name in ("late", "seconds_per_task"):
+            if state[name] != getattr(self, name):
+                raise DataError(f"{name} was {state[name]!r} then, and is {getattr(self, name)!r} now.")
+        rounds = rounds_from(state["orders"])
+        workers = {whole(row["number"]): row for row in state["workers"]}
+        without = sorted(set(workers) - set(programs))
+        if without:
+            raise DataError(f"workers {without} have no program.")
+        self._workers = {number: worker_from(row, programs[number], rounds) for number, row in workers.items()}
+        self._heap = [
+            (float(time), whole(place), whole(worker), whole(number), event_from(event))
+            for time, place, worker, number, event in state["heap"]
+        ]
+        self._hosts = {str(name): None if room is None else whole(room) for name, room in state["hosts"]}
+        heapq.heapify(self._heap)
+        self._clock, self._round = float(state["clock"]), whole(state["round"])
+        self._sequence = whole(state["sequence"])
+        self._delay_rows.clear()
+        for loan in self._handed_out:
+            loan.end()
+        self._handed_out.clear()
+
     def now(self) -> float:
         return self._clock
 
@@ -207,16 +239,20 @@ class VirtualEngine(Engine):
             raise EngineError(CLOSED)
 
     def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
-        heapq.heappush(self._heap, (time, next(self._sequence), worker, number, event))
+        heapq.heappush(self._heap, (time, self._next(), worker, number, event))
 
-    def _begin(self, worker: int, state: _Worker, flight: _Round) -> None:
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence - 1
+
+    def _begin(self, worker: int, state: Worker, flight: Round) -> None:
         state.current, state.waiting = flight, None
         state.started = self._clock
         state.done = []
-        state.work = next(self._sequence)
+        state.work = self._next()
         self._begin_part(worker, state)
 
-    def _begin_part(self, worker: int, state: _Worker) -> None:
+    def _begin_part(self, worker: int, state: Worker) -> None:
         assert state.current is not None
         order = state.current.order
         try:
@@ -233,7 +269,7 @@ class VirtualEngine(Engine):
             if math.isfinite(seconds):
                 self._push(self._clock + seconds, worker, state.work, None)
 
-    def _delay(self, worker: int, step: int, state: _Worker, part: Part) -> float:
+    def _delay(self, worker: int, step: int, state: Worker, part: Part) -> float:
         if self.delays is None:
             return 0.0
         key = (step, len(state.done), part.work)
@@ -243,7 +279,7 @@ class VirtualEngine(Engine):
             self._delay_rows[key] = row
         return float(row[worker])
 
-    def _finish_part(self, worker: int, state: _Worker) -> Event:
+    def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, part = state.current, state.program, state.part
         assert flight is not None
         assert part is not None
@@ -270,8 +306,8 @@ class VirtualEngine(Engine):
 class _Loan:
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
-    def __init__(self, program: Program, flight: _Round, part: Part) -> None:
-        self._source: tuple[Program, _Round, Part] | None = (program, flight, part)
+    def __init__(self, program: Program, flight: Round, part: Part) -> None:
+        self._source: tuple[Program, Round, Part] | None = (program, flight, part)
         self._own: Array | None = None
 
     def end(self) -> None:
