@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -88,26 +88,75 @@ def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hin
         DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
             is neither a finite number nor missing; the message names the line and the column.
     """
-    builders = {name: _builder(wanted, hint) for name in layout.names if (wanted := kind(name)) is not None}
-    places = [(layout.names.index(name), name) for name in builders]
+    builders = _builders(layout, kind, hint)
     n_rows = 0
     with text_lines(path) as lines:
         for rows in _chunks(lines, layout, path):
-            _check_widths(rows, n_rows, layout, path)
-            columns = list(zip(*rows, strict=True))
-            for place, name in places:
-                try:
-                    builders[name].add(columns[place])
-                except _Fault as fault:
-                    where = _place(path, layout, n_rows + fault.row)
-                    raise DataError(f"{where}, column {name!r}: {fault}.") from None
+            _fill(builders, rows, n_rows, layout, path)
             n_rows += len(rows)
-        cut = bool(lines.last) and not lines.last.endswith(("\n", "\r"))
+        notes = _end_notes(lines, path)
     if n_rows == 0:
         raise DataError(f"{path} has no rows of data.")
-    notes = (f"the last line of {path.name} ends without a newline: look whether the file is whole",) if cut else ()
     built = {name: builder.finish() for name, builder in builders.items()}
     return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), notes)
+
+
+def csv_blocks(
+    path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str = "", notes: list[str] | None = None
+) -> Iterator[Table]:
+    """Yield a CSV file as tables of some rows each, so that it may be larger than memory.
+
+    Arguments:
+        path: the file.
+        layout: how it is laid out.
+        kind: as for `read_csv`; asked anew for each block, as `auto` is told from the block alone.
+        hint: as for `read_csv`.
+        notes: what there is to say at the end is added to it.
+
+    Raises:
+        DataError: as for `read_csv`, when the block is reached.
+    """
+    before = 0
+    with text_lines(path) as lines:
+        for rows in _chunks(lines, layout, path):
+            builders = _builders(layout, kind, hint)
+            _fill(builders, rows, before, layout, path)
+            built = {name: builder.finish() for name, builder in builders.items()}
+            yield Table(str(path), built, len(rows), lambda row, before=before: _place(path, layout, before + row))
+            before += len(rows)
+        if notes is not None:
+            notes.extend(_end_notes(lines, path))
+
+
+def count_rows(path: Path, layout: Layout) -> int:
+    """Return the number of rows of data in a CSV file."""
+    with text_lines(path) as lines:
+        return sum(1 for _ in _rows(lines, layout, path))
+
+
+def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
+    if not lines.last or lines.last.endswith(("\n", "\r")):
+        return ()
+    return (f"the last line of {path.name} ends without a newline: look whether the file is whole",)
+
+
+def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, _Builder]:
+    return {name: _builder(wanted, hint) for name in layout.names if (wanted := kind(name)) is not None}
+
+
+def _fill(
+    builders: Mapping[str, _Builder], rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path
+) -> None:
+    """Add the fields of some rows to the columns; `before` rows were read before them."""
+    _check_widths(rows, before, layout, path)
+    columns = list(zip(*rows, strict=True))
+    for name, fields in zip(layout.names, columns, strict=True):
+        if name not in builders:
+            continue
+        try:
+            builders[name].add(fields)
+        except _Fault as fault:
+            raise DataError(f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}.") from None
 
 
 def _is_number(text: str) -> bool:

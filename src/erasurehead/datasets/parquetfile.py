@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,35 @@ def read_parquet(path: Path, wanted: Collection[str]) -> Table:
     n_rows = 0
     for batch in file.iter_batches(columns=names):
         for name, values in zip(names, batch.columns, strict=True):
-            parts[name].append(_numbers(values, f"{path}, column {name!r}", n_rows) if _is_number(values)
-                               else _codes(values, coders[name]))  # fmt: skip
+            parts[name].append(_part(values, coders[name], path, name, n_rows))
         n_rows += batch.num_rows
     if not n_rows:
         raise DataError(f"{path} has no rows of data.")
     columns = {name: _column(parts[name], coders[name]) for name in names}
     return Table(str(path), columns, n_rows, lambda row: f"{path}, row {row}")
+
+
+def parquet_blocks(path: Path, wanted: Collection[str], rows: int) -> Iterator[Table]:
+    """Yield some columns of a Parquet file as tables of at most `rows` rows each, read row group by row group.
+
+    Raises:
+        MissingExtra, DataError: as for `read_parquet`, when the block is reached.
+    """
+    file = _open(path)
+    names = [name for name in file.schema_arrow.names if name in wanted]
+    before = 0
+    for batch in file.iter_batches(rows, columns=names):
+        columns: dict[str, Column] = {}
+        for name, values in zip(names, batch.columns, strict=True):
+            coder = TextCoder()
+            columns[name] = _column([_part(values, coder, path, name, before)], coder)
+        yield Table(str(path), columns, batch.num_rows, lambda row, before=before: f"{path}, row {before + row}")
+        before += batch.num_rows
+
+
+def parquet_rows(path: Path) -> int:
+    """Return the number of rows, which the file's footer tells."""
+    return int(_open(path).metadata.num_rows)
 
 
 def _open(path: Path) -> Any:
@@ -64,6 +86,10 @@ def _is_number(values: Any) -> bool:
     types: Any = importlib.import_module("pyarrow").types
     kind = values.type
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def _part(values: Any, coder: TextCoder, path: Path, name: str, before: int) -> Any:
+    return _numbers(values, f"{path}, column {name!r}", before) if _is_number(values) else _codes(values, coder)
 
 
 def _numbers(values: Any, said: str, before: int) -> Array:

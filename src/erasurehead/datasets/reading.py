@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,11 +13,12 @@ from erasurehead.arrays import Array
 from erasurehead.datasets.array_encoding import ArrayEncoding
 from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
-from erasurehead.datasets.csvfile import Kind, Layout, look, read_csv
+from erasurehead.datasets.columns import HINT, Columns, check_names, csv_kinds, features
+from erasurehead.datasets.csvfile import Layout, look, read_csv
 from erasurehead.datasets.files import readable, suffix
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.svmlight import looks_like_svmlight
-from erasurehead.datasets.table import Numbers, Table, Texts
+from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.table_encoding import fit_table
 from erasurehead.datasets.target import Target, fit_target
 from erasurehead.errors import DataError, invalid
@@ -26,27 +26,9 @@ from erasurehead.errors import DataError, invalid
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
 
-_TABLES = frozenset({".csv", ".tsv", ".parquet", ".pq"})
+PARQUET = frozenset({".parquet", ".pq"})
+_TABLES = frozenset({".csv", ".tsv"}) | PARQUET
 _EITHER = frozenset({".txt", ".data"})
-
-
-@dataclass(frozen=True)
-class Columns:
-    """How the columns of a table are to be read.
-
-    Arguments:
-        one_hot: columns whose distinct values become columns, or `"all"`.
-        categorical: whether columns that hold texts are one-hot encoded without being named, instead of refused. A
-            column holds texts if its first value that is not missing is no number.
-        interactions: combinations of columns, each a sequence of names, whose distinct combinations become columns.
-        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
-            training rows; without it gradient descent needs a step size that fits the largest of them.
-    """
-
-    one_hot: Sequence[str] | Literal["all"] = ()
-    categorical: bool = False
-    interactions: Sequence[Sequence[str]] = ()
-    standardize: bool = True
 
 
 def read(
@@ -95,27 +77,38 @@ def read(
         MissingExtra: if the file is Parquet and pyarrow is not installed.
     """
     place = readable(path)
-    if suffix(place) in _TABLES or (suffix(place) in _EITHER and not looks_like_svmlight(place)):
-        columns = Columns(one_hot, categorical, interactions, standardize)
+    columns = Columns(one_hot, categorical, interactions, standardize)
+    if is_table(place, columns):
         return _read_table(place, target, columns, task, constant, test_fraction, seed)
-    for name, value in (("one_hot", one_hot), ("categorical", categorical), ("interactions", interactions)):
-        if value:
-            raise invalid(
-                name, "is for CSV and Parquet files", value, f"the columns of {place.name} are taken as they are"
-            )
     return _read_arrays(place, target, task, constant, test_fraction, seed)
+
+
+def is_table(path: Path, columns: Columns) -> bool:
+    """Say whether a file is a table of named columns, and not a matrix.
+
+    Raises:
+        InvalidArgument: if it is a matrix, and something is said of its columns.
+    """
+    if suffix(path) in _TABLES or (suffix(path) in _EITHER and not looks_like_svmlight(path)):
+        return True
+    for name in ("one_hot", "categorical", "interactions"):
+        if value := getattr(columns, name):
+            raise invalid(
+                name, "is for CSV and Parquet files", value, f"the columns of {path.name} are taken as they are"
+            )
+    return False
 
 
 def _read_table(
     path: Path, target: str | os.PathLike[str] | None, columns: Columns, task: Task | None, constant: bool,
     test_fraction: float | None, seed: int,
 ) -> Dataset:  # fmt: skip
-    parquet = suffix(path) in {".parquet", ".pq"}
+    parquet = suffix(path) in PARQUET
     layout = _parquet_layout(path) if parquet else look(path)
     label = layout.names[-1] if target is None else os.fspath(target)
-    _check_names(layout, label, columns, path)
+    check_names(layout, label, columns, path)
     table = _parquet_table(path, layout) if parquet else _csv_table(path, layout, label, columns)
-    numeric, one_hot = _features(table, label, columns)
+    numeric, one_hot = features(table, label, columns)
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test = split_rows(table.n_rows, test_fraction, seed)
@@ -136,41 +129,8 @@ def _read_table(
     )  # fmt: skip
 
 
-def _check_names(layout: Layout, label: str, columns: Columns, path: Path) -> None:
-    wanted: list[tuple[str, str]] = [("target", label)]
-    if columns.one_hot != "all":
-        if isinstance(columns.one_hot, str):
-            raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
-        wanted += [("one_hot", name) for name in columns.one_hot]
-    for group in columns.interactions:
-        if isinstance(group, str) or len(set(group)) != len(group) or len(group) < 2:
-            raise invalid("interactions", "must combine two or more different columns each", group)
-        wanted += [("interactions", name) for name in group]
-    for argument, name in wanted:
-        if name not in layout.names:
-            there = ", ".join(layout.names[:30])
-            raise invalid(argument, f"must name columns of {path.name}", name, f"they are {there}")
-        if argument != "target" and name == label:
-            raise invalid(argument, "must not name the target", name)
-    if len(layout.names) < 2:
-        raise DataError(f"{path} has one column only; there must be a target and at least one other.")
-
-
 def _csv_table(path: Path, layout: Layout, label: str, columns: Columns) -> Table:
-    categories = set(layout.names if columns.one_hot == "all" else columns.one_hot)
-    combined = {name for group in columns.interactions for name in group}
-
-    def kind(name: str) -> Kind:
-        if name == label:
-            return "auto"
-        if name in categories:
-            return "text"
-        if columns.categorical or name in combined:
-            return "auto"
-        return "number"
-
-    hint = "; name the column in one_hot, or use categorical, if its values are categories"
-    return read_csv(path, layout, kind, hint)
+    return read_csv(path, layout, csv_kinds(layout, label, columns), HINT)
 
 
 def _parquet_layout(path: Path) -> Layout:
@@ -183,32 +143,6 @@ def _parquet_table(path: Path, layout: Layout) -> Table:
     from erasurehead.datasets.parquetfile import read_parquet
 
     return read_parquet(path, layout.names)
-
-
-def _features(table: Table, label: str, columns: Columns) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the columns of numbers and the groups of one-hot columns, in the order of the file."""
-    numeric: list[str] = []
-    one_hot: list[tuple[str, ...]] = []
-    for name, column in table.columns.items():
-        if name == label:
-            continue
-        if columns.one_hot == "all" or name in columns.one_hot:
-            one_hot.append((name,))
-        elif isinstance(column, Numbers):
-            numeric.append(name)
-        elif columns.categorical:
-            one_hot.append((name,))
-        else:
-            _refuse_text(table, name, column)
-    return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
-
-
-def _refuse_text(table: Table, name: str, column: Texts) -> None:
-    row = int(np.argmax(column.codes >= 0))
-    raise DataError(
-        f"{table.place(row)}, column {name!r}: {column.values[column.codes[row]]!r} is not a number; name the column in"
-        " one_hot, or use categorical, if its values are categories."
-    )
 
 
 def _check_classes(y: Labels, target: Target) -> None:

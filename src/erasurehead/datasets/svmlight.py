@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,11 +51,20 @@ def read_svmlight(path: Path) -> Rows:
         DataError: if a line is not of the form, its indices do not ascend, or a number is not finite; the message
             names the line.
     """
-    parsed = [_parse(text, first, path) for first, text in blocks(path)]
-    parsed = [part for part in parsed if len(part.labels)]
+    parsed = list(svmlight_blocks(path))
     if not parsed:
         raise DataError(f"{path} has no rows of data.")
     return Rows(*(np.concatenate([getattr(part, name) for part in parsed]) for name in Rows.__dataclass_fields__))
+
+
+def svmlight_blocks(path: Path) -> Iterator[Rows]:
+    """Yield the rows of a file in blocks of a few megabytes, none of them empty.
+
+    Raises:
+        DataError: as for `read_svmlight`, when the block is reached.
+    """
+    parsed = (_parse(text, first, path) for first, text in blocks(path))
+    return (part for part in parsed if len(part.labels))
 
 
 def looks_like_svmlight(path: Path) -> bool:
