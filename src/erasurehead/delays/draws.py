@@ -137,7 +137,8 @@ def _drawn(values: Array, source: _Source, index: int, first: int, factor: float
                 strip *= factor
             else:
                 source.fill(index, tile, band, buffer)
-                np.multiply(buffer[:, : right - left], factor, out=values[row : row + level.steps, left:right])
+                buffer *= factor  # where it lies in one piece: several times quicker than on the way
+                values[row : row + level.steps, left:right] = buffer[:, : right - left]
 
 
 def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: int, factor: float) -> None:

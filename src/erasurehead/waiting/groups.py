@@ -19,6 +19,7 @@ class ReplicaGroups:
     Attributes:
         n_groups: G.
         gains: by how much the residual falls when a group's first message is in, in tasks, shape (G,).
+        least: the smallest of them.
         rest: the residual that remains when all groups are there, in tasks.
     """
 
@@ -30,6 +31,7 @@ class ReplicaGroups:
         sums = np.asarray(rows.sum(axis=1)).ravel()
         self.n_groups = len(names)
         self.gains: Array = np.divide(sums**2, squares, out=np.zeros(len(first)), where=squares > 0)
+        self.least = float(self.gains.min())
         self.rest = max(0.0, code.n_tasks - float(self.gains.sum()))
         self._replicas, spare = divmod(len(groups), self.n_groups)
         self._in_order = not spare and np.array_equal(groups, np.arange(len(groups)) // self._replicas)

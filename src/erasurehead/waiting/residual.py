@@ -109,7 +109,7 @@ def _replica_stop_times(times: Array, code: GradientCode, bound: float) -> Array
     allowed = bound - groups.rest
     if allowed < 0.0:
         return np.full(len(times), np.inf)
-    if allowed < gains.min():
+    if allowed < groups.least:
         return groups.complete(earliest)
     order = np.argsort(earliest, axis=1)
     # What is still missing after each group's arrival, the groups taken in the order of their arrival.
