@@ -22,13 +22,14 @@ import numpy as np
 from amazon import problem
 from common import report
 from erasurehead import codes, schemes
+from erasurehead.crew import Crew
 from erasurehead.delays import Exponential
 from erasurehead.engines import Order, Part, ProcessEngine, Program
 from erasurehead.engines.processes.memory import Block
+from erasurehead.formation import Formation
 from erasurehead.gathering import Gathering
 from erasurehead.layout import Layout
 from erasurehead.programs import build_programs
-from erasurehead.training import start_workers
 
 N, D = 30, 241_915
 REPETITIONS, STEPS = 9, 10
@@ -65,9 +66,11 @@ class Gathered:
 
     def __init__(self, scheme: schemes.Scheme, layout: Layout, delays: Exponential | None = None) -> None:
         self.engine = ProcessEngine(delays)
-        self.gathering = Gathering(self.engine, scheme, layout, [])
         lengths = [layout.length(message) for message in range(N)]
-        start_workers(self.gathering, [Writer(i, length, D) for i, length in enumerate(lengths)])
+        programs = [Writer(i, length, D) for i, length in enumerate(lengths)]
+        crew = Crew(self.engine, Formation.first(scheme, programs, layout))
+        self.gathering = Gathering(crew)
+        crew.start()
         self.x = np.zeros(D)
         self.round = 0
 

@@ -22,11 +22,11 @@ import numpy as np
 from amazon import WORKERS, problem
 from common import report
 from erasurehead import codes, schemes
+from erasurehead.crew import Crew
 from erasurehead.engines import ProcessEngine
-from erasurehead.gathering import Gathering
+from erasurehead.formation import Formation
 from erasurehead.problems import LogisticRegression
 from erasurehead.programs import build_programs
-from erasurehead.training import start_workers
 from idle import idle
 
 HERE = Path(__file__).resolve().parent
@@ -67,7 +67,7 @@ def ours() -> dict[str, float]:
     programs, layout = build_programs(scheme.code, whole)
     built = time.perf_counter() - begin
     with ProcessEngine() as engine:
-        start_workers(Gathering(engine, scheme, layout, []), programs)
+        Crew(engine, Formation.first(scheme, programs, layout)).start()
         seconds = time.perf_counter() - begin
         rows = [_memory(engine.pid(worker)) for worker in range(WORKERS)]
     return {

@@ -20,9 +20,11 @@ from erasurehead.layout import Layout
 from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.problems.base import Shard
 from erasurehead.run import Run
+from erasurehead.survival import Survival
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training import train
 
+LEAVE = Survival(death="leave")
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
 
@@ -129,7 +131,7 @@ def test_what_was_not_waited_for_is_recorded_as_censored() -> None:
 def test_a_death_costs_its_messages_and_nothing_else() -> None:
     engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
     engine.kill(2, at=3.5)
-    run = plain_train(schemes.exact(6, 3), engine)
+    run = plain_train(schemes.exact(6, 3), engine, survival=LEAVE)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.seconds == pytest.approx(8.0)
     assert [2 in row.dead for row in run.steps] == [False] * 3 + [True] * 5
@@ -151,7 +153,7 @@ def test_no_rule_waits_for_the_dead_and_the_error_names_what_is_lost() -> None:
     engine.kill(5, at=2.6)
     witness = _Silent()
     with pytest.raises(Unreachable, match=r"step 2: .* workers 4, 5 will not answer, and tasks 4, 5 are lost"):
-        plain_train(schemes.exact(6, 2), engine, instruments=[witness])
+        plain_train(schemes.exact(6, 2), engine, instruments=[witness], survival=LEAVE)
     assert witness.run is not None
     assert len(witness.run.steps) == 2
     assert "cannot be met" in witness.run.stopped
@@ -161,7 +163,7 @@ def test_erasurehead_goes_on_when_a_whole_group_is_dead_and_says_so_in_every_rec
     engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
     engine.kill(0, at=0.5)
     engine.kill(1, at=0.5)
-    run = plain_train(schemes.erasurehead(6, 2, wait_for=4), engine)
+    run = plain_train(schemes.erasurehead(6, 2, wait_for=4), engine, survival=LEAVE)
     assert all(row.residual == pytest.approx(2.0) for row in run.steps)
     assert all(row.coverage == pytest.approx(2 / 3) for row in run.steps)
     remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
@@ -189,7 +191,7 @@ def test_a_deadline_does_not_go_on_without_any_worker() -> None:
     for worker in range(6):
         engine.kill(worker, at=1.5)
     with pytest.raises(Unreachable, match=r"step 1: .* 0 of 6 workers are left"):
-        plain_train(schemes.custom(codes.uncoded(6), "deadline(3.0) | decodable()"), engine)
+        plain_train(schemes.custom(codes.uncoded(6), "deadline(3.0) | decodable()"), engine, survival=LEAVE)
 
 
 class _Poisoned(Quadratic):

@@ -30,6 +30,10 @@ class EngineError(ErasureHeadError, RuntimeError):
     """The engine cannot start, or lost its means to talk to the workers."""
 
 
+class RecordsError(ErasureHeadError, OSError):
+    """Records or checkpoints cannot be written (any more): the message names the file and why."""
+
+
 class MissingExtra(ErasureHeadError, ImportError):
     """An optional dependency is needed for this: the message says which extra to install."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from erasurehead.arrays import Array
+from erasurehead.arrays import Array, Tree
 from erasurehead.instruments import Instrument
 from erasurehead.problems.base import Problem
 from erasurehead.records.rows import StepRow
@@ -12,6 +13,9 @@ from erasurehead.run import Evaluation
 
 MOST_BYTES = 10**9
 """Memory that the models kept for evaluation may take."""
+
+MOST_KEPT = 5_000
+"""Models that are kept for evaluation: as many points as any figure can show."""
 
 
 class Snapshots(Instrument):
@@ -34,9 +38,18 @@ class Snapshots(Instrument):
         done = row.step + 1
         if self.every and (done % self.every == 0 or done == self.last):
             self.kept.append((done, row.end, x))
-            if len(self.kept) > max(MOST_BYTES // x.nbytes, 2):
+            if len(self.kept) > max(min(MOST_BYTES // x.nbytes, MOST_KEPT), 2):
                 self.every *= 2
                 self.kept = [kept for kept in self.kept if kept[0] % self.every == 0]
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs."""
+        return {"every": self.every, "kept": [[step, time, x] for step, time, x in self.kept]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self.every = int(state["every"])
+        self.kept = [(int(step), float(time), x) for step, time, x in state["kept"]]
 
     def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
         """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead import codes, decoding
+from erasurehead.arrays import Array, Tree
+from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
-from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, MessageLost, Order
-from erasurehead.errors import Diverged, Unreachable
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
+from erasurehead.errors import Diverged, ErasureHeadError, Unreachable
+from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
-from erasurehead.layout import Layout
 from erasurehead.records.rows import ArrivalRow
-from erasurehead.schemes import Scheme
-from erasurehead.waiting.base import Verdict, View
+from erasurehead.waiting.base import Verdict, View, WaitRule
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
 
 TELL_EVERY = 0.05
 """Seconds between two reports to instruments of who is late."""
+
+
+class Thinned(ErasureHeadError):
+    """The wait rule cannot be met with the workers that are left, but may be once the code is re-formed over them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,158 +38,205 @@ class Gathered:
         estimate: gradient, then loss, shape (n_parameters + 1,); None if there is nothing to go by.
         decoding: the weights that were used.
         view: the arrivals.
+        formation: who sat where.
         begin: when the order was submitted, in the engine's seconds.
         waited: seconds from there until the rule said stop.
         rows: one for each message of the workers that were able, arrived or censored.
-        failed: what went wrong, in words.
+        notices: what happened, in words.
         received: bytes that arrived in time.
+        lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
     """
 
     estimate: Array | None
     decoding: Decoding
     view: View
+    formation: Formation
     begin: float
     waited: float
     rows: tuple[ArrivalRow, ...]
-    failed: tuple[str, ...]
+    notices: tuple[str, ...]
     received: int
+    lost: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class _Round:
+    """A round under way. Messages are rows of its formation's code."""
+
+    order: Order
+    formation: Formation
+    view: View
+    rule: WaitRule
+    begin: float
+    arrivals: dict[int, Arrived] = field(default_factory=dict[int, Arrived])
+    lost: tuple[int, ...] = ()
+    unruled: bool = False  # the rule cannot be met: go on with all that can still come
 
 
 class Gathering:
-    """Gathers rounds, one after the other, over the workers that live.
+    """Gathers rounds, one after the other, from a crew."""
 
-    Attributes:
-        living: workers that have joined and not died.
-        dead: workers that have died.
-    """
-
-    def __init__(self, engine: Engine, scheme: Scheme, layout: Layout, instruments: Sequence[Instrument]) -> None:
-        self.engine = engine
-        self.scheme = scheme
-        self.layout = layout
+    def __init__(self, crew: Crew, instruments: Sequence[Instrument] = ()) -> None:
+        self.crew = crew
+        self.engine = crew.engine
         self.instruments = instruments
-        self.living: set[int] = set()
-        self.dead: dict[int, str] = {}
-        self._begins: dict[int, float] = {}
-        self._failed: list[str] = []
-        self._arrivals: dict[int, Arrived] = {}
-        code = scheme.code
-        self._works = [float(len(code.tasks_of_message(message))) for message in range(code.n_messages)]
-        self._units = {
-            int(message): unit
-            for worker in range(code.n_workers)
-            for unit, message in enumerate(code.messages_of(worker))
-        }
+        self._begins: dict[int, tuple[float, Formation]] = {}
+        self._notices: list[str] = []
+        crew.tell = self.notice
 
     def gather(self, order: Order) -> Gathered:
         """Run one round to its end.
 
         Raises:
+            Thinned: if the wait rule cannot be met before the crew has settled; gather again then, with a new round.
             Unreachable: if the wait rule cannot be met any more.
             Diverged: if the estimate is not finite although every message is, or if no message that came is.
         """
-        view = View(self.scheme.decoder, order.step, self.living)
-        rule = self.scheme.rules[order.kind]
-        self._arrivals, self._failed = {}, []
-        begin = self._begins[order.round] = self.engine.now()
-        self.engine.submit(order)
+        formation = self.crew.formation
+        view = View(formation.scheme.decoder, order.step, self.crew.able())
+        begin = self.engine.now()
+        self._begins[order.round] = begin, formation
+        current = _Round(order, formation, view, formation.scheme.rules[order.kind], begin)
+        self.engine.submit(order, self.crew.present())
         while True:
-            self._wait(rule.verdict, rule.wake, view, order, begin)
-            waited = view.elapsed
-            decoding = view.session.decoding()
+            self._wait(current)
+            waited = current.view.elapsed
+            found = current.view.session.decoding()
             try:
-                vectors = [self._arrivals[int(message)].read() for message in decoding.messages]
+                vectors = [current.arrivals[int(message)].read() for message in found.messages]
             except MessageLost:
-                self._refuse(view, self._unusable(decoding))
+                self._refuse(current, self._unusable(current, found))
                 continue
-            estimate = self.scheme.aggregation.estimate(decoding, vectors, self.layout, order)
+            estimate = formation.scheme.aggregation.estimate(found, vectors, formation.layout, order)
             if estimate is None or np.isfinite(estimate).all():
                 break
-            bad = self._unusable(decoding)
+            bad = self._unusable(current, found)
             if not bad:
                 raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
-            self._refuse(view, bad)
-        used = set(decoding.used.tolist())
-        received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in self._arrivals.values())
-        rows = self._rows(order, view, begin, used)
-        return Gathered(estimate, decoding, view, begin, waited, rows, tuple(self._failed), received)
+            self._refuse(current, bad)
+        received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in current.arrivals.values())
+        rows = self._rows(current, set(found.used.tolist()))
+        notices, self._notices = tuple(self._notices), []
+        return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
 
-    def _wait(
-        self,
-        verdict_of: Callable[[View], Verdict],
-        wake_of: Callable[[View], float | None],
-        view: View,
-        order: Order,
-        begin: float,
-    ) -> None:
+    def notice(self, text: str) -> None:
+        """Take down something that a person should know, for the record of the step and for the instruments."""
+        self._notices.append(text)
+        for instrument in self.instruments:
+            instrument.notice(text)
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs: when the rounds began that may still be answered."""
+        return {"begins": {str(number): begin for number, (begin, _) in self._begins.items()}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state; the crew is restored already."""
+        formation = self.crew.formation
+        self._begins = {int(number): (float(begin), formation) for number, begin in state["begins"].items()}
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    def _wait(self, current: _Round) -> None:
         told = 0.0
         while True:
-            view.elapsed = self.engine.now() - begin
-            verdict = verdict_of(view)
+            view = current.view
+            view.elapsed = self.engine.now() - current.begin
+            verdict = current.rule.verdict(view) if not current.unruled else _when_all_is_in(view)
             nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
             if verdict is Verdict.STOP and not nobody:
                 return
             if verdict is Verdict.NEVER or nobody:
-                if view.refused and not view.arrived:  # all that came was bad: not some worker's fault
-                    raise Diverged(DIVERGED.format(step=order.step, what=f"{len(view.refused)} messages are all"))
-                raise Unreachable(self._why_never(view))
-            wake = wake_of(view)
-            event = self.engine.next_event(None if wake is None else begin + wake)
+                self._despair(current)
+                continue
+            wake = None if current.unruled else current.rule.wake(view)
+            until = None if wake is None else current.begin + wake
+            if self.crew.coming:
+                until = min(self.crew.wake(), math.inf if until is None else until)
+            event = self.engine.next_event(until)
             if event is not None:
-                self._take(event, view, order, begin)
+                self._take(event, current)
+            for worker in self.crew.look(self.engine.now()) if self.crew.coming else ():
+                view.lose(current.formation.places[worker])
             if view.elapsed >= told + TELL_EVERY:
                 told = view.elapsed
-                missing = sorted(view.able - {int(self.scheme.code.owner[m]) for m in view.arrived})
+                seats, owner = current.formation.seats, current.formation.code.owner
+                missing = sorted(seats[place] for place in view.able - {int(owner[m]) for m in view.arrived})
                 for instrument in self.instruments:
-                    instrument.waiting(order.step, missing, view.elapsed)
+                    instrument.waiting(current.order.step, missing, view.elapsed)
 
-    def _take(self, event: Event, view: View, order: Order, begin: float) -> None:
+    def _despair(self, current: _Round) -> None:
+        """Find a way to go on although the rule cannot be met, or raise."""
+        view = current.view
+        if view.refused and not view.arrived and not view.able - self._refused_places(current):
+            # All that came was bad: not some worker's fault.
+            what = f"{len(view.refused)} messages are all"
+            raise Diverged(DIVERGED.format(step=current.order.step, what=what))
+        if self.crew.thinned and self.crew.able():
+            raise Thinned(self._why_never(current))
+        if self.crew.survival.lost == "stop" or not (view.arrived or len(view.pending)):
+            raise Unreachable(self._why_never(current))
+        lost = _lost(view)
+        if lost and not current.lost:
+            self.notice(f"tasks {_shown(lost)} are lost; training goes on with the others")
+            current.lost = tuple(lost)
+            decoder = decoding.for_code(codes.restricted(view.code, lost))
+            current.view = View(decoder, view.step, view.able)
+            current.view.elapsed = view.elapsed
+            current.view.refused = view.refused
+            for message in view.arrived:
+                current.view.add(message)
+        else:
+            current.unruled = True
+
+    def _take(self, event: Event, current: _Round) -> None:
         if isinstance(event, Arrived):
-            self._take_arrival(event, view, order, begin)
+            self._take_arrival(event, current)
         elif isinstance(event, Failed):
-            if event.order_round == order.round:
-                view.lose(event.worker)
-                self._notice(f"worker {event.worker} failed: {event.reason}")
+            place = current.formation.places.get(event.worker)
+            if event.order_round == current.order.round and place is not None:
+                current.view.lose(place)
+                self.notice(f"worker {event.worker} failed: {event.reason}")
         elif isinstance(event, Died):
-            self.living.discard(event.worker)
-            self.dead[event.worker] = event.reason
-            view.lose(event.worker)
-            self._notice(f"worker {event.worker} died: {event.reason}")
+            place = current.formation.places.get(event.worker)
+            if not self.crew.die(event) and place is not None:
+                current.view.lose(place)
         elif isinstance(event, Joined):
-            self.join(event)
-            view.regain(event.worker)
-            self.engine.submit(order, [event.worker])
-            self._notice(f"worker {event.worker} is back, on {event.host}")
+            if self.crew.join(event):
+                current.view.regain(current.formation.places[event.worker])
+                self.engine.submit(current.order, [event.worker])
+                self.notice(f"worker {event.worker} is there, on {event.host}")
+        else:
+            self.crew.offered(event)
 
-    def join(self, event: Joined) -> None:
-        """Take note that a worker is there."""
-        self.living.add(event.worker)
-        self.dead.pop(event.worker, None)
-
-    def _take_arrival(self, event: Arrived, view: View, order: Order, begin: float) -> None:
-        message = event.part.message
-        if event.order_round == order.round:
-            if message in self._arrivals:  # a worker that came back may send again what it had sent before it died
+    def _take_arrival(self, event: Arrived, current: _Round) -> None:
+        if event.order_round == current.order.round:
+            row = current.formation.rows.get((event.worker, event.part.message))
+            # A worker that came back may send again what it had sent before it died.
+            if row is None or row in current.arrivals or row in current.view.refused:
                 self.engine.release(event)
                 return
-            self._arrivals[message] = event
-            view.elapsed = event.time - begin
-            view.add(message)
+            current.arrivals[row] = event
+            current.view.elapsed = event.time - current.begin
+            current.view.add(row)
             return
-        if self.scheme.aggregation.wants_late:
-            self.scheme.aggregation.late(event)
-        submitted = self._begins.get(event.order_round)
-        if submitted is not None:
-            row = self._row(event, submitted, late=True)
-            for instrument in self.instruments:
-                instrument.arrival(row)
+        begin, formation = self._begins.get(event.order_round, (None, None))
+        if begin is not None and formation is not None:
+            row = formation.rows.get((event.worker, event.part.message))
+            if formation is self.crew.formation and formation.scheme.aggregation.wants_late:
+                formation.scheme.aggregation.late(event)
+            if row is not None:
+                late = self._row(event, row, formation, begin, late=True)
+                for instrument in self.instruments:
+                    instrument.arrival(late)
         self.engine.release(event)
 
-    def _unusable(self, decoding: Decoding) -> list[int]:
+    # --- what cannot be used --------------------------------------------------------------------------------------
+
+    def _unusable(self, current: _Round, found: Decoding) -> list[int]:
         """Return the messages among those used whose vector is lost or not finite, and say so."""
         bad: list[int] = []
-        for message in decoding.messages.tolist():
-            arrived = self._arrivals[message]
+        for message in found.messages.tolist():
+            arrived = current.arrivals[message]
             try:
                 if np.isfinite(arrived.read()).all():
                     continue
@@ -190,31 +244,30 @@ class Gathering:
             except MessageLost as lost:
                 why = str(lost)
             bad.append(message)
-            self._notice(f"message {message} of worker {arrived.worker} is refused: {why}")
+            self.notice(f"message {message} of worker {arrived.worker} is refused: {why}")
         return bad
 
-    def _refuse(self, view: View, messages: Sequence[int]) -> None:
-        view.refuse(messages)
+    def _refuse(self, current: _Round, messages: Sequence[int]) -> None:
+        current.view.refuse(messages)
         for message in messages:
-            self.engine.release(self._arrivals.pop(message))
+            self.engine.release(current.arrivals.pop(message))
 
-    def _notice(self, text: str) -> None:
-        self._failed.append(text)
-        for instrument in self.instruments:
-            instrument.notice(text)
+    def _refused_places(self, current: _Round) -> set[int]:
+        return {int(current.formation.code.owner[message]) for message in current.view.refused}
 
-    def _why_never(self, view: View) -> str:
-        code = self.scheme.code
-        present = np.zeros(code.n_tasks, dtype=bool)
-        for message in [*view.arrived, *view.pending.tolist()]:
-            present[code.tasks_of_message(message)] = True
-        lost: list[int] = np.flatnonzero(~present).tolist()
-        gone = sorted((set(range(code.n_workers)) - view.able) | {int(code.owner[m]) for m in view.refused})
+    def _why_never(self, current: _Round) -> str:
+        view, formation = current.view, current.formation
+        code, seats = formation.code, formation.seats
+        places = (set(range(code.n_workers)) - view.able) | self._refused_places(current)
+        gone = sorted(seats[place] for place in places)
+        lost = _lost(view)
         what = f"tasks {_shown(lost)} are lost with them" if lost else "too few workers are left"
+        reasons = "; ".join(f"worker {worker} {reason}" for worker, reason in list(self.crew.dead.items())[:3])
         return (
-            f"step {view.step}: the wait rule {self.scheme.rule} cannot be met any more: workers {_shown(gone)} will "
-            f"not answer, and {what}; {len(view.able)} of {code.n_workers} workers are left. A larger load, or a "
-            "rule that waits for fewer workers, tolerates more deaths."
+            f"step {view.step}: the wait rule {formation.scheme.rule} cannot be met any more: workers {_shown(gone)} "
+            f"will not answer, and {what}; {len(view.able)} of {code.n_workers} workers are left"
+            + (f" ({reasons})" if reasons else "")
+            + ". A larger load, or a rule that waits for fewer workers, tolerates more deaths."
             + (
                 f" {len(view.refused)} messages were refused: see the notices; if they were not finite, the step "
                 "size may be too large."
@@ -223,39 +276,59 @@ class Gathering:
             )
         )
 
-    def _row(self, event: Arrived, submitted: float, late: bool = False, used: bool = False) -> ArrivalRow:
+    # --- records --------------------------------------------------------------------------------------------------
+
+    def _row(
+        self, event: Arrived, row: int, formation: Formation, begin: float, late: bool = False, used: bool = False
+    ) -> ArrivalRow:
         return ArrivalRow(
             step=event.step,
             round=event.order_round,
             worker=event.worker,
-            message=event.part.message,
-            unit=self._units[event.part.message],
+            message=row,
+            unit=formation.units[row],
             work=event.part.work,
-            started=event.started - submitted,
-            seconds=event.time - submitted,
+            started=event.started - begin,
+            seconds=event.time - begin,
             late=late,
             used=used,
         )
 
-    def _rows(self, order: Order, view: View, begin: float, used: set[int]) -> tuple[ArrivalRow, ...]:
-        rows = [self._row(self._arrivals[message], begin, used=message in used) for message in view.arrived]
-        code = self.scheme.code
+    def _rows(self, current: _Round, used: set[int]) -> tuple[ArrivalRow, ...]:
+        view, formation, order = current.view, current.formation, current.order
+        rows = [
+            self._row(current.arrivals[message], message, formation, current.begin, used=message in used)
+            for message in view.arrived
+        ]
         pending: list[int] = view.pending.tolist()
         for message in pending:
             rows.append(
                 ArrivalRow(
                     step=order.step,
                     round=order.round,
-                    worker=int(code.owner[message]),
+                    worker=formation.workers_of_rows[message],
                     message=message,
-                    unit=self._units[message],
-                    work=self._works[message],
+                    unit=formation.units[message],
+                    work=formation.works[message],
                     started=None,
                     seconds=view.elapsed,
                     censored=True,
                 )
             )
         return tuple(rows)
+
+
+def _when_all_is_in(view: View) -> Verdict:
+    return Verdict.WAIT if len(view.pending) else Verdict.STOP
+
+
+def _lost(view: View) -> list[int]:
+    """Return the tasks that no message says anything of that has come or may still come."""
+    present = np.zeros(view.code.n_tasks, dtype=bool)
+    for message in [*view.arrived, *view.pending.tolist()]:
+        present[view.code.tasks_of_message(message)] = True
+    found: list[int] = np.flatnonzero(~present).tolist()
+    return found
 
 
 def _shown(numbers: Sequence[int], most: int = 12) -> str:

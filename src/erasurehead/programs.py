@@ -6,9 +6,12 @@ that each step's estimate of the training loss costs nothing and has the same re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import copy
+import hashlib
+import pickle
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -48,6 +51,42 @@ class CodedProgram(Program):
         self.preload = problem.preload
         self._outbox = tuple(recipe.part for recipe in recipes)
         self._inbox = max_points * problem.n_parameters
+
+    @property
+    def work(self) -> tuple[Hashable, ...]:
+        """What it computes, whatever the numbers of its messages: programs of equal work may stand in for each other.
+
+        Only programs whose shards are the same objects are told to be equal.
+        """
+        return tuple(
+            (id(self.shards[recipe.shard]), recipe.part.length, recipe.coefficients.tobytes(),
+             None if recipe.places is None else recipe.places.tobytes())
+            for recipe in self.recipes.values()
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that it brings along: those of its shards, in the main."""
+        total = 0
+
+        def count(buffer: pickle.PickleBuffer) -> bool:
+            nonlocal total
+            total += buffer.raw().nbytes
+            return False
+
+        pickle.dumps(self.shards, protocol=5, buffer_callback=count)
+        return total
+
+    def renumbered(self, messages: Sequence[int]) -> CodedProgram:
+        """Return the same program under other numbers of its messages, in the order of its outbox."""
+        renamed = [
+            replace(self.recipes[part.message], part=replace(part, message=message))
+            for part, message in zip(self._outbox, messages, strict=True)
+        ]
+        program = copy.copy(self)
+        program.recipes = {recipe.part.message: recipe for recipe in renamed}
+        program._outbox = tuple(recipe.part for recipe in renamed)
+        return program
 
     @property
     def outbox(self) -> Sequence[Part]:
@@ -90,7 +129,13 @@ def _place(vector: Array, places: IntArray | None, out: Array) -> None:
         out += np.where(places >= 0, vector[places], 0.0)
 
 
-def build_programs(code: GradientCode, problem: Problem, max_points: int = 1) -> tuple[list[CodedProgram], Layout]:
+Shards: TypeAlias = dict[tuple[int, ...], Shard]
+"""The shards of a problem, by the tasks that they hold."""
+
+
+def build_programs(
+    code: GradientCode, problem: Problem, max_points: int = 1, shards: Shards | None = None
+) -> tuple[list[CodedProgram], Layout]:
     """Return one program a worker, and the layout of all messages.
 
     Workers of equal tasks share their shards, and their messages' contents, so that an engine in one process keeps
@@ -100,6 +145,7 @@ def build_programs(code: GradientCode, problem: Problem, max_points: int = 1) ->
         code: who computes what.
         problem: cut into `code.n_tasks` tasks of consecutive samples.
         max_points: the most points that an order will bring.
+        shards: those that are built already, by their tasks; what is built here is added.
 
     Returns:
         Programs, one a worker; and the layout, whose last coordinate is the loss.
@@ -108,7 +154,7 @@ def build_programs(code: GradientCode, problem: Problem, max_points: int = 1) ->
         InvalidArgument: if there are more tasks than samples.
     """
     ranges = split_samples(problem.n_samples, code.n_tasks)
-    shards: dict[tuple[int, ...], Shard] = {}
+    shards = {} if shards is None else shards
     positions: list[IntArray | None] = [None] * code.n_messages
     programs: list[CodedProgram] = []
     for worker in range(code.n_workers):
@@ -153,8 +199,14 @@ def _recipe(
         places, positions = _cut(code, coordinates, problem.n_parameters + 1)
         length = places.shape[1]
     # Rows of equal content combine equal tasks, and so the same shard: their vectors are equal too.
-    part = Part(message, float(len(own)), length, content=int(code.content[message]))
+    part = Part(message, float(len(own)), length, content=_content(code, tasks, coefficients))
     return Recipe(part, index, coefficients, places), positions
+
+
+def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
+    """Return a number for what a message says: the same in every code, and in every run."""
+    said = repr((tasks, code.n_pieces, code.groups is not None, coefficients.tolist()))
+    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=7).digest(), "big")
 
 
 def _cut(code: GradientCode, coordinates: IntArray | None, n_coordinates: int) -> tuple[IntArray, IntArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,21 @@ class Run:
             if value <= target if falling else value >= target:
                 return evaluation.time
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Resumption:
+    """Where an earlier run is to go on.
+
+    Attributes:
+        state: as `Instrument.settled` was given it.
+        steps: the rows of the steps up to there.
+        arrivals: the rows of the messages up to there.
+    """
+
+    state: Mapping[str, Any]
+    steps: Sequence[StepRow]
+    arrivals: Sequence[ArrivalRow]
 
 
 LOWER_IS_BETTER = frozenset({"loss", "mse", "log_loss", "objective"})

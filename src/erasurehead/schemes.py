@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from erasurehead import codes, decoding, waiting
-from erasurehead.aggregation import Aggregation, Plain, rescaling
+from erasurehead.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
-from erasurehead.errors import check_count, invalid
-from erasurehead.waiting.base import WaitRule
+from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.waiting.base import WaitRule, scaled_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +22,16 @@ class Scheme:
         decoder: of the code.
         rules: the wait rule of each kind of order; `"gradient"` must be there.
         aggregation: what the optimizer sees.
+        reform: returns the same scheme for another number of workers over the same tasks, given how many of the
+            workers that stay hold each task, for when some have left for good or more have come; None if there is no
+            such thing.
     """
 
     name: str
     decoder: Decoder
     rules: Mapping[str, WaitRule]
     aggregation: Aggregation
+    reform: Callable[[int, Sequence[int] | None], Scheme] | None = None
 
     def __post_init__(self) -> None:
         if "gradient" not in self.rules:
@@ -44,6 +48,20 @@ class Scheme:
     def rule(self) -> WaitRule:
         """The wait rule of gradient orders."""
         return self.rules["gradient"]
+
+    def reformed(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
+        """Return the same scheme for another number of workers over the same tasks.
+
+        Arguments:
+            n_workers: the new number.
+            held: how many of the workers that stay hold each task; few tasks move then, where the code allows.
+
+        Raises:
+            InvalidArgument: if there is none with so many.
+        """
+        if self.reform is None:
+            raise InvalidArgument(f"the scheme {self.name} cannot be re-formed for {n_workers} workers.")
+        return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.code!r}, stop at {self.rule}, {type(self.aggregation).__name__}"
@@ -66,7 +84,14 @@ def custom(
         decoder: by default the fastest exact one for the code.
     """
     rule = waiting.parse(rule) if isinstance(rule, str) else rule
-    return Scheme(name or code.name, decoder or decoding.for_code(code), {"gradient": rule}, aggregation or Plain())
+
+    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
+        other = codes.reformed(code, n_workers, held)
+        return custom(other, rule.for_workers(code.n_workers, n_workers), aggregation)
+
+    again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
+    chosen = decoder or decoding.for_code(code)
+    return Scheme(name or code.name, chosen, {"gradient": rule}, aggregation or Plain(), again)
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
@@ -90,9 +115,7 @@ def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") 
         wait_for: how many arrivals to wait for, in 1..n_workers.
         rescale: `"coverage"`, `"expectation"` (here the same, unless workers die) or `"none"`.
     """
-    code = codes.uncoded(n_workers)
-    aggregation = rescaling(rescale, code, _check_wait(wait_for, n_workers))
-    return custom(code, waiting.first(wait_for) | waiting.decodable(), aggregation, "ignore_stragglers")
+    return _first_arrivals("ignore_stragglers", codes.uncoded(n_workers), _check_wait(wait_for, n_workers), rescale)
 
 
 def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) -> Scheme:
@@ -133,9 +156,17 @@ def erasurehead(
     code = codes.fractional_repetition(n_workers, load, n_tasks)
     if isinstance(wait_for, float) and 0 < wait_for < 1:
         wait_for = waiting.fraction(wait_for).workers(code)
-    arrivals = _check_wait(wait_for, n_workers)
+    return _first_arrivals("erasurehead", code, _check_wait(wait_for, n_workers), rescale)
+
+
+def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
+    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
+        other = codes.reformed(code, n_workers, held)
+        return _first_arrivals(name, other, scaled_count(arrivals, code.n_workers, n_workers), rescale)
+
     rule = waiting.first(arrivals) | waiting.decodable()
-    return custom(code, rule, rescaling(rescale, code, arrivals), "erasurehead")
+    scheme = custom(code, rule, rescaling(rescale, code, arrivals), name)
+    return replace(scheme, reform=reform)
 
 
 def _check_wait(wait_for: int | float, n_workers: int) -> int:

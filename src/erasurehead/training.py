@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from erasurehead.arrays import Array, squared_norm
-from erasurehead.engines.base import Died, Engine, Failed, Joined, Order, Program
-from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
+from erasurehead.arrays import Array, Tree, squared_norm
+from erasurehead.crew import Crew
+from erasurehead.engines.base import Engine, Order
+from erasurehead.errors import Diverged, RecordsError, Unreachable, check_count, invalid
 from erasurehead.evaluation import Snapshots
-from erasurehead.gathering import DIVERGED, Gathered, Gathering
+from erasurehead.formation import Formation
+from erasurehead.gathering import DIVERGED, Gathered, Gathering, Thinned
 from erasurehead.instruments import Instrument
+from erasurehead.layout import Layout
 from erasurehead.optimizers import Optimizer
-from erasurehead.problems.base import Problem
-from erasurehead.programs import build_programs
+from erasurehead.problems.base import Problem, split_samples
+from erasurehead.programs import CodedProgram, Shards, build_programs
 from erasurehead.records.rows import ArrivalRow, StepRow
-from erasurehead.run import Run
+from erasurehead.run import Resumption, Run
 from erasurehead.schemes import Scheme
-
-START_TIMEOUT = 300.0
-"""Seconds within which all workers must be ready."""
+from erasurehead.survival import Survival
 
 
 def train(
@@ -33,6 +34,9 @@ def train(
     steps: int,
     instruments: Sequence[Instrument] = (),
     evaluate_every: int = 1,
+    survival: Survival | None = None,
+    resume: Resumption | None = None,
+    wanted: Callable[[int], int | None] = lambda step: None,
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
@@ -45,9 +49,12 @@ def train(
         scheme: who computes what, when to stop waiting, and what to make of it.
         optimizer: holds the initial model and moves it.
         engine: where the workers run; it is closed at the end, whatever happens.
-        steps: how many, at least 1.
+        steps: how many, at least 1, those of an earlier run that is resumed included.
         instruments: hooks that watch.
         evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
+        survival: what to do when workers die, hang or lie; by default the dead are replaced.
+        resume: where an earlier run of the same problem and scheme is to go on.
+        wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
 
     Returns:
         The final model with all that happened. After Ctrl-C: what there is up to then, with `stopped` saying so.
@@ -56,6 +63,7 @@ def train(
         InvalidArgument: before any worker is started.
         Unreachable: when too many workers have died for the wait rule; instruments have seen the run so far.
         Diverged: when the model is not finite any more; likewise.
+        RecordsError: when what happens cannot be written down any more; likewise.
 
     >>> import numpy as np
     >>> from erasurehead import delays, engines, optimizers, problems, schemes
@@ -76,116 +84,193 @@ def train(
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
-    history, failure = _History(), None
-    watchers = [*instruments, history, snapshots]
     with engine:
-        programs, layout = build_programs(scheme.code, problem, optimizer.max_points)
-        for watcher in watchers:
+        training = _Training(problem, scheme, optimizer, engine, survival or Survival(), snapshots, instruments)
+        for watcher in training.watchers:
             watcher.preparing(scheme, steps)
-        gathering = Gathering(engine, scheme, layout, watchers)
-        start_seconds = start_workers(gathering, programs)
-        for watcher in watchers:
-            watcher.ready(start_seconds)
-        origin = engine.now()
-        try:
-            for number in range(steps):
-                order = replace(optimizer.ask(), round=number)
-                gathered = gathering.gather(order)
-                gradient, loss = _penalised(gathered.estimate, problem, order)
-                optimizer.tell(gradient)
-                if not np.isfinite(optimizer.x).all():
-                    raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-                row = _step_row(order, gathered, gathering, origin, engine.now(), gradient, loss)
-                for watcher in watchers:
-                    for arrival in gathered.rows:
-                        watcher.arrival(arrival)
-                    watcher.step(row, optimizer.x)
-        except KeyboardInterrupt:
-            history.stopped = "stopped by Ctrl-C"
-        except (Unreachable, Diverged) as error:
-            failure, history.stopped = error, str(error)
-    run = Run(
-        scheme.name, engine.name, optimizer.x, history.steps, history.arrivals, start_seconds, stopped=history.stopped
-    )
+        training.begin(resume)
+        failure = training.go(steps, wanted)
+    run = training.run
     try:
         for evaluation in snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
     except KeyboardInterrupt:
         run.stopped = run.stopped or "stopped by Ctrl-C while the models were evaluated"
-    for watcher in watchers:
+    for watcher in training.watchers:
         watcher.finished(run)
     if failure is not None:
         raise failure
     return run
 
 
-def start_workers(gathering: Gathering, programs: Sequence[Program]) -> float:
-    """Start all workers and wait until they are ready.
+class _Training:
+    """A run under way, with all its state."""
 
-    Returns:
-        Seconds that it took.
+    def __init__(
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        optimizer: Optimizer,
+        engine: Engine,
+        survival: Survival,
+        snapshots: Snapshots,
+        instruments: Sequence[Instrument],
+    ) -> None:
+        self.problem = problem
+        self.optimizer = optimizer
+        self.engine = engine
+        self.snapshots = snapshots
+        self.history = _History()
+        self.watchers = [self.history, snapshots, *instruments]
+        self.start_seconds = 0.0
+        self.stopped = ""
+        self._shards: Shards = {}
+        self.crew = Crew(engine, Formation.first(scheme, *self._form(scheme)), self._form, survival)
+        self.gathering = Gathering(self.crew, self.watchers)
+        self._scheme = scheme
+        self._sizes = [part.stop - part.start for part in split_samples(problem.n_samples, scheme.code.n_tasks)]
+        self._origin = 0.0
+        self._round = 0
+        self._between = True  # steps, when the engine's state can be taken
 
-    Raises:
-        EngineError: if some worker did not come up, saying which and why.
-    """
-    engine = gathering.engine
-    begin = engine.now()
-    for worker, program in enumerate(programs):
-        engine.assign(worker, program)
-    while len(gathering.living) < len(programs):
-        event = engine.next_event(until=begin + START_TIMEOUT)
-        if isinstance(event, Joined):
-            gathering.join(event)
-        elif isinstance(event, (Died, Failed)):
-            raise EngineError(f"worker {event.worker} did not start: {event.reason}.")
-        elif event is None:
-            missing = sorted(set(range(len(programs))) - gathering.living)
-            raise EngineError(f"workers {missing} were not ready within {START_TIMEOUT:.0f} s.")
-    return engine.now() - begin
+    def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
+        return build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
 
+    @property
+    def run(self) -> Run:
+        """All that there is so far, but for the evaluations."""
+        history = self.history
+        return Run(
+            self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
+            self.start_seconds, stopped=self.stopped,
+        )  # fmt: skip
 
-def _penalised(estimate: Array | None, problem: Problem, order: Order) -> tuple[Array | None, float | None]:
-    """Split an estimate into gradient and loss, and add the penalty's to both; of several points there is no loss."""
-    if estimate is None:
-        return None, None
-    gradient = estimate[:-1]
-    if problem.l2:
-        for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
-            gradient = gradient + factor * problem.penalty_gradient(point)
-    if order.coefficients:
-        return gradient, None
-    return gradient, float(estimate[-1]) + problem.penalty(order.points[0])
+    def begin(self, resume: Resumption | None) -> None:
+        """Start the workers, and set the clock to zero; or put everything as it was."""
+        elapsed, running = 0.0, False
+        if resume is not None:
+            elapsed = float(resume.state["elapsed"])
+            running = resume.state["engine"] is not None and self.engine.state() is not None
+            self._restore(resume, running)
+        if not running:
+            self.start_seconds += self.crew.start()
+        for watcher in self.watchers:
+            watcher.ready(self.start_seconds)
+        self._origin = self.engine.now() - elapsed
 
+    def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
+        """Take all steps; return what ended them early, if it is for the caller to know."""
+        try:
+            while self.optimizer.step < steps:
+                self.crew.wanted = wanted(self.optimizer.step) or self.crew.wanted
+                self.crew.settle()
+                self._between = False
+                self._step()
+                self._between = True
+                for watcher in self.watchers:
+                    watcher.settled(self.optimizer.step, self.state)
+        except KeyboardInterrupt:
+            self.stopped = "stopped by Ctrl-C"
+        except (Unreachable, Diverged, RecordsError) as error:
+            self.stopped = str(error)
+            return error
+        return None
 
-def _step_row(
-    order: Order,
-    gathered: Gathered,
-    gathering: Gathering,
-    origin: float,
-    now: float,
-    gradient: Array | None,
-    loss: float | None,
-) -> StepRow:
-    finished = {row.worker for row in gathered.rows if not row.censored}
-    return StepRow(
-        step=order.step,
-        round=order.round,
-        kind=order.kind,
-        begin=gathered.begin - origin,
-        waited=gathered.waited,
-        end=now - origin,
-        arrived=gathered.view.finished,
-        used=gathered.decoding.used.tolist(),
-        missing=sorted(gathered.view.able - finished),
-        dead=sorted(gathering.dead),
-        failed=list(gathered.failed),
-        residual=gathered.decoding.residual,
-        coverage=gathered.decoding.coverage if len(gathered.decoding.messages) else 0.0,
-        stepped=gradient is not None,
-        loss=loss,
-        gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
-        received=gathered.received,
-    )
+    def state(self) -> dict[str, Tree]:
+        """Return all that is needed to go on from here to the bit: see `Instrument.settled`."""
+        return {
+            "step": self.optimizer.step,
+            "round": self._round,
+            "elapsed": self.engine.now() - self._origin,
+            "start_seconds": self.start_seconds,
+            "optimizer": self.optimizer.state(),
+            "aggregation": self._scheme.aggregation.state(),
+            "rules": {kind: rule.state() for kind, rule in self._scheme.rules.items()},
+            "crew": self.crew.state(),
+            "gathering": self.gathering.state(),
+            "snapshots": self.snapshots.state(),
+            "engine": self.engine.state() if self._between else None,
+        }
+
+    def _restore(self, resume: Resumption, running: bool) -> None:
+        state = resume.state
+        self.optimizer.restore(state["optimizer"])
+        self._scheme.aggregation.restore(state["aggregation"])
+        for kind, rule in self._scheme.rules.items():
+            rule.restore(state["rules"][kind])
+        self.crew.restore(state["crew"], running)
+        if running:
+            formation = self.crew.formation
+            self.gathering.restore(state["gathering"])
+            self.engine.restore(state["engine"], dict(zip(formation.seats, formation.programs, strict=True)))
+        self.snapshots.restore(state["snapshots"])
+        self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
+        self.start_seconds = float(state["start_seconds"])
+        self._round = int(state["round"])
+
+    def _step(self) -> None:
+        optimizer = self.optimizer
+        asked = optimizer.ask()
+        while True:
+            order = replace(asked, round=self._round, epoch=self.crew.formation.epoch)
+            self._round += 1
+            try:
+                gathered = self.gathering.gather(order)
+                break
+            except Thinned as never:
+                if not self.crew.settle():
+                    raise Unreachable(str(never)) from None
+        gradient, loss = self._penalised(gathered, order)
+        optimizer.tell(gradient)
+        if not np.isfinite(optimizer.x).all():
+            raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
+        row = self._row(order, gathered, gradient, loss)
+        for watcher in self.watchers:
+            for arrival in gathered.rows:
+                watcher.arrival(arrival)
+            watcher.step(row, optimizer.x)
+
+    def _penalised(self, gathered: Gathered, order: Order) -> tuple[Array | None, float | None]:
+        """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
+        estimate = gathered.estimate
+        if estimate is None:
+            return None, None
+        if gathered.lost:  # the mean over the samples that are left
+            lost = sum(self._sizes[task] for task in gathered.lost)
+            estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
+        gradient = estimate[:-1]
+        if self.problem.l2:
+            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+                gradient = gradient + factor * self.problem.penalty_gradient(point)
+        if order.coefficients:
+            return gradient, None
+        return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
+
+    def _row(self, order: Order, gathered: Gathered, gradient: Array | None, loss: float | None) -> StepRow:
+        finished = {row.worker for row in gathered.rows if not row.censored}
+        formation, decoding = gathered.formation, gathered.decoding
+        kept = 1.0 - len(gathered.lost) / formation.code.n_tasks
+        return StepRow(
+            step=order.step,
+            round=order.round,
+            kind=order.kind,
+            begin=gathered.begin - self._origin,
+            waited=gathered.waited,
+            end=self.engine.now() - self._origin,
+            arrived=gathered.view.finished,
+            used=decoding.used.tolist(),
+            missing=sorted({formation.seats[place] for place in gathered.view.able} - finished),
+            dead=sorted(self.crew.dead),
+            failed=list(gathered.notices),
+            residual=decoding.residual + len(gathered.lost),
+            coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
+            stepped=gradient is not None,
+            loss=loss,
+            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
+            received=gathered.received,
+            workers=formation.code.n_workers,
+            lost=list(gathered.lost),
+        )
 
 
 class _History(Instrument):
@@ -194,7 +279,6 @@ class _History(Instrument):
     def __init__(self) -> None:
         self.steps: list[StepRow] = []
         self.arrivals: list[ArrivalRow] = []
-        self.stopped = ""
 
     def arrival(self, row: ArrivalRow) -> None:
         self.arrivals.append(row)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
+from erasurehead.codes.assemble import even_sizes, from_rows, ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.errors import check_count, invalid
 
@@ -47,7 +49,9 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
     )
 
 
-def fractional_repetition(n_workers: int, load: int, n_tasks: int | None = None) -> GradientCode:
+def fractional_repetition(
+    n_workers: int, load: int, n_tasks: int | None = None, sizes: Sequence[int] | None = None
+) -> GradientCode:
     """Groups of workers that hold the same tasks; the first to answer speaks for its group.
 
     The tasks are split into ceil(n_tasks / load) groups, and the workers are spread over the groups. Where this does
@@ -57,6 +61,7 @@ def fractional_repetition(n_workers: int, load: int, n_tasks: int | None = None)
         n_workers: number of workers (the ErasureHead paper's k).
         load: tasks per worker, at most (the paper's c).
         n_tasks: number of tasks (the paper's n), which may exceed or fall short of `n_workers`, the default.
+        sizes: number of workers of each group, at least 1 each; by default as even as possible, the larger ones first.
 
     Labels:
         decoder: `"groups"`: all messages of a group are equal.
@@ -88,12 +93,17 @@ def fractional_repetition(n_workers: int, load: int, n_tasks: int | None = None)
             f"use load={least}",
         )
     tasks_each, workers_each = even_sizes(n_tasks, n_groups), even_sizes(n_workers, n_groups)
-    groups = blocks(n_workers, n_groups)
+    if sizes is not None:
+        workers_each = np.array(sizes, dtype=np.int64)
+        if len(workers_each) != n_groups or workers_each.min() < 1 or workers_each.sum() != n_workers:
+            raise invalid("sizes", f"must be {n_groups} positive numbers that add up to {n_workers}", list(sizes))
+    groups = np.repeat(np.arange(n_groups, dtype=np.int64), workers_each)
     starts = np.cumsum(tasks_each) - tasks_each
     columns = ranges(starts[groups], tasks_each[groups])
     return GradientCode(
         name="fractional_repetition",
-        parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks},
+        parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks}
+        | ({} if sizes is None else {"sizes": workers_each.tolist()}),
         encoding=from_rows(columns, tasks_each[groups], n_tasks),
         owner=np.arange(n_workers),
         n_workers=n_workers,

@@ -11,16 +11,17 @@ import numpy as np
 from erasurehead.aggregation import Aggregation
 from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
+from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoder, Decoding
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, Unreachable, check_count
+from erasurehead.formation import Formation
 from erasurehead.gathering import Gathering
 from erasurehead.layout import Layout
 from erasurehead.planning.simulation import Simulation
 from erasurehead.schemes import Scheme
-from erasurehead.training import start_workers
 from erasurehead.waiting.base import WaitRule
 
 
@@ -89,8 +90,10 @@ def simulate_with_memory(
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
     engine = VirtualEngine(delays, late, seconds_per_task)
     with engine:
-        gathering = Gathering(engine, scheme, Layout(1, [None] * code.n_messages), ())
-        start_workers(gathering, [_Idle(_parts(code, worker)) for worker in range(code.n_workers)])
+        programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
+        crew = Crew(engine, Formation.first(scheme, programs, Layout(1, [None] * code.n_messages)))
+        gathering = Gathering(crew)
+        crew.start()
         order = Order(first_step, (np.zeros(1),))
         for number in range(steps):
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -28,6 +28,9 @@ class StepRow:
         loss: estimate of the training objective at the model that the step began with (penalty included).
         gradient_norm: Euclidean norm of the estimate with the penalty.
         received: bytes of the messages that arrived in time.
+        workers: places of the code, whether anybody sits there or not.
+        lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
+            others, while residual and coverage are those of the full gradient.
     """
 
     step: int
@@ -47,6 +50,8 @@ class StepRow:
     loss: float | None
     gradient_norm: float | None
     received: int
+    workers: int = 0
+    lost: list[int] = field(default_factory=list[int])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

@@ -13,7 +13,7 @@ from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
-from erasurehead.waiting.base import Verdict, View, WaitRule
+from erasurehead.waiting.base import Verdict, View, WaitRule, scaled_count
 from erasurehead.waiting.selection import kth_smallest
 
 
@@ -87,6 +87,9 @@ class First(WaitRule):
                 "first(workers)", f"must be at most the {most} workers that send messages", self.workers,
                 f"first({most}) waits for all of them",
             )  # fmt: skip
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        return First(scaled_count(self.workers, before, after))
 
     def __str__(self) -> str:
         return f"first({self.workers})"

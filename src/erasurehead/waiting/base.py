@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array, IntArray, Tree
 from erasurehead.decoding.base import Decoder, Session
 from erasurehead.errors import InvalidArgument
 
@@ -112,14 +112,30 @@ class View:
         """Turn messages into erasures: their vectors cannot be used, or (a worker failed) will not come this round."""
         self.refused.update(messages)
         self._reachable = None
-        if not self._is_in[list(self.refused)].any():
-            return
-        kept = [message for message in self.arrived if message not in self.refused]
+        if self._is_in[list(self.refused)].any():
+            self._take_back(self.refused)
+
+    def doubt(self, messages: Iterable[int]) -> None:
+        """Take messages back out that cannot be trusted yet: they count again when they are added once more."""
+        self._reachable = None
+        self._take_back(set(messages))
+
+    def _take_back(self, messages: set[int]) -> None:
+        kept = [message for message in self.arrived if message not in messages]
         self.arrived, self.session = [], self.decoder.begin()
         self._is_in[:] = False
         self._waiting_for, self._finished = self.code.messages_per_worker.copy(), 0
         for message in kept:
             self.add(message)
+
+
+def scaled_count(count: int, before: int, after: int) -> int:
+    """Return the part of `after` workers that `count` is of `before`, rounded up.
+
+    >>> scaled_count(11, 30, 20)
+    8
+    """
+    return -(-count * after // before)
 
 
 class WaitRule(ABC):
@@ -152,6 +168,18 @@ class WaitRule(ABC):
             InvalidArgument: it can never be met, even when everybody answers; `NeverMet` where that is a matter of
                 the code's residual.
         """
+        return
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        """Return the rule for another number of workers: it waits for as large a share of them."""
+        return self
+
+    def state(self) -> Tree:
+        """Return all that `restore` needs to continue to the bit: nothing, for a rule that learns nothing."""
+        return {}
+
+    def restore(self, state: Tree) -> None:
+        """Continue from a state."""
         return
 
     @abstractmethod

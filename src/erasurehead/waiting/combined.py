@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import final
@@ -27,6 +27,13 @@ def _flat(rules: Sequence[WaitRule], kind: type[WaitRule], sign: str) -> tuple[W
 
 def _wake(rules: Sequence[WaitRule], view: View) -> float | None:
     return min((time for rule in rules if (time := rule.wake(view)) is not None), default=None)
+
+
+def _joined(
+    kind: Callable[[tuple[WaitRule, ...]], WaitRule], rules: Sequence[WaitRule], before: int, after: int
+) -> WaitRule:
+    scaled = tuple(dict.fromkeys(rule.for_workers(before, after) for rule in rules))
+    return scaled[0] if len(scaled) == 1 else kind(scaled)
 
 
 @final
@@ -68,6 +75,9 @@ class AnyOf(WaitRule):
         if len(unmet) == len(self.rules):
             raise unmet[0]
 
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        return _joined(AnyOf, self.rules, before, after)
+
     def __str__(self) -> str:
         return " | ".join(str(rule) for rule in self.rules)
 
@@ -101,6 +111,9 @@ class AllOf(WaitRule):
     def check(self, decoder: Decoder) -> None:
         for rule in self.rules:
             rule.check(decoder)
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        return _joined(AllOf, self.rules, before, after)
 
     def __str__(self) -> str:
         return " & ".join(f"({rule})" if isinstance(rule, AnyOf) else str(rule) for rule in self.rules)

@@ -1,0 +1,301 @@
+"""The workers of a run: who lives, who died, who takes whose place, and how the code follows them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from erasurehead.arrays import Tree
+from erasurehead.engines.base import Died, Engine, Failed, Joined, NoRoom, Offered
+from erasurehead.errors import EngineError, InvalidArgument
+from erasurehead.formation import Formation, reseated
+from erasurehead.layout import Layout
+from erasurehead.placement import spread
+from erasurehead.programs import CodedProgram
+from erasurehead.schemes import Scheme
+from erasurehead.survival import Survival
+
+START_TIMEOUT = 300.0
+"""Seconds within which all workers must be ready."""
+
+Former: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout]]
+"""Lays a scheme out: the programs of its places, and where their messages' elements belong."""
+
+
+class Crew:
+    """The workers of a run, under one formation at a time.
+
+    Attributes:
+        living: workers that have joined and not died, with their hosts.
+        coming: workers that were started and have not joined yet, with the time until which they may take; they can
+            still answer the current order.
+        dead: workers of the formation that have died and are not replaced, with the reason.
+        gone: all workers that are given up for good, with the reason.
+        wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        formation: Formation,
+        form: Former | None = None,
+        survival: Survival | None = None,
+    ) -> None:
+        self.engine = engine
+        self.formation = formation
+        self.survival = survival or Survival(death="leave")
+        self.living: dict[int, str] = {}
+        self.coming: dict[int, float] = {}
+        self.dead: dict[int, str] = {}
+        self.gone: dict[int, str] = {}
+        self.wanted: int | None = None
+        self._scheme = formation.scheme  # as the user gave it; later ones are derived from it, not from each other
+        self._form = form
+        self.tell: Callable[[str], None] = lambda text: None
+        self._deaths = Counter[int]()
+        self._thinned = False
+        self._held: list[int] | None = None  # what the code was last re-formed by
+
+    def able(self) -> set[int]:
+        """Return the places whose worker can still answer, those that are being replaced included."""
+        return {
+            place for place, worker in enumerate(self.formation.seats) if worker in self.living or worker in self.coming
+        }
+
+    def present(self) -> list[int]:
+        """Return the workers of the formation that orders can be sent to, by place."""
+        return [worker for worker in self.formation.seats if worker in self.living]
+
+    # --- starting -------------------------------------------------------------------------------------------------
+
+    def start(self) -> float:
+        """Start all workers and wait until each is ready, or dead.
+
+        Returns:
+            Seconds that it took.
+
+        Raises:
+            EngineError: if none came up, or not all within five minutes, saying which and why.
+        """
+        engine, formation = self.engine, self.formation
+        begin = engine.now()
+        hosts = spread(formation.code, engine.hosts())
+        for place, worker in enumerate(formation.seats):
+            engine.assign(worker, formation.programs[place], hosts[place])
+            self.coming[worker] = begin + START_TIMEOUT
+        while self.coming:
+            event = engine.next_event(until=begin + START_TIMEOUT)
+            if isinstance(event, Joined):
+                self.join(event)
+            elif isinstance(event, Died):
+                self.coming.pop(event.worker, None)
+                self._give_up(event.worker, event.reason)
+                self.tell(f"worker {event.worker} did not start: {event.reason}")
+            elif isinstance(event, Failed):
+                raise EngineError(f"worker {event.worker} did not start: {event.reason}.")
+            elif event is None:
+                raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
+        if not self.living:
+            worker, reason = next(iter(self.dead.items()))
+            raise EngineError(f"worker {worker} did not start: {reason}.")
+        return engine.now() - begin
+
+    # --- what happens to workers ----------------------------------------------------------------------------------
+
+    def join(self, event: Joined) -> bool:
+        """Take note that a worker is there; return whether it belongs to the formation."""
+        worker = event.worker
+        self.living[worker] = event.host
+        self.coming.pop(worker, None)
+        self.dead.pop(worker, None)
+        self.gone.pop(worker, None)
+        return worker in self.formation.places
+
+    def die(self, event: Died) -> bool:
+        """Take note of a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
+        self.living.pop(event.worker, None)
+        self.coming.pop(event.worker, None)
+        return self._replace(event.worker, f"died: {event.reason}")
+
+    def replace_suspect(self, worker: int, reason: str) -> bool:
+        """End a worker that seems to hang, and start another in its place; return whether that could be done."""
+        self.living.pop(worker, None)
+        self.engine.assign(worker, None)
+        return self._replace(worker, reason)
+
+    def put_aside(self, worker: int, reason: str) -> None:
+        """Use a worker no more: it lied."""
+        self.living.pop(worker, None)
+        self.engine.assign(worker, None)
+        self.tell(f"worker {worker} is put aside: {reason}")
+        self._give_up(worker, reason)
+
+    def wake(self) -> float:
+        """Return when to `look` again, in the engine's seconds; inf if there is no need."""
+        return min(self.coming.values(), default=math.inf)
+
+    def look(self, now: float) -> list[int]:
+        """Give up workers that were started, and are not there in time; return them."""
+        late = [worker for worker, until in self.coming.items() if until <= now]
+        for worker in late:
+            del self.coming[worker]
+            self.engine.assign(worker, None)
+            self.tell(f"worker {worker} was not ready within {START_TIMEOUT:.0f} s, and is given up")
+            self._give_up(worker, "did not start")
+        return late
+
+    def offered(self, event: Offered) -> None:
+        """Take room for more workers, if the user wants to grow."""
+        if self.survival.grow:
+            self.wanted = (self.wanted or len(self.formation.seats)) + event.workers
+        does = "they are started before the next step" if self.survival.grow else "nobody is started there unasked"
+        self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
+
+    def _replace(self, worker: int, what: str) -> bool:
+        place = self.formation.places.get(worker)
+        if place is None:
+            return False
+        self._deaths[worker] += 1
+        policy = self.survival
+        if policy.death == "replace" and self._deaths[worker] <= policy.replacements:
+            if self._assign(place):
+                self.tell(f"worker {worker} {what}; another takes its place")
+                return True
+            what += "; there is no room for another"
+        elif policy.death == "replace":
+            what += f"; it was replaced {policy.replacements} times"
+        self.tell(f"worker {worker} {what}")
+        self._give_up(worker, what)
+        return False
+
+    def _give_up(self, worker: int, reason: str) -> None:
+        self.dead[worker] = self.gone[worker] = reason
+        self._thinned = True
+
+    def _assign(self, place: int, host: str | None = None) -> bool:
+        worker = self.formation.seats[place]
+        try:
+            self.engine.assign(worker, self.formation.programs[place], host)
+        except NoRoom:
+            return False
+        self.living.pop(worker, None)
+        self.coming[worker] = self.engine.now() + START_TIMEOUT
+        return True
+
+    # --- re-forming the code --------------------------------------------------------------------------------------
+
+    @property
+    def thinned(self) -> bool:
+        """Whether places are empty that re-forming the code could fill."""
+        return self._thinned and self._form is not None and self.survival.death != "leave"
+
+    def settle(self) -> bool:
+        """Re-form the code if workers were lost for good, or another number is wanted; return whether it was.
+
+        To be called between two rounds, and in a round whose wait rule can only be met so.
+        """
+        if self.wanted is None and not self.thinned:
+            return False
+        kept = len(self.able())
+        target = self.wanted or kept
+        self.wanted, self._thinned = None, False
+        changed = False
+        while target and not target == len(self.formation.seats) == kept and self._reform(target):
+            changed = True
+            kept = len(self.able())
+            target = min(target, kept)  # fewer than was wanted where there was no room
+        return changed
+
+    def _reform(self, n_workers: int) -> bool:
+        before = self.formation
+        try:
+            if self._form is None:
+                raise InvalidArgument("this run cannot be re-formed.")
+            held = self._replicas()
+            scheme = self._scheme.reformed(n_workers, held)
+            programs, layout = self._form(scheme)
+        except InvalidArgument as error:
+            self.tell(f"the code stays as it is: {error}")
+            return False
+        staying = [before.seats[place] for place in sorted(self.able())][:n_workers]
+        used = {*self.living, *self.coming}
+        fresh = (number for number in itertools.count() if number not in used)
+        coming = list(itertools.islice(fresh, n_workers - len(staying)))
+        self._held = held
+        self.formation, moved = reseated(before, scheme, programs, layout, [*staying, *coming])
+        for worker in {*before.seats, *self.living, *self.coming} - {*self.formation.seats}:
+            if worker in self.living or worker in self.coming:
+                self.engine.assign(worker, None)
+            self.living.pop(worker, None)
+            self.coming.pop(worker, None)
+            self.dead.pop(worker, None)
+        hosts = spread(self.formation.code, self.engine.hosts())
+        for place in moved:
+            self._assign(place, hosts[place])
+        self.tell(self._said_of(programs, moved))
+        return True
+
+    def _replicas(self) -> list[int]:
+        """Return how many of the workers that are able hold each task."""
+        rows = self.formation.code.assignment[sorted(self.able()), :]
+        counts: list[int] = np.bincount(rows.indices, minlength=self.formation.code.n_tasks).tolist()
+        return counts
+
+    def _said_of(self, programs: Sequence[CodedProgram], moved: Sequence[int]) -> str:
+        sizes = [program.nbytes for program in programs]
+        return (
+            f"the code is re-formed for {len(programs)} workers, {self.formation.scheme}; {len(moved)} of them get "
+            f"other data, {sum(sizes[place] for place in moved):,} of {sum(sizes):,} bytes"
+        )
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs."""
+        formation = self.formation
+        return {
+            "seats": list(formation.seats),
+            "epoch": formation.epoch,
+            "held": self._held,
+            "messages": [[part.message for part in program.outbox] for program in formation.programs],
+            "living": {str(worker): host for worker, host in self.living.items()},
+            "coming": {str(worker): until for worker, until in self.coming.items()},
+            "dead": {str(worker): reason for worker, reason in self.dead.items()},
+            "gone": {str(worker): reason for worker, reason in self.gone.items()},
+            "deaths": {str(worker): count for worker, count in self._deaths.items()},
+            "wanted": self.wanted,
+            "thinned": self._thinned,
+        }
+
+    def restore(self, state: Mapping[str, Any], running: bool) -> None:
+        """Take up the formation of an earlier run.
+
+        Arguments:
+            state: what `state` returned.
+            running: whether the workers are as they were then (on the virtual clock); else all places are filled anew
+                by `start`.
+        """
+        seats: list[int] = list(state["seats"])
+        if state["epoch"]:
+            assert self._form is not None
+            self._held = state["held"]
+            scheme = self._scheme.reformed(len(seats), self._held)
+            programs, layout = self._form(scheme)
+            named = [
+                program.renumbered(messages) if running else program
+                for program, messages in zip(programs, state["messages"], strict=True)
+            ]
+            self.formation = Formation(scheme, named, layout, seats, int(state["epoch"]))
+        self._deaths = Counter({int(worker): int(count) for worker, count in state["deaths"].items()})
+        self.wanted = state["wanted"]
+        if running:
+            self.living = {int(worker): host for worker, host in state["living"].items()}
+            self.coming = {int(worker): float(until) for worker, until in state["coming"].items()}
+            self.dead = {int(worker): reason for worker, reason in state["dead"].items()}
+            self.gone = {int(worker): reason for worker, reason in state["gone"].items()}
+            self._thinned = bool(state["thinned"])

@@ -1,0 +1,245 @@
+"""What becomes of the workers: replaced, spread, left alone, added; and what becomes of the gradient meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import codes, schemes
+from erasurehead.arrays import Array
+from erasurehead.engines import Died, Event, VirtualEngine
+from erasurehead.errors import EngineError, InvalidArgument, Unreachable
+from erasurehead.optimizers import GradientDescent
+from erasurehead.placement import gathered_on_one, spread
+from erasurehead.run import Run
+from erasurehead.survival import Survival
+from erasurehead.testing import Quadratic, Timetable
+from erasurehead.training import train
+
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+SECOND = Timetable({(w, s, 0): 1.0 for w in range(12) for s in range(20)})
+
+
+def descend(steps: int, rate: float = 0.1, problem: Quadratic = PROBLEM) -> Array:
+    x = np.zeros(problem.n_parameters)
+    for _ in range(steps):
+        x = x - rate * (problem.gradient(x) + problem.penalty_gradient(x))
+    return x
+
+
+def run_with(
+    scheme: schemes.Scheme, deaths: Mapping[int, float], survival: Survival, steps: int = 8, **others: object
+) -> Run:
+    engine = VirtualEngine(SECOND, hosts={"one": scheme.code.n_workers} if survival.death != "replace" else None)
+    for worker, at in deaths.items():
+        engine.kill(worker, at=at)
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    return train(PROBLEM, scheme, optimizer, engine, steps, survival=survival, **others)  # type: ignore[arg-type]
+
+
+def said(run: Run) -> str:
+    return "\n".join(text for row in run.steps for text in row.failed)
+
+
+def test_a_dead_worker_is_replaced_and_its_replacement_takes_the_current_order() -> None:
+    run = run_with(schemes.uncoded(6), {2: 3.5}, Survival())
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert run.seconds == pytest.approx(8.5)  # half of a step's work was lost, nothing else
+    assert all(row.residual == 0 and not row.dead for row in run.steps)
+    assert "worker 2 died: killed; another takes its place" in said(run)
+    assert "worker 2 is there, on virtual" in said(run)
+
+
+def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -> None:
+    engine = VirtualEngine(SECOND)
+    for number in range(4):
+        engine.kill(0, at=0.5 + 2 * number)
+    survival = Survival(replacements=2)
+    run = train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 8, survival=survival)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert "worker 0 died: killed; it was replaced 2 times" in said(run)
+    assert "the code is re-formed for 5 workers" in said(run)
+    assert [row.workers for row in run.steps][-1] == 5
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        schemes.uncoded(6),
+        schemes.exact(6, 2),
+        schemes.exact(6, 3, code="cyclic"),
+        schemes.erasurehead(6, 2, wait_for=6),
+    ],
+    ids=str,
+)
+def test_tasks_are_spread_over_the_living_in_the_same_step(scheme: schemes.Scheme) -> None:
+    run = run_with(scheme, {4: 2.5, 5: 2.6}, Survival(death="spread"))
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert [row.step for row in run.steps] == list(range(8))
+    assert all(row.residual == pytest.approx(0.0, abs=1e-9) for row in run.steps)
+    assert run.steps[-1].workers == 4
+    assert all(not row.dead for row in run.steps[4:])
+
+
+def test_no_room_for_a_replacement_means_that_its_tasks_are_spread() -> None:
+    engine = VirtualEngine(SECOND, hosts={"one": 6})
+    engine.kill(3, at=1.5)
+
+    class Full(VirtualEngine):
+        def _place(self, host: str | None) -> str:
+            if self.now() > 0:
+                self._hosts["one"] = 5
+            return super()._place(host)
+
+    engine = Full(SECOND, hosts={"one": 6})
+    engine.kill(3, at=1.5)
+    run = train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 8)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert "there is no room for another" in said(run)
+    assert run.steps[-1].workers == 5
+
+
+def test_repetition_moves_only_the_data_that_must_move() -> None:
+    run = run_with(schemes.exact(12, 3), {4: 2.5}, Survival(death="spread"))
+    # Four groups of three: when one has two left, nobody needs other data.
+    assert "the code is re-formed for 11 workers" in said(run)
+    assert "0 of them get other data, 0 of" in said(run)
+    run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, Survival(death="spread"))
+    assert "2 of them get other data" in said(run)  # two workers are needed where nobody is left
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+
+
+def test_tasks_lost_for_good_are_left_out_if_the_user_wants_and_every_record_names_them() -> None:
+    run = run_with(schemes.exact(6, 2), {0: 0.5, 1: 0.5}, Survival(death="leave", lost="go_on"))
+    remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
+    np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
+    for row in run.steps:
+        assert row.lost == [0, 1]
+        assert row.residual == pytest.approx(2.0)
+        assert row.coverage == pytest.approx(4 / 6)
+    assert run.losses[0] == pytest.approx(remaining.objective(np.zeros(6)))
+
+
+def test_a_rule_that_cannot_be_met_gives_way_to_all_that_can_come() -> None:
+    scheme = schemes.custom(codes.fractional_repetition(6, 2), "first(5)")
+    run = run_with(scheme, {0: 0.5, 2: 0.5}, Survival(death="leave", lost="go_on"))
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert all(row.arrived == 4 and not row.lost for row in run.steps)
+
+
+def test_nobody_left_is_the_end_whatever_the_policy() -> None:
+    deaths = dict.fromkeys(range(6), 2.5)
+    for survival in (Survival(death="spread", lost="go_on"), Survival(death="leave", lost="go_on")):
+        with pytest.raises(Unreachable, match=r"step 2: .* 0 of \d workers are left \(worker \d died: killed"):
+            run_with(schemes.exact(6, 2), deaths, survival)
+
+
+def test_the_worker_set_grows_and_shrinks_on_demand_without_losing_a_step() -> None:
+    wishes = {2: 9, 5: 4}
+    run = run_with(schemes.exact(6, 2), {}, Survival(), wanted=wishes.get)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert [row.workers for row in run.steps] == [6, 6, 9, 9, 9, 4, 4, 4]
+    assert all(row.residual == 0 for row in run.steps)
+
+
+def test_room_that_the_engine_offers_is_taken_if_the_user_wants_to_grow() -> None:
+    for grow, workers in ((True, 8), (False, 6)):
+        engine = VirtualEngine(SECOND, hosts={"one": 6})
+        engine.offer(2, "two", at=2.5)
+        optimizer = GradientDescent(np.zeros(6), 0.1)
+        run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 8, survival=Survival(grow=grow))
+        np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+        assert run.steps[-1].workers == workers
+        assert "host two has room for 2 more workers" in said(run)
+
+
+def test_more_workers_than_there_is_room_for_means_as_many_as_there_are_places() -> None:
+    engine = VirtualEngine(SECOND, hosts={"one": 8})
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 5, wanted={1: 20}.get)
+    np.testing.assert_allclose(run.x, descend(5), rtol=1e-9)
+    assert run.steps[-1].workers == 8
+
+
+def test_a_code_that_cannot_be_reformed_stays_as_it_is_and_says_so() -> None:
+    run = run_with(schemes.exact(6, 3, code="cyclic"), {}, Survival(), wanted={2: 9}.get)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert run.steps[-1].workers == 6
+    assert "the code stays as it is" in said(run)
+
+
+class _Stillborn(VirtualEngine):
+    """Some workers die before they have joined."""
+
+    stillborn = frozenset({1})
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = super().next_event(until)
+        if event is not None and getattr(event, "worker", None) in self.stillborn:
+            return Died(event.worker, "no licence", self.now())  # type: ignore[union-attr]
+        return event
+
+
+def test_a_worker_that_does_not_start_is_a_death_like_others() -> None:
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    run = train(PROBLEM, schemes.exact(6, 2), optimizer, _Stillborn(SECOND), 8)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert "worker 1 did not start: no licence" in said(run)
+
+
+def test_if_nobody_starts_the_reason_is_told() -> None:
+    engine = _Stillborn(SECOND)
+    engine.stillborn = frozenset(range(6))
+    with pytest.raises(EngineError, match="worker 0 did not start: no licence"):
+        train(PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 8)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    death=st.sampled_from(["replace", "spread"]),
+    late=st.sampled_from(["preempt", "carry"]),
+    load=st.integers(1, 3),
+)
+def test_whatever_dies_when_an_exact_scheme_ends_at_the_model_of_plain_gradient_descent(
+    seed: int, death: str, late: str, load: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    delays = Timetable({(w, s, 0): float(rng.exponential()) for w in range(9) for s in range(6)})
+    engine = VirtualEngine(delays, late)  # type: ignore[arg-type]
+    for worker in rng.choice(6, size=int(rng.integers(0, 5)), replace=False).tolist():
+        engine.kill(worker, at=float(rng.uniform(0, 6)))
+    survival = Survival(death=death)  # type: ignore[arg-type]
+    run = train(PROBLEM, schemes.exact(6, load), GradientDescent(np.zeros(6), 0.1), engine, 6, survival=survival)
+    np.testing.assert_allclose(run.x, descend(6), rtol=1e-9)
+    assert [row.step for row in run.steps] == list(range(6))
+
+
+@settings(max_examples=60)
+@given(n_hosts=st.integers(2, 5), groups=st.integers(1, 6), load=st.integers(2, 5))
+def test_replicas_of_a_task_are_never_all_on_one_host(n_hosts: int, groups: int, load: int) -> None:
+    hosts: dict[str, int | None] = {f"host{number}": None for number in range(n_hosts)}
+    coded = [codes.fractional_repetition(groups * load, load)]
+    if n_hosts > 2:  # with two, an odd circle of overlapping workers cannot be parted
+        coded.append(codes.cyclic_repetition(load + groups, load - 1))
+    for code in coded:
+        placed = spread(code, hosts)
+        assert None not in placed
+        assert not len(gathered_on_one(code, placed))
+
+
+def test_hosts_are_never_filled_beyond_what_they_bear() -> None:
+    code = codes.fractional_repetition(6, 3)
+    assert sorted(map(str, spread(code, {"a": 2, "b": 1, "c": 1}))) == ["None", "None", "a", "a", "b", "c"]
+    assert gathered_on_one(code, ["a", "a", "a", "a", "b", "a"]).tolist() == [0, 1, 2]
+
+
+def test_policies_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"survival\.death must be one of 'replace', 'spread', 'leave', but"):
+        Survival(death="revive")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="suspect_after must be a positive number"):
+        Survival(suspect_after=0)
