@@ -1,0 +1,273 @@
+"""The verifier: it examines the messages of a round before anything is decoded, and remembers whom it has caught."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead.arrays import Array, Tree
+from erasurehead.codes.base import GradientCode
+from erasurehead.engines.base import MessageLost
+from erasurehead.errors import check_count, invalid
+from erasurehead.layout import Layout
+from erasurehead.verification.checks import Equations, locate, most_liars
+from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read, finite, shown
+from erasurehead.verification.units import Prints, Unit, units_of
+from erasurehead.verification.votes import Ballot, vote
+
+TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
+"""Largest difference of two honest replicas over their largest element, by the bytes of a number."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What comparing one full round has told of the machines.
+
+    Attributes:
+        tolerance: within which replicas will be compared: 0.0 if all agree to the bit.
+        beyond: workers whose replicas are further from the majority than that already, each with how it is known.
+        text: as a sentence.
+    """
+
+    tolerance: float
+    beyond: Mapping[int, str]
+    text: str
+
+
+@final
+class Verifier:
+    """Examines messages before anything is decoded.
+
+    Equal messages are compared and the minority is outvoted. Where no messages are equal, but more have arrived than
+    are needed, they must satisfy the code's equations; who is in every explanation of what is seen is accused. All
+    replicas must agree to the bit until some worker shows that its machine does not compute so: the first message of
+    each worker that is compared may differ a little (1e-9 for float64, 1e-4 for float32, 1e-2 for shorter numbers), and
+    if it does, all may from then on.
+
+    Arguments:
+        code: of the messages.
+        layout: where their elements belong; None if each message holds all coordinates in order.
+        tolerance: largest difference of two honest replicas, over their largest element, whatever is found out; 0.0
+            asks for equal bits.
+        liars: workers that may lie, at most. With replicas, a worker is accused if more than half of those that
+            answered, and more than `liars`, agree on something else; by default any majority of at least two will
+            do. For equations by default what the code was built for (`corrupted`), else half of its tolerance, at
+            least 1, at most so many that all sets of them can be tried.
+        seed: of the random projections for the equations. Who knows it can make lies that they do not see.
+
+    Attributes:
+        accused: workers that have been caught, each with how. Their messages are refused from then on.
+    """
+
+    def __init__(
+        self,
+        code: GradientCode,
+        layout: Layout | None = None,
+        *,
+        tolerance: float | None = None,
+        liars: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if tolerance is not None and not 0.0 <= tolerance < 0.5:
+            raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
+        self.code, self.layout, self.seed = code, layout, seed
+        self.liars = None if liars is None else check_count("liars", liars)
+        self.accused: dict[int, str] = {}
+        self._tolerance = tolerance
+        self._exact = True  # so far all replicas agreed to the bit
+        self._probed: set[int] = set()
+        self._prints = Prints(code, layout, seed)
+        self._unit_of = {message: unit for unit in units_of(code) for message in unit.messages}
+        self._equations: dict[tuple[int, ...], Equations] = {}
+        self._seconds, self._rounds, self._compared = 0.0, 0, 0
+        self._told: set[str] = set()
+        self._found: dict[Unit, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
+
+    def begin(self) -> None:
+        """Forget the last round's messages: an order has been submitted."""
+        self._rounds += 1
+        self._told.clear()
+        self._found.clear()
+
+    def examine(self, arrived: Iterable[int], read: Read, pending: Iterable[int] = ()) -> Examination:
+        """Examine the messages of this round that are in.
+
+        Call it before decoding, when the wait rule has said stop; `Examination.settle` brings the view up to date,
+        and if that changed anything the rule must be asked again. What was compared before is not compared again.
+
+        Arguments:
+            arrived: all messages that are in and not refused, doubtful ones included.
+            read: returns the vector of a message.
+            pending: messages that may still come in this round. What is in doubt, and no pending message can resolve,
+                is refused.
+        """
+        begin = time.perf_counter()
+        here, hoped = sorted(arrived), set(pending)
+        hoped -= set(here)
+        refused: dict[int, str] = {}
+        vectors: dict[int, Array] = {}
+        for message in here:
+            if (worker := int(self.code.owner[message])) in self.accused:
+                refused[message] = f"worker {worker} was put aside, because {self.accused[worker]}"
+                continue
+            try:
+                vectors[message] = read(message)
+            except MessageLost as lost:
+                refused[message] = str(lost)
+        accused, doubtful, compared = dict[int, str](), dict[int, str](), 0
+        for finding in self._findings(vectors, hoped):
+            accused |= finding.accused
+            refused |= finding.refused
+            doubtful |= finding.doubtful
+            compared += finding.compared
+        self.accused |= accused
+        guilty = {m: f"worker {w} lies" for m in vectors if (w := int(self.code.owner[m])) in self.accused}
+        refused |= {message: why for message, why in guilty.items() if message not in refused}
+        doubtful = {message: why for message, why in doubtful.items() if message not in refused}
+        sound = tuple(message for message in here if message not in refused and message not in doubtful)
+        self._compared += compared
+        self._seconds += (seconds := time.perf_counter() - begin)
+        reasons = self._sentences(accused, refused, guilty, doubtful)
+        return Examination(accused, refused, doubtful, sound, compared, seconds, reasons)
+
+    def probe(self, arrived: Iterable[int], read: Read) -> Probe:
+        """Find out from one full round whether equal machines give equal bits, and who is wrong already.
+
+        It is not needed: each worker's first comparison is a probe of its own. But a round in which all have answered
+        tells it at once, for all, before anything depends on it.
+        """
+        self.begin()
+        found = self.examine(arrived, read)
+        tolerance = 0.0 if self._exact and self._tolerance is None else self._stated(np.dtype(np.float64))
+        if not self._probed:
+            text = "no two workers sent equal messages: there is nothing to compare to the bit"
+        elif tolerance == 0.0:
+            text = f"the replicas of {len(self._probed)} workers agree to the bit; from here on they must"
+        else:
+            text = f"replicas agree, but not to the bit: a relative difference of {tolerance:g} is allowed from here on"
+        if found.accused:
+            text += f"; workers {shown(found.accused)} are beyond it"
+        return Probe(tolerance, found.accused, text)
+
+    def joined(self, worker: int) -> None:
+        """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
+        self.accused.pop(worker, None)
+        self._probed.discard(worker)
+
+    def reformed(self, code: GradientCode, layout: Layout | None) -> Verifier:
+        """Return the verifier of a re-formed code, which knows what this one knows of the workers."""
+        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed)
+        new.restore(self.state())
+        new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared
+        return new
+
+    def cost(self, seconds: float) -> str:
+        """Return what verification has cost, as a sentence.
+
+        Arguments:
+            seconds: that the same rounds have taken in all, in real time.
+        """
+        rounds = max(1, self._rounds)
+        share = f" ({self._seconds / seconds:.1%} of the step)" if seconds > 0.0 else ""
+        each = f"{1e3 * self._seconds / rounds:.3g} ms a step{share}"
+        return f"verification cost {each}, with {self._compared / rounds:.1f} comparisons a step"
+
+    def state(self) -> dict[str, Tree]:
+        """Return what is known of the workers; what verification has cost is not part of it."""
+        accused: dict[str, Tree] = {str(worker): why for worker, why in sorted(self.accused.items())}
+        return {"exact": self._exact, "probed": sorted(self._probed), "accused": accused}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self._exact = bool(state["exact"])
+        self._probed = {int(worker) for worker in state["probed"]}
+        self.accused = {int(worker): str(why) for worker, why in state["accused"].items()}
+
+    def _findings(self, vectors: Mapping[int, Array], hoped: set[int]) -> list[Finding]:
+        alone = [message for message in vectors if message not in self._unit_of]
+        bad = {message: NOT_FINITE for message in alone if not finite(vectors[message])}
+        findings = [Finding(refused=bad)]
+        by_unit: dict[Unit, dict[int, Array]] = {}
+        for message, vector in vectors.items():
+            if message in self._unit_of:
+                by_unit.setdefault(self._unit_of[message], {})[message] = vector
+        for unit, theirs in by_unit.items():
+            waiting = frozenset(hoped.intersection(unit.messages))
+            key = tuple(theirs)
+            known = self._found.get(unit)
+            if known is not None and known[0] == key and (known[1] == waiting or not known[2].doubtful):
+                findings.append(Finding(known[2].accused, known[2].refused, known[2].doubtful))
+                continue
+            finding = self._vote(theirs, waiting) if unit.equal else self._solve(theirs, bool(waiting))
+            self._found[unit] = key, waiting, finding
+            findings.append(finding)
+        return findings
+
+    def _vote(self, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
+        if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows of shards with different supports
+            return self._solve(vectors, bool(waiting))
+        owner = {message: int(self.code.owner[message]) for message in vectors}
+        pending = frozenset(int(self.code.owner[message]) for message in waiting) - self.accused.keys()
+        strict = self._tolerance is None and self._exact and self._probed.issuperset(owner.values())
+        stated = self._stated(next(iter(vectors.values())).dtype)
+        needed = 2 if self.liars is None else self.liars + 1
+        finding = vote(Ballot(owner, pending, 0.0 if strict else stated, needed), vectors)
+        if finding.unlike:
+            self._exact = False
+        if len(vectors) > 1 and not finding.doubtful and not finding.refused:
+            self._probed.update(owner.values())
+        return finding
+
+    def _solve(self, vectors: Mapping[int, Array], more: bool) -> Finding:
+        bad = {message: NOT_FINITE for message, vector in vectors.items() if not finite(vector)}
+        left = [message for message in vectors if message not in bad]
+        if len(left) < 2 or not self._prints.comparable(vectors):
+            return Finding(refused=bad)
+        key = tuple(left)
+        if key not in self._equations:
+            if len(self._equations) >= 8:
+                self._equations.pop(next(iter(self._equations)))
+            self._equations[key] = Equations.of(self.code.encoding, self.code.owner, np.array(left, dtype=np.int64))
+        equations = self._equations[key]
+        if not len(equations.checks):
+            return Finding(refused=bad)
+        prints = np.array([self._prints.of(message, vectors[message]) for message in left])
+        slack = float(np.sqrt(np.finfo(vectors[left[0]].dtype).eps))
+        found = locate(equations, prints, self._most(left), slack, more)
+        return Finding(found.accused, {**bad, **found.refused}, found.doubtful, compared=len(equations.checks))
+
+    def _most(self, messages: Sequence[int]) -> int:
+        if self.liars is not None:
+            wanted = self.liars
+        elif "corrupted" in self.code.labels:
+            wanted = int(np.asarray(self.code.labels["corrupted"]))
+        else:
+            wanted = (self.code.tolerance or 0) // 2
+        return most_liars(len({int(self.code.owner[message]) for message in messages}), max(1, wanted))
+
+    def _stated(self, dtype: np.dtype[Any]) -> float:
+        return TOLERANCES.get(dtype.itemsize, 1e-2) if self._tolerance is None else self._tolerance
+
+    def _sentences(
+        self,
+        accused: Mapping[int, str],
+        refused: Mapping[int, str],
+        guilty: Mapping[int, str],
+        doubtful: Mapping[int, str],
+    ) -> tuple[str, ...]:
+        """Return what is new, as sentences; messages with one reason together."""
+        found = [f"worker {worker} lies, and is put aside: {why}" for worker, why in accused.items()]
+        reasons: dict[str, list[int]] = {}
+        for message, why in {**refused, **doubtful}.items():
+            if message not in guilty:
+                reasons.setdefault(why, []).append(message)
+        for why, messages in reasons.items():
+            for_now = " for now" if messages[0] in doubtful else ""
+            found.append(f"message{'s' * (len(messages) > 1)} {shown(messages)} refused{for_now}: {why}")
+        new = tuple(sentence for sentence in found if sentence not in self._told)
+        self._told.update(new)
+        return new
