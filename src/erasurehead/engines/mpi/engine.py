@@ -1,0 +1,297 @@
+"""Workers as ranks of an MPI job: rank 0 coordinates, the others serve."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import (
+    CLOSED,
+    Arrived,
+    Died,
+    Engine,
+    Event,
+    Failed,
+    Joined,
+    LateWork,
+    NoRoom,
+    Offered,
+    Order,
+    Part,
+    Program,
+)
+from erasurehead.engines.mpi.backoff import BUSY, IDLE, Backoff
+from erasurehead.engines.mpi.orders import order_frame
+from erasurehead.engines.mpi.parcel import pack
+from erasurehead.engines.mpi.pool import Loan
+from erasurehead.engines.mpi.station import Rank, Report, Station, station_of
+from erasurehead.engines.mpi.wire import Frame, Tag, frame_of, world
+from erasurehead.errors import EngineError, invalid
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_FAREWELL = 0.5  # seconds that ranks have to become idle when the engine is closed
+
+
+@dataclass(eq=False)
+class _Worker:
+    """One worker, and the rank that it runs on.
+
+    At most one order is under way to a rank: the next one, of those submitted meanwhile the newest, waits here until
+    the rank says that it listens.
+    """
+
+    rank: Rank
+    announced: dict[int, Part]
+    listening: bool = False
+    noticed: bool = False  # it has been told that something newer waits
+    newest: int = -1  # round of the newest order submitted to it
+    waiting: Frame | None = None
+    pushed: dict[int, float] = field(default_factory=dict[int, float])  # when the last order went out, by its round
+    last_words: str = ""
+
+
+class MPIEngine(Engine):
+    """Workers as ranks of an MPI job.
+
+    It is made on rank 0, while every other rank runs `serve`. A worker takes any rank that is idle; ranks beyond the
+    number of workers are spares, which replace ranks that died. Several engines may follow one another on the same
+    ranks. For a death to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI
+    5); without it, MPI ends the whole job.
+
+    Arguments:
+        delays: injected after computing, on the worker; None for none.
+        late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
+            the old work, `"carry"` sits the delay out first.
+        comm: ranks to use; all ranks of the job by default.
+
+    Raises:
+        EngineError: if this is not rank 0, or the job has no other rank.
+        MissingExtra: if mpi4py is not installed.
+    """
+
+    name: ClassVar[str] = "mpi"
+
+    def __init__(
+        self, delays: Delays | None = None, late: LateWork = "preempt", comm: MPI.Intracomm | None = None
+    ) -> None:
+        if late not in ("preempt", "carry"):
+            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.delays = delays
+        self.late: LateWork = late
+        self._comm = world(comm)
+        _check_place(self._comm)
+        self._opened: Station | None = None
+        self._workers: dict[int, _Worker] = {}
+        self._by_rank: dict[int, int] = {}
+        self._lent: list[Loan] = []
+        self._events: deque[Event] = deque()
+        self._backoff = Backoff()
+        self._round = -1
+        self._closed = False
+
+    @property
+    def _station(self) -> Station:
+        """The job's ranks; they are looked for when they are first needed."""
+        if self._closed:
+            raise EngineError(CLOSED)
+        if self._opened is None:
+            self._opened = station_of(self._comm)
+        return self._opened
+
+    def hosts(self) -> Mapping[str, int | None]:
+        return Counter(rank.place.host for rank in self._station.ranks.values() if not rank.gone)
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        station = self._station
+        old = self._remove(worker)
+        rank = None if program is None else self._choose(worker, old, host)
+        if old is not None and old is not rank:
+            station.dismiss(old)
+        if program is None or rank is None:
+            return
+        parcel = pack(program, self.delays)
+        self._workers[worker] = _Worker(rank, {part.message: part for part in program.outbox})
+        self._by_rank[rank.number] = worker
+        sizes = [len(body) for body in parcel.bodies]
+        station.assign(rank, (worker, self.late, parcel.head, parcel.tails, sizes), parcel.bodies)
+
+    def _remove(self, worker: int) -> Rank | None:
+        """Forget a worker and what it has sent; return its rank."""
+        state = self._workers.pop(worker, None)
+        if state is None:
+            return None
+        del self._by_rank[state.rank.number]
+        void = [event for event in self._events if not isinstance(event, Offered) and event.worker == worker]
+        for event in void:
+            self._events.remove(event)
+            if isinstance(event, Arrived):
+                self.release(event)
+        return state.rank
+
+    def _choose(self, worker: int, old: Rank | None, host: str | None) -> Rank:
+        """Return the rank for a worker: an idle one, on the host if there is one, or the one that it had."""
+        free = [rank for rank in self._station.ranks.values() if rank.free]
+        wanted = [rank for rank in free if rank.place.host == host]
+        had = [] if old is None or old.gone or old.paused else [old]
+        if had and had[0].place.host == host:
+            wanted += had
+        taken = Counter(state.rank.place.host for state in self._workers.values())
+        free.sort(key=lambda rank: (taken[rank.place.host], rank.state, rank.number))
+        chosen = [*wanted, *free, *had]
+        if chosen:
+            return chosen[0]
+        living = sum(not rank.gone for rank in self._station.ranks.values())
+        size = len(self._station.ranks) + 1
+        raise NoRoom(
+            f"worker {worker} cannot be started: of the {size - 1} ranks beside the coordinator {living} live, and "
+            f"none is idle; start the job with more ranks (mpiexec -n {size + 1} or more), or use fewer workers."
+        )
+
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        if self._closed:
+            raise EngineError(CLOSED)
+        if order.round > self._round:
+            self._round = order.round
+            for loan in self._lent:
+                loan.end()
+            self._lent.clear()
+        frame = order_frame(order)
+        for worker in list(self._workers) if workers is None else workers:
+            state = self._workers.get(worker)
+            if state is not None and order.round > state.newest:
+                state.newest, state.waiting = order.round, frame
+                self._push(state)
+
+    def _push(self, state: _Worker) -> None:
+        """Send the order that waits, if the rank listens; else let it know, if it drops late work."""
+        if state.waiting is None:
+            return
+        if state.listening:
+            self._station.send(state.rank, state.waiting, Tag.ORDER)
+            state.pushed = {state.newest: time.monotonic()}
+            state.listening, state.waiting = False, None
+        elif self.late == "preempt" and not state.noticed:
+            self._station.send(state.rank, frame_of(()), Tag.NEWER)
+            state.noticed = True
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        station = self._station
+        while True:
+            for report in station.reports():
+                self._backoff.reset()
+                self._take(report)
+            if self._events:
+                return self._events.popleft()
+            if until is None and not self._workers:
+                raise EngineError("no worker can still answer: none is alive.")
+            if until is not None and time.monotonic() >= until:
+                return None
+            self._backoff.sleep(BUSY if station.receiving else IDLE, until)
+
+    def _take(self, report: Report) -> None:
+        worker = self._by_rank.get(report.rank.number)
+        frame, state = report.frame, None if worker is None else self._workers[worker]
+        now = time.monotonic()
+        if worker is None or state is None:
+            pass
+        elif report.kind == "arrived" and frame is not None:
+            self._arrive(worker, state, report, frame, now)
+            return
+        elif report.kind == "ready":
+            state.listening, state.noticed = True, False
+            self._push(state)
+        elif report.kind == "joined":
+            state.listening = True
+            self._events.append(Joined(worker, state.rank.place.host, now))
+            self._push(state)
+        elif report.kind == "failed":
+            number, reason = report.rest
+            self._events.append(Failed(worker, number, reason, now))
+        else:
+            self._end(worker, state, report, now)
+        if frame is not None:
+            self._station.pool.give(frame)
+
+    def _arrive(self, worker: int, state: _Worker, report: Report, frame: Frame, now: float) -> None:
+        number, step, which, started = report.rest
+        part = which if isinstance(which, Part) else state.announced[which]
+        loan = Loan(self._station.pool, frame, part)
+        self._lent.append(loan)
+        begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
+        self._events.append(Arrived(worker, part, number, step, min(begun, now), now, loan.read))
+
+    def _end(self, worker: int, state: _Worker, report: Report, now: float) -> None:
+        """Take note that a worker is no more: its rank is gone, or its program cannot be opened."""
+        reason = str(report.rest[0]) if report.kind == "broken" else state.last_words or report.rank.gone
+        self._events.append(Died(worker, reason, now))
+        del self._workers[worker], self._by_rank[report.rank.number]
+
+    def release(self, arrived: Arrived) -> None:
+        for loan in self._lent:
+            if loan.read == arrived.read:
+                loan.end()
+                self._lent.remove(loan)
+                return
+
+    def kill(self, worker: int) -> None:
+        state = self._workers[worker]
+        state.last_words = f"rank {state.rank.number} on {state.rank.place.host} was killed"
+        self._station.crash(state.rank)
+
+    def pause(self, worker: int) -> None:
+        self._signal(worker, signal.SIGSTOP)
+
+    def proceed(self, worker: int) -> None:
+        self._signal(worker, signal.SIGCONT)
+
+    def _signal(self, worker: int, number: signal.Signals) -> None:
+        rank = self._workers[worker].rank
+        if not self._station.signal(rank, number):
+            raise EngineError(
+                f"worker {worker} cannot be sent {number.name}: its rank {rank.number} is on {rank.place.host}, and "
+                "MPI can stop no process there; only workers beside the coordinator, on "
+                f"{self._station.own.host}, can be paused."
+            )
+
+    def pid(self, worker: int) -> int:
+        """Return the process number of a worker on its host, for tools that look at processes."""
+        return self._workers[worker].rank.place.pid
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        station = self._opened
+        if station is None:
+            return
+        station.wake()
+        for state in self._workers.values():
+            station.dismiss(state.rank)
+        station.wait_for("idle", _FAREWELL)
+        for loan in self._lent:
+            loan.end()
+        station.pool.clear()
+        for held in (self._workers, self._by_rank, self._lent, self._events):
+            held.clear()
+
+
+def _check_place(comm: MPI.Intracomm) -> None:
+    if comm.Get_size() < 2:
+        raise EngineError(
+            "the MPI engine has no rank to run a worker on: rank 0 coordinates, and there is no other; start the job "
+            "with one rank more than there are workers, such as mpiexec -n 31 for 30."
+        )
+    if comm.Get_rank() != 0:
+        raise EngineError(
+            f"rank {comm.Get_rank()} cannot coordinate: only rank 0 makes an MPIEngine; the others call serve()."
+        )

@@ -1,0 +1,130 @@
+"""What the ranks of a job do that are not its coordinator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+from erasurehead.engines.mpi.calls import Calls, Recalled
+from erasurehead.engines.mpi.muster import Place, muster
+from erasurehead.engines.mpi.parcel import unpack
+from erasurehead.engines.mpi.wire import Frame, Gone, Tag, library, read_head, world
+from erasurehead.engines.mpi.worker import Worker, told
+from erasurehead.errors import EngineError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_GRACE = 10  # seconds that MPI may take to end; with ranks that hang it takes for ever
+
+
+def serve(comm: MPI.Intracomm | None = None) -> None:
+    """Serve the engines of rank 0, one after the other, until rank 0 ends; what every other rank must call.
+
+    Ends the process at once if rank 0 is killed.
+
+    Arguments:
+        comm: the ranks of the job, the same on all of them; by default all.
+
+    Raises:
+        EngineError: on rank 0, or if the ranks do not find each other.
+        MissingExtra: if mpi4py is not installed.
+    """
+    from erasurehead.engines.processes.preload import LIMIT  # one BLAS thread a rank
+
+    assert LIMIT is not None
+    comm = world(comm)
+    if comm.Get_rank() == 0:
+        raise EngineError("rank 0 coordinates: it makes an MPIEngine; only the other ranks call serve().")
+    with _sigint_ignored():
+        link, places = muster(comm)
+        try:
+            _serve(Calls(link))
+        except Gone:
+            _end_with_coordinator(places, comm.Get_rank())
+
+
+def serve_unless_coordinator(comm: MPI.Intracomm | None = None, say: Callable[[str], None] | None = None) -> None:
+    """Serve on every rank but 0, and end the process after that; on rank 0 return at once.
+
+    Arguments:
+        comm: as for `serve`.
+        say: shows a sentence to people: that this rank serves.
+    """
+    comm = world(comm)
+    if comm.Get_rank() == 0:
+        return
+    if say is not None:
+        say(f"rank {comm.Get_rank()} of {comm.Get_size()} serves on {socket.gethostname()}")
+    serve(comm)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    finalize()
+    os._exit(0)  # nothing is left to be tidied up, and interpreter shutdown would cost more than this
+
+
+def finalize() -> None:
+    """End MPI in this process; if some rank keeps it from ending, end the process all the same."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_GRACE)
+    library().Finalize()
+    signal.alarm(0)
+
+
+def _serve(calls: Calls) -> None:
+    """Do what the coordinator says until it says that this is all."""
+    while True:
+        tag, frame = calls.take_recall()
+        if tag == Tag.END:
+            calls.life = 0
+            calls.report("bye")
+            return
+        if tag == Tag.DISMISS:
+            (calls.life,), _ = read_head(frame)
+            calls.report("idle")
+        elif tag == Tag.ASSIGN:
+            with contextlib.suppress(Recalled):
+                _work(calls, frame)
+
+
+def _work(calls: Calls, frame: Frame) -> None:
+    """Take a program, and answer orders with it until recalled."""
+    (life, number, late, head, tails, sizes), _ = read_head(frame)
+    calls.life = life
+    arrays = calls.arrays(sizes, tails)
+    try:
+        worker = Worker(calls, number, *unpack(head, arrays), late)
+    except Exception as error:
+        calls.report("broken", told(error))
+        return
+    calls.joined()
+    worker.serve()
+
+
+def _end_with_coordinator(places: list[Place], own: int) -> None:
+    """End this process, and wake those beside it that are stopped, so that they see it too."""
+    for rank, place in enumerate(places):
+        if rank != 0 and place.machine == places[own].machine:
+            with contextlib.suppress(OSError):
+                os.kill(place.pid, signal.SIGCONT)
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _sigint_ignored() -> Generator[None]:
+    """Leave Ctrl-C, which reaches the whole terminal, to the coordinator."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,91 @@
+"""How the ranks of a job find each other: who is where. All ranks do it together, without blocking."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from erasurehead.engines.mpi.backoff import Backoff
+from erasurehead.engines.mpi.wire import Link, library
+from erasurehead.errors import EngineError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+MUSTER_TIMEOUT = 300.0
+"""Seconds within which every rank of a job must be there."""
+
+_RECORD = 512  # bytes that a rank tells of itself
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank runs.
+
+    Attributes:
+        host: what its host calls itself.
+        machine: equal for ranks that see each other's process numbers, and share a clock.
+        pid: its process number.
+    """
+
+    host: str
+    machine: str
+    pid: int
+
+
+def own_place() -> Place:
+    """Return where this process runs."""
+    host = socket.gethostname()
+    machine = host
+    if Path("/proc/self/ns/pid").exists():
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    return Place(host, machine, os.getpid())
+
+
+def muster(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, list[Place]]:
+    """Meet all other ranks, which must call this too.
+
+    Arguments:
+        comm: the job's.
+        seconds: how long to wait for them.
+
+    Returns:
+        A link over a communicator of its own, and where each rank is.
+
+    Raises:
+        EngineError: if a rank does not come in time, or fails meanwhile.
+    """
+    mpi = library()
+    deadline = time.monotonic() + seconds
+    own, request = comm.Idup()
+    _wait(request.Test, comm, deadline)
+    link = Link(own)
+    record = np.zeros(_RECORD, dtype=np.uint8)
+    told = pickle.dumps(own_place())
+    record[: len(told)] = np.frombuffer(told, dtype=np.uint8)
+    records = np.empty((comm.Get_size(), _RECORD), dtype=np.uint8)
+    try:
+        _wait(own.Iallgather(record, records).Test, comm, deadline)
+    except mpi.Exception as error:
+        raise EngineError(f"a rank of the job failed before it began: {error.Get_error_string()}.") from None
+    return link, [pickle.loads(row.tobytes()) for row in records]
+
+
+def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> None:
+    backoff = Backoff()
+    while not done():
+        if time.monotonic() > deadline:
+            raise EngineError(
+                f"the {comm.Get_size()} ranks of the job did not all come within {MUSTER_TIMEOUT:.0f} s: every rank "
+                "but 0 must call serve()."
+            )
+        backoff.sleep()
