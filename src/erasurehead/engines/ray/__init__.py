@@ -1,0 +1,3 @@
+"""Workers as actors of a Ray cluster."""
+
+from erasurehead.engines.ray.engine import RayEngine as RayEngine

@@ -1,0 +1,214 @@
+"""A worker as a Ray actor: it takes orders, computes, sits out its injected delays, and streams its messages back."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
+
+from erasurehead.arrays import Array
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import LateWork, Order, Part, Program
+from erasurehead.engines.ray.parcel import Parcel
+
+THREADS = 4
+"""Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
+
+_LONGEST = 1e9  # seconds that a thread can be told to wait
+_MOST_TOLD = 500  # characters of an exception's text
+
+Item = tuple[Any, ...]
+"""What an actor streams: a word that says what it is, and more."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a worker lives.
+
+    Attributes:
+        machine: as `machine()` returns it.
+        node: as Ray numbers nodes.
+        host: as the machine calls itself.
+        pid: of its process.
+    """
+
+    machine: str
+    node: str
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Letter:
+    """An order as it came.
+
+    Attributes:
+        order: what to do.
+        clock: add it to this machine's seconds to have the coordinator's.
+    """
+
+    order: Order
+    clock: float
+
+
+def machine() -> str:
+    """Return what two processes have in common if they see the same clock and the same process numbers."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
+
+
+class _Superseded(Exception):
+    """Another stream of this actor has taken over."""
+
+
+class Actor:
+    """One worker. `serve` runs in a thread of its own while `take` comes in.
+
+    Arguments:
+        worker: its number.
+        parcel: what it runs.
+        late: what it does when a newer order comes while its injected delay still runs.
+        coordinator: the machine of the coordinator.
+    """
+
+    def __init__(self, worker: int, parcel: Parcel, late: LateWork, coordinator: str) -> None:
+        self._worker = worker
+        self._parcel = parcel
+        self._preempt = late == "preempt"
+        self._near = machine() == coordinator
+        self._changed = threading.Condition()
+        self._newest: _Letter | None = None
+        self._taken: _Letter | None = None
+        self._stream = 0
+        self._opened: tuple[Program, Delays | None] | None = None
+        self._rooms: dict[int, Array] = {}
+
+    def take(self, order: Order, posted: float) -> None:
+        """Put up an order in place of the one before; the worker finds it when it next looks.
+
+        Arguments:
+            order: the newest one; the points may be views of the node's store.
+            posted: when it was sent, in the coordinator's seconds.
+        """
+        with self._changed:
+            if self._newest is None or order.round > self._newest.order.round:
+                self._newest = _Letter(order, 0.0 if self._near else posted - time.monotonic())
+                self._changed.notify_all()
+
+    def serve(self) -> Generator[Item]:
+        """Stream what there is to say: that the worker is there, then messages and failures.
+
+        A second call takes over from the first, whose way to the coordinator is broken then.
+        """
+        with self._changed:
+            self._stream += 1
+            stream = self._stream
+            self._rooms = {}
+            self._changed.notify_all()
+        try:
+            program, delays = self._open()
+        except Exception as error:
+            yield "broken", told(error)
+            return
+        yield "joined", Home(machine(), _node(), socket.gethostname(), os.getpid())
+        try:
+            while True:
+                yield from self._answer(self._next(stream), stream, program, delays)
+        except _Superseded:
+            return
+
+    def _open(self) -> tuple[Program, Delays | None]:
+        if self._opened is None:
+            _end_with_parent()
+            self._opened = self._parcel.open(import_module("ray"))
+            for module in self._opened[0].preload:
+                import_module(module)
+            import_module("scipy.linalg")  # loads the BLAS that is limited now; more threads would fake stragglers
+            threadpool_limits(limits=1)
+        return self._opened
+
+    def _next(self, stream: int) -> _Letter:
+        """Wait for an order that was not taken yet, and take it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._newer() or self._stream != stream)
+            if self._stream != stream:
+                raise _Superseded
+            self._taken = self._newest
+            assert self._taken is not None
+            return self._taken
+
+    def _newer(self) -> bool:
+        return self._newest is not self._taken
+
+    def _rest(self, seconds: float, stream: int) -> bool:
+        """Sit out a delay; return whether it was cut short by a newer order, which `carry` does not look at."""
+        deadline = time.monotonic() + min(seconds, _LONGEST)
+        with self._changed:
+            while True:
+                if self._stream != stream:
+                    raise _Superseded
+                if self._preempt and self._newer():
+                    return True
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    return False
+                self._changed.wait(remaining)
+
+    def _answer(self, letter: _Letter, stream: int, program: Program, delays: Delays | None) -> Generator[Item]:
+        order = letter.order
+        started = time.monotonic() + letter.clock
+        try:
+            taken = program.take(order)
+            done: list[Part] = []
+            while parts := program.parts(order, done):
+                part = parts[0]
+                vector = self._room(part)
+                program.compute(part, taken, vector)
+                delay = 0.0 if delays is None else delays.seconds(self._worker, order.step, len(done), part.work)
+                if self._rest(delay, stream):
+                    return
+                yield "arrived", order.round, order.step, part, started, vector
+                done.append(part)
+        except _Superseded:
+            raise
+        except Exception as error:
+            yield "failed", order.round, told(error)
+
+    def _room(self, part: Part) -> Array:
+        """Return where to write a message. Ray has copied what was there before it asked for the next one."""
+        room = self._rooms.get(part.message)
+        if room is None or len(room) != part.length or room.dtype != np.dtype(part.dtype):
+            room = self._rooms[part.message] = np.empty(part.length, dtype=part.dtype)
+        return room
+
+
+def told(error: BaseException) -> str:
+    """Return what an exception says, cut where it would fill the records."""
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
+
+
+def _node() -> str:
+    ray: Any = import_module("ray")
+    return ray.get_runtime_context().get_node_id()
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel for a SIGKILL when the node's manager ends: a stopped process would not see it go."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

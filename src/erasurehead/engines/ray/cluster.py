@@ -1,0 +1,235 @@
+"""The way into a Ray cluster: one of our own on this machine, or one that is there already.
+
+Ray has one connection a process. Engines of one process share it; the last of them ends it, if the first made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Generator
+from importlib import import_module
+from typing import Any
+
+from erasurehead.errors import EngineError, MissingExtra, invalid
+
+_LOOPBACK = "127.0.0.1"
+_AT_ONCE = 1024
+"""Processes that our own cluster may start at once. Ray's default, one a core, is no faster, and warns beyond that."""
+
+_NEWS = 100
+"""Milliseconds that Ray waits for the news of a death before it calls an actor unavailable; its default is a second."""
+
+_LONGEST_FOLDER = 40
+"""Characters of the temporary folder's path above which names of Ray's sockets in it might become too long."""
+
+
+def library() -> Any:
+    """Return the ray module.
+
+    Raises:
+        MissingExtra: if it is not installed.
+    """
+    try:
+        return import_module("ray")
+    except ImportError:
+        raise MissingExtra("The Ray engine needs ray: pip install 'erasurehead[ray]'.") from None
+
+
+class Connection:
+    """This process's connection to a cluster; make it with `connect`.
+
+    Attributes:
+        address: the cluster's, as `connect` was told; None for one of our own.
+        local: whether it is our own: it then ends with the connection, and no machine can join it.
+        users: how many engines use it.
+    """
+
+    def __init__(self, address: str | None, mine: bool) -> None:
+        self.address = address
+        self.local = mine and address is None
+        self.users = 1
+        self._mine = mine
+        self._ends = contextlib.ExitStack()
+
+    def open(self) -> None:
+        """Start or join the cluster."""
+        ray = library()
+        with contextlib.ExitStack() as ends:
+            ends.enter_context(_quiet())
+            started = ends.enter_context(_sigterm_kept())
+            if self.address is None:
+                folder = ends.enter_context(_folder())
+                ends.enter_context(_private_cluster())
+                ends.callback(ray.shutdown)
+                _start(ray, folder)
+            else:
+                ends.callback(ray.shutdown)
+                _join(ray, self.address)
+            started()
+            self._ends = ends.pop_all()
+
+    def close(self) -> None:
+        """Leave the cluster, and end it if it is our own, unless another engine of this process still uses it."""
+        global _current
+        self.users -= 1
+        if self._mine and self.users == 0:
+            _current = None
+            self._ends.close()
+
+
+_current: Connection | None = None
+
+
+def connect(address: str | None) -> Connection:
+    """Return a connection to a cluster; `close` it after use.
+
+    Arguments:
+        address: host and port of the cluster's head, or `"auto"` for the one that runs on this machine; None for
+            the one that this process is connected to already, else a new one of our own.
+
+    Raises:
+        InvalidArgument: if the address is none that workers can be driven through.
+        EngineError: if the cluster cannot be reached or started, or this process is connected to another one.
+    """
+    global _current
+    ray = library()
+    if address is not None and (not address or "://" in address):
+        raise invalid("address", "must be HOST:PORT of the cluster's head, or 'auto'", address)
+    if not ray.is_initialized():
+        connection = Connection(address, mine=True)
+        connection.open()
+        _current = connection
+        return connection
+    joined: str = ray.get_runtime_context().gcs_address
+    if address not in (None, "auto", joined) and (_current is None or address != _current.address):
+        raise EngineError(
+            f"this process is connected to the Ray cluster at {joined} already, and cannot join {address} as well; "
+            "leave that one first (ray.shutdown())."
+        )
+    if _current is None:
+        return Connection(joined, mine=False)
+    _current.users += 1
+    return _current
+
+
+def _start(ray: Any, folder: str) -> None:
+    try:
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            log_to_driver=False,
+            configure_logging=False,
+            _temp_dir=folder,
+            _system_config={
+                "worker_maximum_startup_concurrency": _AT_ONCE,
+                "timeout_ms_task_wait_for_death_info": _NEWS,
+            },
+        )
+    except Exception as error:
+        raise EngineError(f"Ray cannot start a cluster on this machine: {error}") from error
+    (node,) = ray.nodes()
+    if node["NodeManagerAddress"] != _LOOPBACK:
+        raise EngineError(
+            f"Ray {ray.__version__} would listen at {node['NodeManagerAddress']} rather than only on this machine; "
+            "start a cluster yourself (ray start --head) and name its address."
+        )
+
+
+def _join(ray: Any, address: str) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except Exception as error:
+        raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}") from error
+
+
+@contextlib.contextmanager
+def _folder() -> Generator[str]:
+    """Make the folder for the logs and sockets of our own cluster, and remove it afterwards."""
+    base = tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="erasurehead-ray-", dir=base if len(base) <= _LONGEST_FOLDER else "/tmp")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _private_cluster() -> Generator[None]:
+    """Keep our own cluster to this machine and this user: it listens on loopback only, and asks for a token.
+
+    Ray has switches for both: it is what it does by default on macOS, and where it is told to ask for tokens. The
+    token is in this process and those that it starts, and nowhere else.
+    """
+    constants: Any = import_module("ray._private.ray_constants")
+    before, everywhere = dict(os.environ), constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    _read_settings_again()
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = everywhere
+        for name in _SETTINGS:
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
+        _read_settings_again()
+
+
+_SETTINGS = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_USAGE_STATS_ENABLED", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+
+
+def _read_settings_again() -> None:
+    """Let Ray look at the environment again: it does so when it is imported, and remembers."""
+    with contextlib.suppress(ImportError, AttributeError):  # older versions know no tokens
+        raylet: Any = import_module("ray._raylet")
+        raylet.Config.initialize("")
+        raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Keep Ray from writing to the terminal what events say better; errors of the cluster are in its logs."""
+    worker: Any = import_module("ray._private.worker")
+    logger = logging.getLogger("ray")
+    before, level = getattr(worker, "print_to_stdstream", None), logger.level
+    worker.print_to_stdstream = _swallow
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if before is not None:
+            worker.print_to_stdstream = before
+
+
+def _swallow(*_: object, **__: object) -> None:
+    pass
+
+
+@contextlib.contextmanager
+def _sigterm_kept() -> Generator[Callable[[], None]]:
+    """Keep the program's own handler of SIGTERM, which Ray replaces when it starts.
+
+    Yields what to call when Ray has started. Where the program has no handler, Ray's stays until the connection ends:
+    it raises `SystemExit`, and so lets the program clean up.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    theirs = before
+
+    def started() -> None:
+        nonlocal theirs
+        theirs = signal.getsignal(signal.SIGTERM)
+        if theirs is not before and before not in (signal.SIG_DFL, None):
+            signal.signal(signal.SIGTERM, before)
+
+    yield started
+    if theirs is not before and signal.getsignal(signal.SIGTERM) is theirs:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,285 @@
+"""Workers as actors of a Ray cluster: models and messages cross in Ray's object store, to any of its machines."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import (
+    CLOSED,
+    Arrived,
+    Engine,
+    Event,
+    LateWork,
+    NoRoom,
+    Offered,
+    Order,
+    Program,
+)
+from erasurehead.engines.ray.actor import THREADS, Actor, machine
+from erasurehead.engines.ray.cluster import connect, library
+from erasurehead.engines.ray.handle import Handle, Loan, Posting, fetch
+from erasurehead.engines.ray.nodes import Node, Nodes, Watch, room
+from erasurehead.engines.ray.parcel import Store, pack
+from erasurehead.errors import EngineError, check_count, invalid
+
+_BLINK = 1.0  # seconds after which a wait looks up
+
+
+class RayEngine(Engine):
+    """Workers as actors of a Ray cluster.
+
+    Each worker is one actor. Programs, models and messages are objects of Ray's store: what several workers of a
+    machine need is there once, and is read without a copy. An actor streams its messages back as it has them.
+
+    Arguments:
+        delays: injected after computing, on the worker; None for none.
+        late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
+            the old work, `"carry"` sits the delay out first.
+        address: host and port of the cluster's head, or `"auto"` for the one that runs on this machine. None for the
+            one that this process is connected to, else for a new one of our own: it listens on the loopback
+            interface only, and ends with the engine.
+        max_restarts: how often Ray may start an actor again after its death; -1 for any number. The worker's return
+            is a `Joined`. With 0, whoever uses the engine replaces the dead.
+        cpus: processors that Ray is to keep for each worker. With 0, workers are placed anywhere, in any number.
+
+    Raises:
+        MissingExtra: if ray is not installed.
+        EngineError: if the cluster cannot be reached or started.
+    """
+
+    name: ClassVar[str] = "ray"
+
+    def __init__(
+        self,
+        delays: Delays | None = None,
+        late: LateWork = "preempt",
+        address: str | None = None,
+        max_restarts: int = 0,
+        cpus: float = 0,
+    ) -> None:
+        if late not in ("preempt", "carry"):
+            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        if not 0 <= cpus < float("inf"):
+            raise invalid("cpus", "must be a number of processors, 0 or more", cpus)
+        self.delays = delays
+        self.late: LateWork = late
+        self.max_restarts = check_count("max_restarts", max_restarts, at_least=-1)
+        self.cpus = cpus
+        self._ray = library()
+        self._connection = connect(address)
+        self._workers: dict[int, Handle] = {}
+        self._events: deque[Event] = deque()
+        self._lent: dict[int, Loan] = {}
+        self._store = Store()
+        self._posting: Posting | None = None
+        self._round = -1
+        self._assigned = False
+        self._closed = False
+        self._machine = machine()
+        self._nodes = Nodes(self._ray, self._connection.local)
+        self._nodes.look()
+        self._watch = None if self._connection.local else Watch(self._nodes, self._offer)
+
+    def hosts(self) -> Mapping[str, int | None]:
+        self._check_open()
+        self._nodes.look()
+        return {node.name: room(node, self.cpus) for node in self._nodes.alive()}
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        self._check_open()
+        there = self._workers.get(worker)
+        if there is not None and there.returns and program is there.program:
+            return  # Ray is starting it again, with this very program: that is the replacement
+        number = None if host is None else self._nodes.number(host)
+        if there is not None:
+            self._remove(worker)
+        if program is None:
+            return
+        rooms = self.hosts().values()
+        if self.cpus > 0 and len(self._workers) >= sum(places or 0 for places in rooms):
+            raise NoRoom(
+                f"worker {worker} cannot be started: the cluster has room for {len(self._workers)} workers of "
+                f"{self.cpus} processors each; use fewer workers, or ask for less (cpus)."
+            )
+        self._assigned = True
+        self._workers[worker] = self._start(worker, program, number)
+
+    def _start(self, worker: int, program: Program, node: str | None) -> Handle:
+        strategy: Any = "SPREAD"
+        if node is not None:
+            strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+        kind = self._ray.remote(Actor).options(
+            num_cpus=self.cpus,
+            max_concurrency=THREADS,
+            max_restarts=self.max_restarts,
+            max_task_retries=0,
+            scheduling_strategy=strategy,
+        )
+        parcel = pack(self._ray, program, self.delays, self._store)
+        actor = kind.remote(worker, parcel, self.late, self._machine)
+        return Handle(self._ray, worker, program, actor, self.max_restarts != 0)
+
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        self._check_open()
+        if not self._assigned:
+            raise EngineError("no worker has been assigned a program yet.")
+        if order.round > self._round:
+            self._round = order.round
+            for loan in self._lent.values():
+                loan.end()
+            self._lent.clear()
+        if self._posting is None or self._posting.order is not order:
+            self._posting = Posting(self._ray, order)
+        chosen = list(self._workers) if workers is None else workers
+        handles = [self._workers[worker] for worker in chosen if worker in self._workers]
+        for handle in handles:
+            handle.due = self._posting
+        self._post(handles)
+
+    def _post(self, handles: list[Handle]) -> None:
+        """Send their newest order to those that have taken the one before: so nothing is ever queued."""
+        acknowledgements = [handle.sent for handle in handles if handle.sent is not None]
+        taken: set[Any] = set()
+        if acknowledgements:
+            taken.update(self._ray.wait(acknowledgements, num_returns=len(acknowledgements), timeout=0)[0])
+        for handle in handles:
+            if handle.sent is None or handle.sent in taken:
+                handle.post()
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        self._check_open()
+        while not self._events:
+            if until is None and not self._workers:
+                raise EngineError("no worker can still answer: none is alive.")
+            remaining = _BLINK if until is None else until - time.monotonic()
+            if remaining <= 0:
+                return None
+            self._gather(min(remaining, _BLINK))
+        event = self._events.popleft()
+        if isinstance(event, Arrived):
+            loan = _loan(event)
+            self._lent[id(loan)] = loan
+        return event
+
+    def _gather(self, seconds: float) -> None:
+        """Wait until there is something from a worker, and take all that there is."""
+        streams = {handle.stream: handle for handle in self._workers.values() if handle.stream is not None}
+        waiting = {handle.sent: handle for handle in self._workers.values() if handle.sent and handle.due}
+        watched = [*streams, *waiting]
+        pause = min([seconds, *(handle.wait() for handle in self._workers.values())])
+        if not watched:
+            time.sleep(pause)
+            ready: list[Any] = []
+        else:
+            ready, rest = self._ray.wait(watched, num_returns=1, timeout=pause)
+            if ready and rest:
+                ready += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0]
+        self._post([waiting[one] for one in ready if one in waiting])
+        self._receive([streams[one] for one in ready if one in streams])
+        for handle in self._workers.values():
+            handle.reopen()
+
+    def _receive(self, handles: list[Handle]) -> None:
+        """Take the next item of each of these streams, all of which are ready."""
+        items = fetch(self._ray, handles)
+        now = time.monotonic()
+        for handle, item in items.items():
+            if item is None or isinstance(item, Exception):
+                event = handle.lose(item, now)
+            else:
+                event = handle.receive(item, now, self._nodes)
+            if event is not None:
+                self._events.append(event)
+            if handle.gone:
+                self._remove(handle.worker, void=False)
+
+    def release(self, arrived: Arrived) -> None:
+        loan = self._lent.pop(id(_loan(arrived)), None)
+        if loan is not None:
+            loan.end()
+
+    def kill(self, worker: int) -> None:
+        handle = self._handle(worker)
+        if handle.on(self._machine):
+            handle.signal(signal.SIGKILL)
+        else:
+            self._ray.kill(handle.actor, no_restart=self.max_restarts == 0)
+
+    def pause(self, worker: int) -> None:
+        handle = self._here(worker)
+        handle.signal(signal.SIGSTOP)
+        handle.paused = True
+
+    def proceed(self, worker: int) -> None:
+        handle = self._here(worker)
+        handle.signal(signal.SIGCONT)
+        handle.paused = False
+        self._post([handle])
+
+    def pid(self, worker: int) -> int:
+        """Return the process number of a worker on its machine, for tools that look at processes."""
+        home = self._handle(worker).home
+        if home is None:
+            raise EngineError(f"worker {worker} has no process yet; wait until it has joined.")
+        return home.pid
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._watch is not None:
+            self._watch.close()
+        for worker in list(self._workers):
+            self._remove(worker)
+        for loan in self._lent.values():
+            loan.end()
+        self._lent.clear()
+        self._events.clear()
+        self._posting = None
+        self._store.objects.clear()
+        self._connection.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError(CLOSED)
+
+    def _handle(self, worker: int) -> Handle:
+        if worker not in self._workers:
+            raise EngineError(f"there is no worker {worker}; there are {sorted(self._workers)}.")
+        return self._workers[worker]
+
+    def _here(self, worker: int) -> Handle:
+        handle = self._handle(worker)
+        if not handle.on(self._machine):
+            raise EngineError(f"worker {worker} is not on this machine, or not yet: only here can it be paused.")
+        return handle
+
+    def _remove(self, worker: int, void: bool = True) -> None:
+        """End a worker; `void` what it sent and nobody has taken."""
+        handle = self._workers.pop(worker)
+        with contextlib.suppress(Exception):  # it may be dead, or the cluster
+            self._ray.kill(handle.actor, no_restart=True)
+        if handle.on(self._machine):
+            handle.signal(signal.SIGKILL)  # a stopped process would not hear Ray
+        if void:
+            self._events = deque(
+                event for event in self._events if isinstance(event, Offered) or event.worker != worker
+            )
+
+    def _offer(self, node: Node) -> None:
+        places = room(node, self.cpus)
+        workers = max(1, int(node.cpus)) if places is None else places
+        self._events.append(Offered(workers, node.name, time.monotonic()))
+
+
+def _loan(arrived: Arrived) -> Loan:
+    return arrived.read.__self__  # pyright: ignore[reportFunctionMemberAccess]  # it is our own bound method

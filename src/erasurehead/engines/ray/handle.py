@@ -1,0 +1,196 @@
+"""One actor, seen from the coordinator: what it is to be sent, and what it streams."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import signal
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from erasurehead.arrays import Array
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order, Program
+from erasurehead.engines.ray.actor import Home, Item, told
+from erasurehead.engines.ray.nodes import Nodes
+from erasurehead.errors import EngineError
+
+_SMALL = 50_000
+"""Bytes of points up to which an order travels with the call; larger ones are put into the store once for all."""
+
+_UNREAD = 2
+"""Messages of each kind that an actor may have sent and nobody read; it waits with the next."""
+
+_AGAIN = 0.1  # seconds between two attempts to reach an actor that Ray calls unavailable
+
+
+class Loan:
+    """A message's vector, lent to whoever took the event until it is given back."""
+
+    def __init__(self, vector: Array) -> None:
+        self._vector: Array | None = vector
+
+    def read(self) -> Array:
+        """Return the vector."""
+        if self._vector is None:
+            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
+        return self._vector
+
+    def end(self) -> None:
+        """Give it back; Ray frees its memory when nobody else looks at it."""
+        self._vector = None
+
+
+class Posting:
+    """An order on its way to several workers.
+
+    Arguments:
+        ray: the library.
+        order: what to do.
+    """
+
+    def __init__(self, ray: Any, order: Order) -> None:
+        self.order = order
+        self._ray = ray
+        self._payload: Any = None
+
+    @property
+    def payload(self) -> Any:
+        """The order, or a reference of it in the store if it is large."""
+        if self._payload is None:
+            plain = dataclasses.replace(self.order, note=dict(self.order.note))
+            large = sum(point.nbytes for point in self.order.points) > _SMALL
+            self._payload = self._ray.put(plain) if large else plain
+        return self._payload
+
+
+class Handle:
+    """An actor.
+
+    Arguments:
+        ray: the library.
+        worker: its number.
+        program: what it runs.
+        actor: Ray's handle of it.
+        restarts: whether Ray starts it again when it has died.
+
+    Attributes:
+        stream: what it has to say, item by item; None while it cannot be reached.
+        home: where it runs; None until it has joined, and between a death and its return.
+        returns: whether it has died, and Ray is starting it again.
+        gone: whether it has died for good.
+        sent: the order that was sent last; ready when it has been taken.
+        due: a newer order, to be sent when it has.
+        paused: whether we have stopped its process: what is sent now, it would find before what comes later.
+    """
+
+    def __init__(self, ray: Any, worker: int, program: Program, actor: Any, restarts: bool) -> None:
+        self.worker = worker
+        self.program = program
+        self.actor = actor
+        self.stream: Any = None
+        self.home: Home | None = None
+        self.returns = False
+        self.gone = False
+        self.sent: Any = None
+        self.due: Posting | None = None
+        self.paused = False
+        self._ray = ray
+        self._restarts = restarts
+        self._unread = _UNREAD * max(1, len(program.outbox))
+        self._round = -1  # of the order that was sent last
+        self._reached = False
+        self._again = 0.0
+        self._last_words = ""
+        self.reopen()
+
+    def wait(self) -> float:
+        """Return for how many seconds there is nothing to do about this actor."""
+        return math.inf if self.stream is not None else max(0.0, self._again - time.monotonic())
+
+    def reopen(self) -> None:
+        """Ask for a stream if there is none."""
+        if self.stream is None and time.monotonic() >= self._again:
+            serve = self.actor.serve.options(num_returns="streaming", _generator_backpressure_num_objects=self._unread)
+            self.stream = serve.remote()
+
+    def post(self) -> None:
+        """Send the newest order, if there is one that it does not have, and it is there."""
+        if self.due is not None and self._reached and not self.paused:
+            self.sent = self.actor.take.remote(self.due.payload, time.monotonic())
+            self._round, self.due = self.due.order.round, None
+
+    def on(self, machine: str) -> bool:
+        """Return whether its process is on a machine, as far as we know."""
+        return self.home is not None and self.home.machine == machine
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to its process, which must be on our machine."""
+        assert self.home is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.home.pid, number)
+
+    def receive(self, item: Item, now: float, nodes: Nodes) -> Event:
+        """Return what an item means."""
+        if item[0] == "arrived":
+            _, order_round, step, part, started, vector = item
+            return Arrived(self.worker, part, order_round, step, started, now, Loan(vector).read)
+        if item[0] == "failed":
+            return Failed(self.worker, item[1], item[2], now)
+        if item[0] == "broken":
+            self.gone = True
+            return Died(self.worker, item[1], now)
+        before, self.home = self.home, item[1]
+        self._reached, self.returns, self.paused = True, False, False
+        self.post()
+        if before is not None:
+            return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
+        return Joined(self.worker, nodes.name(item[1].node), now)
+
+    def lose(self, error: Exception | None, now: float) -> Event | None:
+        """Return what it means that there is an error instead of an item, or (None) the end of the stream."""
+        errors = self._ray.exceptions
+        if isinstance(error, errors.ActorUnavailableError):
+            self.stream, self._reached, self._again = None, False, now + _AGAIN
+            if not self._restarts or self.returns:
+                return None  # it is dead, as Ray will say the next time, or cannot be reached just now
+            self.home, self.returns = None, True
+            return Died(self.worker, "its process ended or cannot be reached; Ray starts it again", now)
+        if error is None or isinstance(error, errors.ActorDiedError):
+            self.gone = True
+            return None if self.returns else Died(self.worker, self._last_words or _reason(error), now)
+        self._last_words = told(error)
+        return Failed(self.worker, self._round, self._last_words, now)
+
+
+def _reason(error: Exception | None) -> str:
+    """Return what Ray says about a death, without its advice."""
+    text = str(error)
+    if "creation task" in text:
+        return text.strip().splitlines()[-1]
+    _, because, rest = text.partition("The actor is dead because ")
+    return rest.partition(". ")[0].strip().rstrip(".") if because else text
+
+
+def fetch(ray: Any, handles: Sequence[Handle]) -> dict[Handle, Item | Exception | None]:
+    """Return the next item of each of these streams, all of which are ready.
+
+    Returns:
+        For each an item, the error that came instead, or None at the end of the stream.
+    """
+    references = [next(handle.stream, None) for handle in handles]
+    there = [one for one in references if one is not None]
+    try:
+        items = iter(ray.get(there))  # all at once is a lot faster
+        return {handle: None if one is None else next(items) for handle, one in zip(handles, references, strict=True)}
+    except ray.exceptions.RayError:
+        return {handle: _fetch(ray, one) for handle, one in zip(handles, references, strict=True)}
+
+
+def _fetch(ray: Any, reference: Any) -> Item | Exception | None:
+    try:
+        return None if reference is None else ray.get(reference)
+    except ray.exceptions.RayError as error:
+        return error

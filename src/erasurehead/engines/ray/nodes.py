@@ -1,0 +1,123 @@
+"""The machines of a Ray cluster: their names, and who has come."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from erasurehead.errors import invalid
+
+_EVERY = 1.0  # seconds between two looks at the cluster
+_FAREWELL = 5.0  # seconds that a look under way has to end
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the cluster.
+
+    Attributes:
+        id: as Ray numbers nodes.
+        name: unique among the nodes that live.
+        cpus: as many as Ray may give away.
+    """
+
+    id: str
+    name: str
+    cpus: float
+
+
+class Nodes:
+    """The nodes of a cluster, each under a name that stays.
+
+    A node is called what it was named when it was started, else by its address; a second one of that name has the
+    beginning of its number behind it.
+
+    Arguments:
+        ray: the library, connected.
+        local: whether the only node is this machine.
+    """
+
+    def __init__(self, ray: Any, local: bool) -> None:
+        self._ray = ray
+        self._local = local
+        self._lock = threading.Lock()
+        self._known: dict[str, Node] = {}
+
+    def look(self) -> list[Node]:
+        """Ask who lives; return those who were not there when we last looked."""
+        told: list[Mapping[str, Any]] = [node for node in self._ray.nodes() if node["Alive"]]
+        with self._lock:
+            before = self._known
+            self._known = {node["NodeID"]: before[node["NodeID"]] for node in told if node["NodeID"] in before}
+            new = [node for node in told if node["NodeID"] not in before]
+            for node in new:
+                cpus = float(node["Resources"].get("CPU", 0.0))
+                self._known[node["NodeID"]] = Node(node["NodeID"], self._name(node), cpus)
+            return [self._known[node["NodeID"]] for node in new]
+
+    def _name(self, node: Mapping[str, Any]) -> str:
+        if self._local:
+            return socket.gethostname()
+        name: str = node.get("NodeName") or node["NodeManagerAddress"]
+        if name in {known.name for known in self._known.values()}:
+            return f"{name}-{node['NodeID'][:8]}"
+        return name
+
+    def alive(self) -> list[Node]:
+        """Return the nodes that lived when we last looked."""
+        with self._lock:
+            return list(self._known.values())
+
+    def name(self, number: str) -> str:
+        """Return the name of a node of which an actor has told."""
+        for again in (False, True):
+            if again:
+                self.look()
+            with self._lock:
+                if number in self._known:
+                    return self._known[number].name
+        return number
+
+    def number(self, name: str) -> str:
+        """Return the number of the node of a name."""
+        for node in self.alive():
+            if node.name == name:
+                return node.id
+        raise invalid("host", f"must be one of {[node.name for node in self.alive()]}", name)
+
+
+class Watch:
+    """Looks for new nodes once a second, in a thread, so that no arrival waits for the answer.
+
+    Arguments:
+        nodes: where to look.
+        found: told of each new node.
+    """
+
+    def __init__(self, nodes: Nodes, found: Callable[[Node], None]) -> None:
+        self._nodes = nodes
+        self._found = found
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="erasurehead-ray-nodes", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.wait(_EVERY):
+            with contextlib.suppress(Exception):  # the head does not answer just now: it may the next time
+                for node in self._nodes.look():
+                    self._found(node)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self._thread.join(_FAREWELL)
+
+
+def room(node: Node, cpus: float) -> int | None:
+    """Return how many workers a node bears that take so many processors each; None for any number."""
+    return math.floor(node.cpus / cpus) if cpus > 0 else None
