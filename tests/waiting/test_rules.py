@@ -60,6 +60,7 @@ RULES = st.recursive(
         st.just(waiting.decodable()),
         st.sampled_from([0.0, 0.5, 1.0, 2.0]).map(waiting.residual_below),
         st.sampled_from([0.3, 1.5]).map(waiting.deadline),
+        st.integers(1, 4).map(waiting.confirmed),
     ),
     lambda inner: st.builds(lambda a, b, both: a & b if both else a | b, inner, inner, st.booleans()),
     max_leaves=4,
@@ -102,6 +103,7 @@ def test_never_means_that_even_all_who_can_still_answer_do_not_suffice(
         future.add(int(message))
     for worker in rng.permutation(decoder.code.n_workers)[:n_dead]:
         view.lose(int(worker))
+        future.lose(int(worker))
     for message in view.pending:
         future.add(int(message))
     future.elapsed = 1e9
@@ -171,6 +173,38 @@ def test_a_worker_with_nothing_to_send_is_not_counted() -> None:
         waiting.first(3).check(decoder)
 
 
+def test_confirmed_asks_for_copies_of_what_has_arrived_and_of_nothing_else() -> None:
+    view, rule = View(REPETITION), waiting.confirmed(2)
+    assert rule.verdict(view) is Verdict.WAIT
+    view.add(0)
+    assert rule.verdict(view) is Verdict.WAIT
+    view.add(2)
+    assert rule.verdict(view) is Verdict.STOP
+    view.add(3)  # another content
+    assert rule.verdict(view) is Verdict.WAIT
+    view.lose(4)
+    assert rule.verdict(view) is Verdict.WAIT
+    view.lose(5)  # the last one who could confirm it
+    assert rule.verdict(view) is Verdict.STOP
+    assert waiting.confirmed(3).verdict(view) is Verdict.WAIT
+    joined = waiting.first(3) & rule
+    times = np.array([[1.0, 9.0, 2.0, 3.0, 5.0, 9.0, 4.0, 6.0, 9.0, 9.0, 9.0, 9.0]])
+    assert joined.stop_times(times, REPETITION).tolist() == [6.0]  # two contents are unconfirmed at 3 s, one at 5 s
+    assert rule.stop_times(times, REPETITION).tolist() == [2.0]
+
+
+def test_a_worker_confirms_nothing_that_it_said_itself() -> None:
+    code = GradientCode(
+        name="same", parameters={}, encoding=np.ones((3, 1)), owner=np.array([0, 0, 1]), n_workers=2, n_tasks=1
+    )  # pyright: ignore
+    decoder = for_code(code)
+    view = View(decoder)
+    view.add(0)
+    view.add(1)
+    assert waiting.confirmed(2).verdict(view) is Verdict.WAIT
+    assert waiting.confirmed(2).stop_times(np.array([[1.0, 2.0, 3.0]]), decoder).tolist() == [3.0]
+
+
 def test_a_deadline_stops_with_nothing_arrived() -> None:
     view = View(REPETITION)
     rule = waiting.deadline(0.5)
@@ -198,6 +232,9 @@ class TestErrors:
             (lambda: waiting.deadline(float("inf")), "finite"),
             (lambda: waiting.deadline(-1.0), "greater than 0"),
             (lambda: waiting.residual_below(-1.0), "at least 0"),
+            (lambda: waiting.confirmed(0), "at least 1"),
+            (lambda: waiting.confirmed(4).check(REPETITION), "at most 3, as no more messages"),
+            (lambda: (waiting.first(3) & waiting.confirmed(2)).check(CYCLIC), "at most 1, as no more messages"),
             (lambda: waiting.residual_below(12).check(REPETITION), "number of tasks, 12"),
             (lambda: (waiting.first(13) | waiting.decodable()).check(REPETITION), "at most the 12"),
         ],

@@ -22,6 +22,8 @@ from erasurehead.verification.votes import Ballot, vote
 TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 """Largest difference of two honest replicas over their largest element, by the bytes of a number."""
 
+_ROUNDING = 1e-12  # sums of other coefficients are never equal to the bit
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -58,6 +60,7 @@ class Verifier:
             do. For equations by default what the code was built for (`corrupted`), else half of its tolerance, at
             least 1, at most so many that all sets of them can be tried.
         seed: of the random projections for the equations. Who knows it can make lies that they do not see.
+        seats: the number of the worker in each place of the code; None if they are the same.
 
     Attributes:
         accused: workers that have been caught, each with how. Their messages are refused from then on.
@@ -71,12 +74,14 @@ class Verifier:
         tolerance: float | None = None,
         liars: int | None = None,
         seed: int = 0,
+        seats: Sequence[int] | None = None,
     ) -> None:
         if tolerance is not None and not 0.0 <= tolerance < 0.5:
             raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
         self.code, self.layout, self.seed = code, layout, seed
         self.liars = None if liars is None else check_count("liars", liars)
         self.accused: dict[int, str] = {}
+        self._worker = code.owner if seats is None else np.asarray(seats, dtype=np.int64)[code.owner]
         self._tolerance = tolerance
         self._exact = True  # so far all replicas agreed to the bit
         self._probed: set[int] = set()
@@ -111,7 +116,7 @@ class Verifier:
         refused: dict[int, str] = {}
         vectors: dict[int, Array] = {}
         for message in here:
-            if (worker := int(self.code.owner[message])) in self.accused:
+            if (worker := int(self._worker[message])) in self.accused:
                 refused[message] = f"worker {worker} was put aside, because {self.accused[worker]}"
                 continue
             try:
@@ -125,14 +130,15 @@ class Verifier:
             doubtful |= finding.doubtful
             compared += finding.compared
         self.accused |= accused
-        guilty = {m: f"worker {w} lies" for m in vectors if (w := int(self.code.owner[m])) in self.accused}
+        guilty = {m: f"worker {w} lies" for m in vectors if (w := int(self._worker[m])) in self.accused}
         refused |= {message: why for message, why in guilty.items() if message not in refused}
         doubtful = {message: why for message, why in doubtful.items() if message not in refused}
         sound = tuple(message for message in here if message not in refused and message not in doubtful)
         self._compared += compared
         self._seconds += (seconds := time.perf_counter() - begin)
         reasons = self._sentences(accused, refused, guilty, doubtful)
-        return Examination(accused, refused, doubtful, sound, compared, seconds, reasons)
+        places = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
+        return Examination(accused, refused, doubtful, sound, tuple(places), compared, seconds, reasons)
 
     def probe(self, arrived: Iterable[int], read: Read) -> Probe:
         """Find out from one full round whether equal machines give equal bits, and who is wrong already.
@@ -158,9 +164,9 @@ class Verifier:
         self.accused.pop(worker, None)
         self._probed.discard(worker)
 
-    def reformed(self, code: GradientCode, layout: Layout | None) -> Verifier:
+    def reformed(self, code: GradientCode, layout: Layout | None, seats: Sequence[int] | None = None) -> Verifier:
         """Return the verifier of a re-formed code, which knows what this one knows of the workers."""
-        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed)
+        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, seats=seats)
         new.restore(self.state())
         new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared
         return new
@@ -210,8 +216,8 @@ class Verifier:
     def _vote(self, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
         if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows of shards with different supports
             return self._solve(vectors, bool(waiting))
-        owner = {message: int(self.code.owner[message]) for message in vectors}
-        pending = frozenset(int(self.code.owner[message]) for message in waiting) - self.accused.keys()
+        owner = {message: int(self._worker[message]) for message in vectors}
+        pending = frozenset(int(self._worker[message]) for message in waiting) - self.accused.keys()
         strict = self._tolerance is None and self._exact and self._probed.issuperset(owner.values())
         stated = self._stated(next(iter(vectors.values())).dtype)
         needed = 2 if self.liars is None else self.liars + 1
@@ -231,13 +237,13 @@ class Verifier:
         if key not in self._equations:
             if len(self._equations) >= 8:
                 self._equations.pop(next(iter(self._equations)))
-            self._equations[key] = Equations.of(self.code.encoding, self.code.owner, np.array(left, dtype=np.int64))
+            self._equations[key] = Equations.of(self.code.encoding, self._worker, np.array(left, dtype=np.int64))
         equations = self._equations[key]
         if not len(equations.checks):
             return Finding(refused=bad)
         prints = np.array([self._prints.of(message, vectors[message]) for message in left])
-        slack = float(np.sqrt(np.finfo(vectors[left[0]].dtype).eps))
-        found = locate(equations, prints, self._most(left), slack, more)
+        tolerance = max(self._stated(vectors[left[0]].dtype), _ROUNDING)
+        found = locate(equations, prints, self._most(left), tolerance, more)
         return Finding(found.accused, {**bad, **found.refused}, found.doubtful, compared=len(equations.checks))
 
     def _most(self, messages: Sequence[int]) -> int:
@@ -247,7 +253,7 @@ class Verifier:
             wanted = int(np.asarray(self.code.labels["corrupted"]))
         else:
             wanted = (self.code.tolerance or 0) // 2
-        return most_liars(len({int(self.code.owner[message]) for message in messages}), max(1, wanted))
+        return most_liars(len({int(self._worker[message]) for message in messages}), max(1, wanted))
 
     def _stated(self, dtype: np.dtype[Any]) -> float:
         return TOLERANCES.get(dtype.itemsize, 1e-2) if self._tolerance is None else self._tolerance

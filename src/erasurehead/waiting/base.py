@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
@@ -139,7 +140,13 @@ def scaled_count(count: int, before: int, after: int) -> int:
 
 
 class WaitRule(ABC):
-    """When to stop waiting: arrivals so far -> stop or go on (the ErasureHead paper's delta). Combine with | and &."""
+    """When to stop waiting: arrivals so far -> stop or go on (the ErasureHead paper's delta). Combine with | and &.
+
+    Attributes:
+        lasting: whether a rule that is met stays so when more arrives.
+    """
+
+    lasting: ClassVar[bool] = True
 
     @abstractmethod
     def verdict(self, view: View) -> Verdict:
@@ -160,6 +167,15 @@ class WaitRule(ABC):
         Returns:
             When the rule stops, shape (rounds,); inf where it never does. Rounds are taken as independent.
         """
+
+    def stop_times_since(self, times: Array, decoder: Decoder, since: Array) -> Array:
+        """Return the first time, not before `since`, at which the rule is met, shape (rounds,).
+
+        Arguments:
+            times, decoder: as for `stop_times`.
+            since: in seconds since the order, shape (rounds,).
+        """
+        return np.maximum(self.stop_times(times, decoder), since)
 
     def check(self, decoder: Decoder) -> None:
         """Raise `InvalidArgument` if this rule asks for what the code does not have.

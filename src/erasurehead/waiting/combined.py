@@ -50,6 +50,10 @@ class AnyOf(WaitRule):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", _flat(self.rules, AnyOf, "|"))
 
+    @property
+    def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(rule.lasting for rule in self.rules)
+
     def verdict(self, view: View) -> Verdict:
         never = True
         for rule in self.rules:
@@ -64,6 +68,9 @@ class AnyOf(WaitRule):
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return reduce(np.minimum, (rule.stop_times(times, decoder) for rule in self.rules))
+
+    def stop_times_since(self, times: Array, decoder: Decoder, since: Array) -> Array:
+        return reduce(np.minimum, (rule.stop_times_since(times, decoder, since) for rule in self.rules))
 
     def check(self, decoder: Decoder) -> None:
         unmet: list[NeverMet] = []
@@ -96,6 +103,10 @@ class AllOf(WaitRule):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", _flat(self.rules, AllOf, "&"))
 
+    @property
+    def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(rule.lasting for rule in self.rules)
+
     def verdict(self, view: View) -> Verdict:
         verdicts = [rule.verdict(view) for rule in self.rules]
         if Verdict.NEVER in verdicts:
@@ -106,7 +117,18 @@ class AllOf(WaitRule):
         return _wake(self.rules, view)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
-        return reduce(np.maximum, (rule.stop_times(times, decoder) for rule in self.rules))
+        return self.stop_times_since(times, decoder, np.zeros(len(times)))
+
+    def stop_times_since(self, times: Array, decoder: Decoder, since: Array) -> Array:
+        lasting = [rule.stop_times(times, decoder) for rule in self.rules if rule.lasting]
+        stop = reduce(np.maximum, lasting, since)
+        passing = [rule for rule in self.rules if not rule.lasting]
+        while passing:  # while one of them is waited for, another may be met no longer
+            later = reduce(np.maximum, (rule.stop_times_since(times, decoder, stop) for rule in passing), stop)
+            if (later == stop).all():
+                break
+            stop = later
+        return stop
 
     def check(self, decoder: Decoder) -> None:
         for rule in self.rules:
