@@ -23,12 +23,22 @@ from erasurehead.records.rows import ArrivalRow as ArrivalRow
 from erasurehead.records.rows import StepRow as StepRow
 
 if TYPE_CHECKING:
+    from erasurehead.records.checkpointer import Checkpointer as Checkpointer
+    from erasurehead.records.checkpoints import Checkpoint as Checkpoint
+    from erasurehead.records.checkpoints import CheckpointStore as CheckpointStore
     from erasurehead.records.folder import RunFolder as RunFolder
     from erasurehead.records.recorder import Recorder as Recorder
     from erasurehead.records.replaying import replay as replay
 
 # The training loop needs the rows, and the modules below need the loop's: they are loaded when they are asked for.
-_LATER = {"RunFolder": "folder", "Recorder": "recorder", "replay": "replaying"}
+_LATER = {
+    "Checkpoint": "checkpoints",
+    "CheckpointStore": "checkpoints",
+    "Checkpointer": "checkpointer",
+    "Recorder": "recorder",
+    "RunFolder": "folder",
+    "replay": "replaying",
+}
 
 
 def __getattr__(name: str) -> object:

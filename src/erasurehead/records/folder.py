@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.errors import DataError
+from erasurehead.records.durable import write_whole
 from erasurehead.records.jsonlines import read_lines, to_text
 from erasurehead.records.places import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY, make_folder
 from erasurehead.records.rows import ArrivalRow, StepRow
@@ -37,6 +38,8 @@ class RunFolder:
     model.safetensors  the last model, as the tensor `x`
     encoding.json      how raw rows become rows of the design matrix
     summary.json       status, versions, figures of the whole run
+    checkpoints        while the run goes on, and when it ended early: what it goes on from
+    .lock              while the run goes on: keeps other runs out
     ================== ==================================================================
 
     Arguments:
@@ -127,7 +130,7 @@ class RunFolder:
         from erasurehead.run import Evaluation, Run
 
         summary = self.summary
-        steps, arrivals = self._rows(STEPS, StepRow), self._rows(ARRIVALS, ArrivalRow)
+        steps, arrivals = self.step_rows(), self.arrival_rows()
         evaluations = [
             Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
             for row in read_lines(self.path / EVALUATIONS)
@@ -144,11 +147,29 @@ class RunFolder:
             stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
         )
 
+    def step_rows(self, size: int | None = None) -> list[StepRow]:
+        """Return the rows of the steps, of the first `size` bytes or of all.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._rows(STEPS, StepRow, size)
+
+    def arrival_rows(self, size: int | None = None) -> list[ArrivalRow]:
+        """Return the rows of the messages, of the first `size` bytes or of all.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._rows(ARRIVALS, ArrivalRow, size)
+
     def write(self, name: str, text: str) -> None:
-        """Write a file of the folder as a whole: whoever reads it meanwhile finds the old one or the new one."""
-        scratch = self.path / f".{name}.new"
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(self.path / name)
+        """Write a file of the folder as a whole: whoever reads it meanwhile finds the old one or the new one.
+
+        Raises:
+            RecordsError: if it cannot be written.
+        """
+        write_whole(self.path / name, [text.encode()])
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
@@ -168,13 +189,17 @@ class RunFolder:
         except OSError as error:
             raise DataError(f"{self.path / name} cannot be read: {error.strerror}.") from None
 
-    def _rows(self, name: str, kind: type[_Row]) -> list[_Row]:
-        path, names = self.path / name, [field.name for field in fields(kind)]
-        try:
+    def _rows(self, name: str, kind: type[_Row], size: int | None) -> list[_Row]:
+        path, names = self.path / name, {field.name for field in fields(kind)}
+        needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
+        rows: list[_Row] = []
+        for number, row in enumerate(read_lines(path, size), start=1):
+            missing = next((key for key in needed if key not in row), None)
+            if missing is not None:
+                raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
             # Keys of later versions are passed over.
-            return [kind(**{key: row[key] for key in names}) for row in read_lines(path)]
-        except KeyError as error:
-            raise DataError(f"{path} holds a line without {error}: it is not a run's record.") from None
+            rows.append(kind(**{key: row[key] for key in names & row.keys()}))
+        return rows
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:

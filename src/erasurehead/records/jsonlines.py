@@ -26,8 +26,12 @@ def to_text(data: Any) -> str:
     return json.dumps(_finite(data), allow_nan=False, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:
     """Read the objects of a file, without a last line that was cut off in the middle.
+
+    Arguments:
+        path: of the file.
+        size: bytes from its beginning that are to be read; None for all.
 
     Returns:
         The objects; none if there is no such file.
@@ -36,7 +40,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         DataError: if a line before the last is damaged.
     """
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        with path.open("rb") as file:
+            lines = file.read(-1 if size is None else size).decode(errors="replace").split("\n")
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from erasurehead.errors import InvalidArgument
+from erasurehead.records.locks import check_unlocked
 
 CONFIG = "config.toml"
 STEPS = "steps.jsonl"
@@ -16,13 +18,16 @@ EVALUATIONS = "evaluations.jsonl"
 MODEL = "model.safetensors"
 ENCODING = "encoding.json"
 SUMMARY = "summary.json"
+CHECKPOINTS = "checkpoints"
+LOCK = ".lock"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
 
-_OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY})
+_OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY, LOCK.removeprefix(".")})
 _OF_A_COMPARISON = frozenset({COMPARISON, TABLE, FIGURES})
 _PICTURES = frozenset({".png", ".svg", ".pdf"})
+_OF_A_CHECKPOINT = re.compile(r"(step-\d+\.json|tensors-\d+\.safetensors)")
 
 
 def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -67,6 +72,7 @@ def make_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
 
 def _check_contents(place: Path, overwrite: bool) -> None:
     entries = sorted(place.iterdir())
+    check_unlocked(place / LOCK)
     if entries and not overwrite:
         raise InvalidArgument(
             f"The run folder {str(place)!r} is used already: it is not empty; name another one, leave it out to have a"
@@ -82,12 +88,18 @@ def _check_contents(place: Path, overwrite: bool) -> None:
 
 def _is_ours(entry: Path) -> bool:
     """Whether a run or a comparison wrote this."""
-    name = entry.name.removeprefix(".").removesuffix(".new")
     if entry.is_symlink() or not entry.is_dir():
-        return name in _OF_A_RUN | _OF_A_COMPARISON
+        return _whole_name(entry) in _OF_A_RUN | _OF_A_COMPARISON
+    if entry.name == CHECKPOINTS:
+        return all(_OF_A_CHECKPOINT.fullmatch(_whole_name(file)) is not None for file in entry.iterdir())
     if entry.name == FIGURES:
         return all(picture.suffix in _PICTURES for picture in entry.iterdir())
     return (entry / STEPS).is_file() and all(map(_is_ours, entry.iterdir()))
+
+
+def _whole_name(entry: Path) -> str:
+    """Return a file's name without what marks one that is not whole yet."""
+    return entry.name.removeprefix(".").removesuffix(".new")
 
 
 def next_free(folder: str | os.PathLike[str], name: str) -> Path:

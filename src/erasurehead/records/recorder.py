@@ -2,38 +2,104 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
-from statistics import fmean
-from typing import Any, TextIO
-
-import numpy as np
-import scipy
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from erasurehead.arrays import Array
+from erasurehead.errors import DataError
 from erasurehead.instruments import Instrument
+from erasurehead.records.checkpoints import Checkpoint, CheckpointStore
+from erasurehead.records.durable import sync_file, unwritable
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_line
-from erasurehead.records.places import ARRIVALS, EVALUATIONS, STEPS
+from erasurehead.records.locks import FolderLock
+from erasurehead.records.places import ARRIVALS, EVALUATIONS, LOCK, STEPS
+from erasurehead.records.rowfile import RowFile
 from erasurehead.records.rows import ArrivalRow, StepRow
-from erasurehead.run import Run
+from erasurehead.records.summaries import figures, versions
+from erasurehead.run import Resumption, Run
 from erasurehead.schemes import Scheme
 
 
 class Recorder(Instrument):
     """Writes a run into its folder: each step as it ends, and model, evaluations and summary at the end.
 
+    While it does, no other run can use the folder: it is locked, until the run ends or this process does.
+
     Arguments:
         folder: made by `RunFolder.create`.
         facts: what else is to stand in `summary.json`, such as the data's name and shape.
+        required: whether training is to end where the records cannot be written any more; else it goes on without.
+        notify: told, in a sentence, when it goes on without.
+
+    Attributes:
+        checkpoint: where an earlier run goes on; None for a new run.
+        resumption: the same, for the training loop.
+        resumed: steps after which the run was gone on with, each time that it was.
+        store: of the checkpoints of an earlier run; None for a new run.
     """
 
-    def __init__(self, folder: RunFolder, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        required: bool = True,
+        notify: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self.folder = folder
-        self._summary: dict[str, Any] = {"status": "running", "reason": "", **(facts or {}), "versions": _versions()}
-        self._files: list[TextIO] = []
+        self.required = required
+        self.notify = notify
+        self.checkpoint: Checkpoint | None = None
+        self.resumption: Resumption | None = None
+        self.resumed: list[int] = []
+        self.store: CheckpointStore | None = None
+        self._summary: dict[str, Any] = {"status": "running", "reason": "", **(facts or {}), "versions": versions()}
+        self._files: dict[str, RowFile] = {}
+        self._lock: FolderLock | None = None
+        self._lost = False
         self._x: Array | None = None
+
+    @classmethod
+    def reopen(
+        cls,
+        folder: RunFolder,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        required: bool = True,
+        notify: Callable[[str], None] = lambda text: None,
+    ) -> Recorder:
+        """Return the recorder of a run that goes on from its newest checkpoint, in the same folder.
+
+        What was recorded after the checkpoint is cut off when training begins. The folder is locked from now on:
+        train, or call `end`.
+
+        Arguments:
+            folder: of the run.
+            facts, required, notify: as for a new one.
+
+        Raises:
+            DataError: if there is no checkpoint that can be used, or the records do not fit it.
+            InvalidArgument: if the run is still going on.
+        """
+        recorder = cls(folder, facts, required=required, notify=notify)
+        recorder._take_lock()
+        try:
+            store = CheckpointStore(folder.path)
+            checkpoint = store.load()
+            recorder.resumption = _resumption(folder, checkpoint)
+        except BaseException:
+            recorder._release_lock()
+            raise
+        recorder.store, recorder.checkpoint = store, checkpoint
+        recorder.resumed = [*map(int, checkpoint.facts.get("resumed", ())), checkpoint.step]
+        return recorder
+
+    @property
+    def sizes(self) -> Mapping[str, int] | None:
+        """File of rows -> bytes written; None where they could not be written."""
+        return None if self._lost else {name: file.size for name, file in self._files.items()}
 
     def preparing(self, scheme: Scheme, steps: int) -> None:
         self._summary |= {
@@ -42,30 +108,42 @@ class Recorder(Instrument):
             "wait": str(scheme.rule),
             "workers": scheme.code.n_workers,
             "steps_planned": steps,
+            "resumed": self.resumed,
         }
-        self._files = [(self.folder.path / name).open("w", encoding="utf-8") for name in (STEPS, ARRIVALS)]
-        self.folder.write_summary(self._summary)
+        self._try(self._open)
+        self._try(lambda: self.folder.write_summary(self._summary))
+
+    def _open(self) -> None:
+        if self._lock is None:
+            self._take_lock()
+        before = self.checkpoint
+        for name in (STEPS, ARRIVALS):
+            self._files[name] = RowFile(self.folder.path / name, before.records.get(name, 0) if before else 0)
 
     def ready(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds
-        self.folder.write_summary(self._summary)
+        self._try(lambda: self.folder.write_summary(self._summary))
 
     def arrival(self, row: ArrivalRow) -> None:
-        self._files[1].write(to_line(vars(row)))
+        if not self._lost:
+            self._files[ARRIVALS].add(vars(row))
 
     def step(self, row: StepRow, x: Array) -> None:
         self._x = x
-        self._files[0].write(to_line(vars(row)))
-        for file in self._files:
-            file.flush()
+        if not self._lost:
+            self._files[STEPS].add(vars(row))
+            self._try(self._flush)
+
+    def _flush(self) -> None:
+        self._files[ARRIVALS].flush()  # before the step, so that whose step is there has its arrivals there, too
+        self._files[STEPS].flush()
 
     def finished(self, run: Run) -> None:
         lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
-        self.folder.write(EVALUATIONS, "".join(lines))
         self._x = run.x
         self._summary |= {"engine": run.engine} | figures(run)
         status = "finished" if not run.stopped else "stopped" if run.stopped.startswith("stopped") else "failed"
-        self.end(status, run.stopped)
+        self._end(status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
 
     def end(self, status: str, reason: str) -> None:
         """Save the last model and the summary, and close the files. What was ended once stays as it was.
@@ -73,47 +151,68 @@ class Recorder(Instrument):
         Arguments:
             status: `"finished"`, `"stopped"` (by the user) or `"failed"`.
             reason: why it ended early, in a sentence.
+
+        Raises:
+            RecordsError: if something of it cannot be written; all else is.
         """
+        self._end(status, reason)
+
+    def _end(self, status: str, reason: str, first: Callable[[], None] = lambda: None) -> None:
         if self._summary["status"] != "running":
             return
-        for file in self._files:
-            file.close()
-        if self._x is not None:
-            self.folder.write_model(self._x)
         self._summary |= {"status": status, "reason": reason}
-        self.folder.write_summary(self._summary)
+        acts: list[Callable[[], None]] = [first]
+        for file in self._files.values():
+            file.close()
+            acts.append(partial(sync_file, file.path))
+        if self._x is not None:
+            acts.append(partial(self.folder.write_model, self._x))
+        acts.append(partial(self.folder.write_summary, self._summary))
+        failure: OSError | None = None
+        for act in acts:  # where one file finds no room, a smaller one may
+            try:
+                act()
+            except OSError as error:
+                failure = failure or error
+        self._release_lock()
+        if failure is None:
+            return
+        if status == "finished" and self.required:
+            raise failure
+        if not self._lost:
+            self.notify(str(failure))
+
+    def _try(self, act: Callable[[], None]) -> None:
+        """Write something down; where that fails, go on without records if that is allowed."""
+        if self._lost:
+            return
+        try:
+            act()
+        except OSError as error:
+            self._lost = True
+            if self.required:
+                raise
+            for file in self._files.values():
+                file.close()
+            self.notify(f"{error} Training goes on without records.")
+
+    def _take_lock(self) -> None:
+        path = self.folder.path / LOCK
+        try:
+            self._lock = FolderLock(path)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
 
-def figures(run: Run) -> dict[str, Any]:
-    """Return what a whole run comes to, as plain data; means are over its steps."""
-    steps = run.steps
-    last = run.evaluations[-1] if run.evaluations else None
-    return {
-        "steps": len(steps),
-        "steps_without_estimate": sum(not row.stepped for row in steps),
-        "seconds": run.seconds,
-        "seconds_per_step": run.seconds_per_step,
-        "start_seconds": run.start_seconds,
-        "loss": steps[-1].loss if steps else None,
-        "metrics": dict(last.metrics) if last else {},
-        "workers_waited_for": fmean(row.arrived for row in steps) if steps else None,
-        "residual": fmean(row.residual for row in steps) if steps else None,
-        "coverage": fmean(row.coverage for row in steps) if steps else None,
-        "bytes_per_step": fmean(row.received for row in steps) if steps else None,
-        "dead": sorted({worker for row in steps for worker in row.dead}),
-        "failures": sum(len(row.failed) for row in steps),
-    }
-
-
-def _versions() -> dict[str, str]:
-    try:
-        own = version("erasurehead")
-    except PackageNotFoundError:  # run from its source, without being installed
-        own = "unknown"
-    return {
-        "erasurehead": own,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "platform": platform.platform(),
-    }
+def _resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
+    steps = folder.step_rows(checkpoint.records.get(STEPS))
+    if [row.step for row in steps] != list(range(checkpoint.step)):
+        raise DataError(
+            f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
+        )
+    return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))

@@ -1,24 +1,32 @@
-"""Models on disk: safetensors, which hold numbers and nothing that could be executed."""
+"""Arrays on disk: safetensors, which hold numbers and nothing that could be executed."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
 from erasurehead.errors import DataError
+from erasurehead.records.durable import write_whole
 
 _NAME = "x"
 
 
 def save_model(path: Path, x: Array) -> None:
-    """Write a model, shape (n_parameters,), to a file, as the tensor `x`; the file is there whole or not at all."""
-    scratch = path.with_name(f".{path.name}.new")
-    _library().save_file({_NAME: np.ascontiguousarray(x)}, scratch, metadata={"format": "erasurehead-model"})
-    scratch.replace(path)
+    """Write a model, shape (n_parameters,), to a file, as the tensor `x`; the file is there whole or not at all.
+
+    Raises:
+        RecordsError: if it cannot be written.
+    """
+    write_whole(path, [_library().save({_NAME: np.ascontiguousarray(x)}, {"format": "erasurehead-model"})])
 
 
 def load_model(path: Path) -> Array:
@@ -31,6 +39,67 @@ def load_model(path: Path) -> Array:
         return np.asarray(_library().load_file(path)[_NAME], dtype=np.float64)
     except Exception as error:  # the library has an exception of its own that is no OSError, and KeyErrors
         raise DataError(f"{path} is not a model that erasurehead wrote ({error}).") from None
+
+
+@dataclass(frozen=True)
+class TensorFile:
+    """What a file of numbered tensors is to hold.
+
+    Arguments:
+        size: bytes of the file.
+        sha256: of the file, as hexadecimal digits.
+        tensors: number -> dtype, as numpy names it, and shape.
+    """
+
+    size: int
+    sha256: str
+    tensors: Mapping[int, tuple[str, tuple[int, ...]]]
+
+    def bytes_of(self, number: int) -> int:
+        """Return the bytes that a tensor takes."""
+        dtype, shape = self.tensors[number]
+        return np.dtype(dtype).itemsize * math.prod(shape)
+
+    @property
+    def total(self) -> int:
+        """The bytes that all tensors take."""
+        return sum(map(self.bytes_of, self.tensors))
+
+
+def save_tensors(path: Path, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
+    """Write numbered arrays to a file; it is there whole or not at all.
+
+    Raises:
+        RecordsError: if it cannot be written.
+    """
+    named = {str(number): np.ascontiguousarray(array).reshape(array.shape) for number, array in tensors.items()}
+    data: bytes = _library().save(named, {"format": "erasurehead-checkpoint"})
+    write_whole(path, [data])
+    held = {number: (array.dtype.name, array.shape) for number, array in tensors.items()}
+    return TensorFile(len(data), hashlib.sha256(data).hexdigest(), held)
+
+
+def load_tensors(path: Path, expected: TensorFile) -> dict[int, NDArray[Any]]:
+    """Read a file of numbered arrays; they cannot be written to.
+
+    Raises:
+        DataError: if the file is not exactly what is expected.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(expected.size + 1)  # a file that was swapped for an endless one is not read to its end
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if len(data) != expected.size or hashlib.sha256(data).hexdigest() != expected.sha256:
+        raise DataError(f"{path} is damaged: its checksum is not that of the file that was written.")
+    try:
+        arrays: dict[str, NDArray[Any]] = _library().load(data)
+    except Exception as error:  # the library has an exception of its own
+        raise DataError(f"{path} holds no tensors ({error}).") from None
+    held = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    if held != {str(number): entry for number, entry in expected.tensors.items()}:
+        raise DataError(f"{path} holds other tensors than the manifest says.")
+    return {int(name): array for name, array in arrays.items()}
 
 
 def _library() -> Any:

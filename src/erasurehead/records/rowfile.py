@@ -1,0 +1,102 @@
+"""A file of rows, one JSON object a line, that whole lines are appended to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from erasurehead.errors import DataError, RecordsError
+from erasurehead.records.durable import unwritable, write_all
+from erasurehead.records.jsonlines import to_line
+
+
+class RowFile:
+    """Appends rows, many at a time. Where that fails, the file ends with the last whole line that found room.
+
+    Arguments:
+        path: of the file.
+        size: bytes of it to keep, in whole lines; what follows is cut off.
+
+    Attributes:
+        size: bytes written.
+
+    Raises:
+        DataError: if the file is shorter than that, or not cut between two lines.
+        RecordsError: if it cannot be written.
+    """
+
+    def __init__(self, path: Path, size: int = 0) -> None:
+        self.path = path
+        self.size = size
+        self._lines: list[str] = []
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise unwritable(path, error) from error
+        try:
+            check_cut(path, size)
+            os.ftruncate(self._file, size)
+            os.lseek(self._file, size, os.SEEK_SET)
+        except OSError as error:
+            self.close()
+            raise unwritable(path, error) from error
+        except DataError:
+            self.close()
+            raise
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take a row; it is written with the next flush."""
+        self._lines.append(to_line(row))
+
+    def flush(self) -> None:
+        """Write the rows taken so far, so that others can read them.
+
+        Raises:
+            RecordsError: if they cannot be written, or nobody can read them, as the file was removed.
+        """
+        data = "".join(self._lines).encode()
+        self._lines.clear()
+        try:
+            write_all(self._file, data)
+            self.size += len(data)
+            there = os.fstat(self._file).st_nlink
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._keep_whole_lines(data)
+            raise unwritable(self.path, error) from error
+        if not there:
+            raise RecordsError(f"{self.path} cannot be written: it was removed while the run went on.")
+
+    def _keep_whole_lines(self, data: bytes) -> None:
+        written = os.lseek(self._file, 0, os.SEEK_CUR) - self.size
+        self.size += data.rfind(b"\n", 0, max(written, 0)) + 1
+        os.ftruncate(self._file, self.size)
+        os.lseek(self._file, self.size, os.SEEK_SET)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def check_cut(path: Path, size: int) -> None:
+    """Raise if a file of rows cannot be cut at a size.
+
+    Raises:
+        DataError: if it is shorter, or would be cut within a line.
+    """
+    try:
+        with path.open("rb") as file:
+            there = os.fstat(file.fileno()).st_size
+            file.seek(max(size - 1, 0))
+            last = file.read(1) if size else b"\n"
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if there < size:
+        raise DataError(f"{path} has {there} bytes, where the checkpoint says that {size} were written.")
+    if last != b"\n":
+        raise DataError(f"{path} is damaged: no line ends at byte {size}, where the checkpoint says that one does.")
