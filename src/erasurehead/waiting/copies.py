@@ -53,10 +53,9 @@ class Copies:
         """
         voices = np.minimum.reduceat(times[:, self._order], self._starts, axis=1)
         first, enough = np.empty((2, len(times), len(self.sizes)))
-        for size in np.unique(self.sizes).tolist():
+        for size in map(int, np.unique(self.sizes)):
             chosen = np.flatnonzero(self.sizes == size)
-            starts: IntArray = self._starts_of[chosen]
-            members = starts[:, None] + np.arange(size)
+            members = np.add.outer(self._starts_of[chosen], np.arange(size))
             table = np.sort(voices[:, members], axis=2)
             first[:, chosen], enough[:, chosen] = table[:, :, 0], table[:, :, min(copies, size) - 1]
         return first, enough
