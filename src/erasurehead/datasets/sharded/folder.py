@@ -1,0 +1,188 @@
+"""A folder of shards, read: each file whole, its length and checksum compared before a byte of it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import IntArray
+from erasurehead.datasets.base import Labels
+from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.matrices import csr
+from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, StoredFile, read_manifest
+from erasurehead.datasets.sharded.tensorfile import decode_tensors
+from erasurehead.errors import DataError
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.base import Matrix
+
+_REMEDY = "copy it again, or shard the data anew"
+
+_verdicts: dict[tuple[str, int, int, str], str] = {}
+"""What the checksum of a file said in this process: path, length, time of change, checksum wanted -> the complaint."""
+
+
+class Rows(NamedTuple):
+    """Rows of a design matrix with their labels, as a file holds them."""
+
+    X: Matrix
+    y: Labels
+
+
+def is_sharded(path: str | os.PathLike[str]) -> bool:
+    """Say whether a path is a folder that has a manifest."""
+    return (Path(path).expanduser() / MANIFEST).is_file()
+
+
+def read_checked(folder: Path, file: StoredFile) -> bytearray:
+    """Return the bytes of a file, which are those that were written.
+
+    The checksum is computed once for a file and a process, as long as neither length nor time of change of the file
+    change.
+
+    Raises:
+        DataError: if the file is missing, cannot be read, or has another length or checksum; the message names it.
+    """
+    path = folder / file.name
+    try:
+        with path.open("rb", buffering=0) as stream:
+            state = os.fstat(stream.fileno())
+            if state.st_size != file.bytes:
+                raise DataError(f"{path} holds {state.st_size} bytes instead of {file.bytes}; {_REMEDY}.")
+            key = (str(path), state.st_size, state.st_mtime_ns, file.sha256)
+            if complaint := _verdicts.get(key):
+                raise DataError(complaint)
+            data = bytearray(file.bytes)
+            _fill(stream, data, path)
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; {_REMEDY}.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if key not in _verdicts:
+        found = hashlib.sha256(data).hexdigest()
+        _verdicts[key] = (
+            "" if found == file.sha256
+            else f"{path} is damaged: its SHA-256 is {found[:12]}... instead of {file.sha256[:12]}...; {_REMEDY}."
+        )  # fmt: skip
+    if complaint := _verdicts[key]:
+        raise DataError(complaint)
+    return data
+
+
+def _fill(stream: Any, data: bytearray, path: Path) -> None:
+    view = memoryview(data)
+    done = 0
+    while done < len(view):
+        count = stream.readinto(view[done:])
+        if not count:
+            raise DataError(f"{path} ends after {done} of {len(view)} bytes; {_REMEDY}.")
+        done += count
+
+
+def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Rows:
+    """Read the rows of a task, or those for testing.
+
+    Arguments:
+        folder: where the file is.
+        file: as the manifest has it.
+        form: how the rows are stored.
+        n_columns: of the design matrix.
+
+    Raises:
+        DataError: as for `read_checked`, or if the file does not hold such rows.
+    """
+    said = str(folder / file.name)
+    tensors, _ = decode_tensors(read_checked(folder, file), said)
+    try:
+        y = tensors["labels"]
+        X = tensors["rows"] if form == "dense" else _sparse(tensors, n_columns)
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{said} does not hold {form} rows ({error}).") from None
+    if X.shape != (file.rows, n_columns) or y.shape != (file.rows,):
+        raise DataError(f"{said} holds {X.shape[0]} x {X.shape[1]} instead of {file.rows} x {n_columns}.")
+    return Rows(X, y)
+
+
+def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
+    edges, columns = tensors["edges"], tensors["columns"]
+    values = tensors.get("values")
+    made = csr(np.ones(len(columns)) if values is None else values, columns, edges, (len(edges) - 1, n_columns))
+    made.check_format(full_check=True)  # a column out of bounds would have the loops write into foreign memory
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class ShardFolder:
+    """A folder that `shard` wrote.
+
+    Arguments:
+        path: of the folder.
+        manifest: what it is.
+    """
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
+        """Read the manifest of a folder, and nothing else.
+
+        Raises:
+            DataError: if there is none.
+        """
+        place = Path(path).expanduser().absolute()
+        return cls(place, read_manifest(place))
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """How the rows were made, and new ones are."""
+        data = read_checked(self.path, self.manifest.encoding)
+        return Encoding.from_json(data.decode("utf-8"))
+
+    def task(self, number: int) -> Rows:
+        """Return the rows of a task."""
+        return self._rows(self.manifest.tasks[number])
+
+    def test(self) -> Rows | None:
+        """Return the rows for testing; None if there are none."""
+        return None if self.manifest.test is None else self._rows(self.manifest.test)
+
+    def _rows(self, file: StoredFile) -> Rows:
+        return read_rows(self.path, file, self.manifest.form, self.manifest.columns)
+
+    def support(self, tasks: Sequence[int]) -> IntArray | None:
+        """Return the columns that some tasks touch, ascending; None if they touch all."""
+        if self._supports is None:
+            return None
+        edges, columns = self._supports
+        touched = np.zeros(self.manifest.columns, dtype=bool)
+        for task in tasks:
+            touched[columns[edges[task] : edges[task + 1]]] = True
+        found = np.flatnonzero(touched)
+        return None if len(found) == self.manifest.columns else found
+
+    @cached_property
+    def _supports(self) -> tuple[IntArray, NDArray[np.int32]] | None:
+        file = self.manifest.supports
+        if file is None:
+            return None
+        tensors, _ = decode_tensors(read_checked(self.path, file), str(self.path / file.name))
+        return tensors["edges"], tensors["columns"]
+
+    def check(self) -> list[str]:
+        """Read every file, and return what is wrong, one sentence a file; nothing if all is well."""
+        complaints: list[str] = []
+        for file in self.manifest.files:
+            try:
+                read_checked(self.path, file)
+            except DataError as error:
+                complaints.append(str(error))
+        return complaints

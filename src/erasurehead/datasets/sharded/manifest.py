@@ -1,0 +1,171 @@
+"""The manifest of a folder of shards: what the shards are, where their rows came from, and the checksum of every file.
+
+It is JSON, written last; whoever has it knows the shape of the data, the tasks and their files without reading any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from erasurehead.datasets.base import TASKS, Task
+from erasurehead.errors import DataError
+
+MANIFEST = "manifest.json"
+FORMAT = "erasurehead-shards"
+VERSION = 1
+
+Form: TypeAlias = Literal["dense", "sparse", "pattern"]
+"""How rows are stored: all numbers; those that are not zero, with their columns; or columns alone, each for a one."""
+
+_FORMS = ("dense", "sparse", "pattern")
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of the folder.
+
+    Arguments:
+        name: in the folder.
+        bytes: its length.
+        sha256: its checksum, in hexadecimal.
+        rows: how many rows of data it holds; 0 if it holds none.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows came from.
+
+    Arguments:
+        file: the path of the file that was sharded.
+        bytes: its length.
+        rows: how many rows it had.
+        test_fraction: share of the rows set aside for testing.
+        seed: of that random split.
+    """
+
+    file: str
+    bytes: int
+    rows: int
+    test_fraction: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder of shards is.
+
+    Arguments:
+        name: short name of the data.
+        task: what the labels are for.
+        classes: number of classes; 0 for least squares.
+        form: how the rows are stored.
+        columns: of the design matrix, the constant included.
+        origin: where the rows came from.
+        notes: what a user should know of how they were read.
+        encoding: the file with the encoding, which new data go through.
+        supports: the file with the columns that each task touches; None if rows are dense.
+        test: the file with the rows for testing; None if there are none.
+        tasks: one file a task, in order; together all rows for training.
+    """
+
+    name: str
+    task: Task
+    classes: int
+    form: Form
+    columns: int
+    origin: Origin
+    notes: tuple[str, ...]
+    encoding: StoredFile
+    supports: StoredFile | None
+    test: StoredFile | None
+    tasks: tuple[StoredFile, ...]
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.tasks)
+
+    @cached_property
+    def n_train(self) -> int:
+        """Number of rows for training."""
+        return sum(file.rows for file in self.tasks)
+
+    @property
+    def n_test(self) -> int:
+        """Number of rows for testing."""
+        return 0 if self.test is None else self.test.rows
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """All files but the manifest."""
+        others = (self.encoding, self.supports, self.test)
+        return (*(file for file in others if file is not None), *self.tasks)
+
+    @cached_property
+    def text(self) -> str:
+        """The manifest as JSON."""
+        return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the manifest, which names that of every file: other data have another one."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a folder.
+
+    Raises:
+        DataError: if it is not there, or not one that `shard` wrote.
+    """
+    path = folder / MANIFEST
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT or data["version"] != VERSION:
+            said = f"{data['format']} of version {data['version']}"
+            raise DataError(f"{path} must be {FORMAT} of version {VERSION}, but it is {said}.")
+        return _manifest(data)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; is {folder} a folder of shards?") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is not a manifest of shards ({type(error).__name__}: {error}).") from None
+
+
+def _manifest(data: Mapping[str, Any]) -> Manifest:
+    made = Manifest(
+        name=str(data["name"]),
+        task=data["task"],
+        classes=int(data["classes"]),
+        form=data["form"],
+        columns=int(data["columns"]),
+        origin=Origin(**data["origin"]),
+        notes=tuple(map(str, data["notes"])),
+        encoding=_file(data["encoding"]),
+        supports=None if data["supports"] is None else _file(data["supports"]),
+        test=None if data["test"] is None else _file(data["test"]),
+        tasks=tuple(map(_file, data["tasks"])),
+    )
+    if made.task not in TASKS or made.form not in _FORMS or made.columns < 1 or not made.tasks:
+        raise ValueError("its values do not fit each other")
+    return made
+
+
+def _file(data: Mapping[str, Any]) -> StoredFile:
+    file = StoredFile(str(data["name"]), int(data["bytes"]), str(data["sha256"]), int(data["rows"]))
+    if Path(file.name).name != file.name:  # a manifest must not lead out of its folder
+        raise ValueError(f"{file.name!r} is no name of a file in the folder")
+    return file

@@ -1,0 +1,243 @@
+"""Sharding: a file, however large, becomes a folder with one file of rows for each task."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.datasets.base import Report, Task
+from erasurehead.datasets.columns import Columns
+from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.files import readable
+from erasurehead.datasets.reading import is_table
+from erasurehead.datasets.sharded.arraysources import array_source
+from erasurehead.datasets.sharded.folder import ShardFolder
+from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, Origin, StoredFile
+from erasurehead.datasets.sharded.parts import RowFiles, write_supports, write_text
+from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, Source, Split
+from erasurehead.datasets.sharded.spool import Spool, bucket_edges
+from erasurehead.datasets.sharded.tables import TableSource
+from erasurehead.errors import DataError, InvalidArgument, check_count
+from erasurehead.splitting import split_samples
+
+BLOCK = 1 << 24
+"""Bytes of encoded rows that are gathered before they are written, and that a bucket holds; about three times as much
+memory is used, besides what the text of a block takes (40 MB)."""
+
+
+def shard(
+    path: str | os.PathLike[str],
+    n_tasks: int,
+    out: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    *,
+    one_hot: Sequence[str] | Literal["all"] = (),
+    categorical: bool = False,
+    interactions: Sequence[Sequence[str]] = (),
+    standardize: bool = True,
+    task: Task | None = None,
+    constant: bool = True,
+    test_fraction: float | None = 0.2,
+    seed: int = 0,
+    block: int = BLOCK,
+    say: Callable[[str], None] | None = None,
+) -> ShardFolder:
+    """Cut a file into shards, one a task, without ever holding all of it.
+
+    The folder has the rows, encoding and split that `erasurehead.datasets.read` makes of the file with the same
+    arguments, to the bit, and each task the rows that `split_samples` gives it. The file is read twice, a CSV file of
+    which a random part is set aside for testing three times, as rows are to be counted first; the folder is made
+    under another name and renamed when it is complete.
+
+    Memory is bounded by `block`, the vocabularies, and 24 bytes a row for the random split (8 once it is drawn). A
+    `.npz` file has to be read whole.
+
+    Arguments:
+        path: the file: CSV, Parquet, svmlight/LIBSVM, `.npy` or `.npz`, as for `read`.
+        n_tasks: how many tasks; a code over a divisor of it can be trained, too.
+        out: the folder to be made.
+        target: as for `read`, as are the others up to `seed`.
+        one_hot: see `read`.
+        categorical: see `read`.
+        interactions: see `read`.
+        standardize: see `read`.
+        task: see `read`.
+        constant: see `read`.
+        test_fraction: see `read`.
+        seed: see `read`.
+        block: bytes of encoded rows that are held at a time.
+        say: is told what is being done.
+
+    Returns:
+        The folder.
+
+    Raises:
+        DataError: if the file cannot be used, or changes while it is read; the message says where.
+        InvalidArgument: if an argument does not fit the file, there are more tasks than rows for training, or the
+            folder is used.
+        OSError: if the disk is full, say. Nothing is left of the folder then.
+    """
+    check_count("n_tasks", n_tasks)
+    check_count("block", block)
+    tell = say or _silently
+    place, folder = readable(path).absolute(), _free(out)
+    columns = Columns(one_hot, categorical, interactions, standardize)
+    split = Split(test_fraction, seed)
+    name = None if target is None else os.fspath(target)
+    source = TableSource(place, name, columns) if is_table(place, columns) else array_source(place, name)
+    with _folder_to_be(folder) as scratch:
+        state = _state(place)
+        tell(f"reading {place} for the encoding ...")
+        fitted = source.fit(split, task, constant)
+        tasks = split_samples(fitted.places.n_train, n_tasks)
+        tell(f"encoding {fitted.places.n_rows:,} rows ...")
+        writing = _Writing(scratch, source, fitted, tasks, block)
+        writing.spool_rows()
+        if _state(place) != state:
+            raise DataError(CHANGED.format(path=place))
+        tell(f"writing {n_tasks} tasks ...")
+        origin = Origin(str(place), place.stat().st_size, fitted.places.n_rows, test_fraction or 0.0, seed)
+        writing.finish(place.name.split(".")[0], origin)
+    return ShardFolder.open(folder)
+
+
+class _Writing:
+    """The second pass: rows through the spool into files.
+
+    Arguments:
+        folder: for the files.
+        source: of the rows.
+        fitted: what the first pass found.
+        tasks: the ranges of the training rows.
+        block: bytes of rows that are held at a time.
+    """
+
+    def __init__(self, folder: Path, source: Source, fitted: Fitted, tasks: Sequence[slice], block: int) -> None:
+        self._folder = folder
+        self._source = source
+        self._encoding: Encoding = fitted.encoding
+        self._dense = fitted.dense
+        self._places: Places = fitted.places
+        self._notes = [*fitted.notes]
+        self._tasks = tasks
+        n_rows, n_train = self._places.n_rows, self._places.n_train
+        row = 16 + fitted.entries_per_row * (8 if fitted.dense else 12)
+        starts = [rows.start for rows in tasks] + [n_train] * (n_train < n_rows)
+        edges, self._buckets = bucket_edges(starts, n_rows, max(1, int(block / row)))
+        self._spool = Spool(folder, edges, block, source.path)
+        self._classes_seen: set[float] = set()
+        self._reports = {True: _Reports(), False: _Reports()}
+
+    def spool_rows(self) -> None:
+        """Encode all rows, and lay each by for its task."""
+        target, before = self._encoding.target, 0
+        for piece in self._source.pieces(self._encoding, self._places):
+            places = self._places.of(piece.rows, self._source.path)
+            training = places < self._places.n_train
+            if piece.report is not None and len(places):
+                self._reports[bool(training[0])].add(piece.report)
+            if target.classes is not None:
+                self._classes_seen.update(np.unique(piece.y[training]).tolist())
+            self._spool.add(places, piece.X, piece.y)
+            before += len(places)
+        self._spool.flush()
+        if before != self._places.n_rows:
+            raise DataError(CHANGED.format(path=self._source.path))
+        if len(self._classes_seen) < target.n_classes:
+            raise DataError(
+                f"The training rows hold {len(self._classes_seen)} of the {target.n_classes} classes; take a smaller"
+                " test_fraction, another seed, or more rows."
+            )
+
+    def finish(self, name: str, origin: Origin) -> None:
+        """Write all files, the manifest last."""
+        target, n_columns = self._encoding.target, self._encoding.n_columns
+        writer = RowFiles(self._folder, self._spool, n_columns, self._dense, target.task == "softmax")
+        about = {"data": name, "columns": str(n_columns), "labels": target.task, "tasks": str(len(self._tasks))}
+        pattern = bool(self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all())
+        supports: list[NDArray[np.int32]] = []
+        files: list[StoredFile] = []
+        for number, rows in enumerate(self._tasks):
+            said = {"task": str(number), "first_row": str(rows.start), **about}
+            file, touched = writer.write(
+                f"task-{number:05}.safetensors", self._buckets[number], rows.stop - rows.start, said
+            )
+            files.append(file)
+            supports.append(np.flatnonzero(touched).astype(np.int32))
+        n_test = self._places.n_rows - self._places.n_train
+        test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
+        form: Form = "dense" if self._dense else "pattern" if pattern else "sparse"
+        notes = [f"training rows: {said}" for said in self._reports[True].sentences()]
+        notes += [f"test rows: {said}" for said in self._reports[False].sentences()]
+        manifest = Manifest(
+            name=name,
+            task=target.task,
+            classes=target.n_classes,
+            form=form,
+            columns=n_columns,
+            origin=origin,
+            notes=(*self._notes, *notes),
+            encoding=write_text(self._folder / "encoding.json", [self._encoding.to_json()]),
+            supports=None if self._dense else write_supports(self._folder / "supports.safetensors", supports),
+            test=test,
+            tasks=tuple(files),
+        )
+        write_text(self._folder / MANIFEST, [manifest.text])
+
+
+class _Reports:
+    """The sum of reports."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._unseen: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
+
+    def add(self, report: Report) -> None:
+        self._rows += report.n_rows
+        self._unseen.update(report.unseen)
+        self._missing.update(report.missing)
+
+    def sentences(self) -> tuple[str, ...]:
+        return Report(self._rows, self._unseen, self._missing).sentences()
+
+
+def _silently(text: str) -> None:
+    pass
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _free(out: str | os.PathLike[str]) -> Path:
+    place = Path(out).expanduser().absolute()
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        said = "is used already: it is not empty" if place.is_dir() else "is a file"
+        raise InvalidArgument(f"The folder {str(place)!r} {said}; name one that is empty or not there.")
+    return place
+
+
+@contextlib.contextmanager
+def _folder_to_be(folder: Path) -> Generator[Path]:
+    """Make a folder under a name of its own, and give it its name if all goes well; else remove it."""
+    scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    try:
+        scratch.mkdir(parents=True)
+        yield scratch
+        scratch.replace(folder)
+    except OSError as error:
+        said = f"{error.strerror or error}; nothing was left of the shards that were begun"
+        raise OSError(error.errno, said, str(error.filename or folder)) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
