@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead import codes, decoding
+from erasurehead import decoding
 from erasurehead.arrays import Array, Tree
+from erasurehead.codes.restriction import restricted
 from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
@@ -167,8 +168,7 @@ class Gathering:
     def _despair(self, current: _Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
         view = current.view
-        if view.refused and not view.arrived and not view.able - self._refused_places(current):
-            # All that came was bad: not some worker's fault.
+        if view.refused and not view.arrived:  # all that came was bad: not some worker's fault
             what = f"{len(view.refused)} messages are all"
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
         if self.crew.thinned and self.crew.able():
@@ -179,7 +179,7 @@ class Gathering:
         if lost and not current.lost:
             self.notice(f"tasks {_shown(lost)} are lost; training goes on with the others")
             current.lost = tuple(lost)
-            decoder = decoding.for_code(codes.restricted(view.code, lost))
+            decoder = decoding.for_code(restricted(view.code, lost))
             current.view = View(decoder, view.step, view.able)
             current.view.elapsed = view.elapsed
             current.view.refused = view.refused

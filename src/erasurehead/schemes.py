@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from erasurehead import codes, decoding, waiting
 from erasurehead.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.reforming import reformed
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.waiting.base import WaitRule, scaled_count
@@ -86,7 +87,7 @@ def custom(
     rule = waiting.parse(rule) if isinstance(rule, str) else rule
 
     def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = codes.reformed(code, n_workers, held)
+        other = reformed(code, n_workers, held)
         return custom(other, rule.for_workers(code.n_workers, n_workers), aggregation)
 
     again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
@@ -161,7 +162,7 @@ def erasurehead(
 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
     def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = codes.reformed(code, n_workers, held)
+        other = reformed(code, n_workers, held)
         return _first_arrivals(name, other, scaled_count(arrivals, code.n_workers, n_workers), rescale)
 
     rule = waiting.first(arrivals) | waiting.decodable()

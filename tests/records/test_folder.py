@@ -15,6 +15,7 @@ from erasurehead.records import Recorder, RunFolder
 from erasurehead.records.places import ARRIVALS, EVALUATIONS, MODEL, STEPS
 from erasurehead.records.rows import StepRow
 from erasurehead.run import Run
+from erasurehead.survival import Survival
 from erasurehead.testing import Quadratic
 
 STEPS_DONE = 6
@@ -144,8 +145,9 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
     watching = [Recorder(RunFolder.create(tmp_path)), _Kill(engine)]
     with pytest.raises(Unreachable) as caught:
         training.train(
-            problem, schemes.exact(6, load=2), optimizers.Nesterov(problem.initial(), 0.1), engine, 4, watching
-        )
+            problem, schemes.exact(6, load=2), optimizers.Nesterov(problem.initial(), 0.1), engine, 4, watching,
+            survival=Survival(death="leave"),
+        )  # fmt: skip
     summary = RunFolder.open(tmp_path).summary
     assert (summary["status"], summary["reason"]) == ("failed", str(caught.value))
 

@@ -33,14 +33,12 @@ from erasurehead.codes.planes import projective_plane as projective_plane
 from erasurehead.codes.polynomial import reed_solomon as reed_solomon
 from erasurehead.codes.product import kronecker as kronecker
 from erasurehead.codes.product import refine as refine
-from erasurehead.codes.reforming import reformed as reformed
 from erasurehead.codes.registry import build as build
 from erasurehead.codes.registry import catalogue as catalogue
 from erasurehead.codes.registry import describe as describe
 from erasurehead.codes.registry import family as family
 from erasurehead.codes.repetition import fractional_repetition as fractional_repetition
 from erasurehead.codes.repetition import uncoded as uncoded
-from erasurehead.codes.restriction import restricted as restricted
 from erasurehead.codes.several_messages import multi_message as multi_message
 from erasurehead.codes.several_messages import nested as nested
 from erasurehead.codes.several_messages import partial_stragglers as partial_stragglers

@@ -31,11 +31,11 @@ def reformed(code: GradientCode, n_workers: int, held: Sequence[int] | None = No
     Raises:
         InvalidArgument: if the family knows no code with so many workers.
 
+    >>> from erasurehead.codes import cyclic_mds
     >>> reformed(fractional_repetition(12, load=3), 10).replication.tolist()
     [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2]
-    >>> from erasurehead.codes import cyclic_mds
     >>> reformed(cyclic_mds(7, stragglers=2), 5)
-    refine(code={'name': 'cyclic_mds', 'n_workers': 5, 'stragglers': 2}, n_tasks=7)
+    refine(code=cyclic_mds(n_workers=5, stragglers=2), n_tasks=7)
     """
     n_workers = check_count("n_workers", n_workers)
     if n_workers == code.n_workers:
