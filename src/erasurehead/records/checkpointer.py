@@ -14,7 +14,7 @@ from erasurehead.errors import check_count, invalid
 from erasurehead.instruments import Instrument
 from erasurehead.records.background import Background
 from erasurehead.records.checkpoints import CheckpointStore
-from erasurehead.records.fingerprints import differences, of_code
+from erasurehead.records.fingerprints import check_same, of_code
 from erasurehead.records.recorder import Recorder
 from erasurehead.run import Run
 from erasurehead.schemes import Scheme
@@ -78,10 +78,10 @@ class Checkpointer(Instrument):
         self._off = False
 
     def preparing(self, scheme: Scheme, steps: int) -> None:
-        self.facts |= {"code": of_code(scheme.code), "resumed": list(self.recorder.resumed)}
-        before = self.recorder.checkpoint
-        for said in differences(before.facts if before else {}, self.facts, {"code": "the code", "data": "the data"}):
-            raise invalid("resume", f"must go on with the same run, but {said}", repr(scheme.code))
+        now = self.facts | {"code": of_code(scheme.code)}
+        if self.recorder.checkpoint is not None:
+            check_same(self.recorder.checkpoint.facts, now)
+        self.facts = now | {"resumed": list(self.recorder.resumed)}
 
     def ready(self, seconds: float) -> None:
         self._began = self._last = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -96,8 +96,6 @@ class CheckpointStore:
             DataError: if there is none, saying what is wrong with the newest.
         """
         found = sorted(self._manifests(), reverse=True)
-        if not found:
-            raise DataError(f"There is no checkpoint in {str(self.run)!r}.")
         passed_over: list[str] = []
         for place, (_, path) in enumerate(found):
             try:
@@ -110,7 +108,29 @@ class CheckpointStore:
             self._kept = [*_readable(path for _, path in sorted(found[place + 1 :])), manifest]
             self._tidy = False
             return Checkpoint(manifest.step, state, manifest.records, manifest.facts, tuple(passed_over))
-        raise DataError(f"No checkpoint in {str(self.run)!r} can be used. {' '.join(passed_over)}")
+        raise self._nothing(passed_over)
+
+    def newest(self) -> tuple[int, Mapping[str, Any]]:
+        """Return step and facts of the newest checkpoint whose manifest is whole, without reading any state.
+
+        Raises:
+            DataError: if there is none, saying what is wrong with the newest.
+        """
+        said: list[str] = []
+        for _, path in sorted(self._manifests(), reverse=True):
+            try:
+                manifest = read_manifest(path)
+            except DataError as error:
+                said.append(str(error))
+            else:
+                return manifest.step, manifest.facts
+        raise self._nothing(said)
+
+    def _nothing(self, said: Sequence[str]) -> DataError:
+        run = repr(str(self.run))
+        return DataError(
+            f"No checkpoint in {run} can be used. {' '.join(said)}" if said else f"There is no checkpoint in {run}."
+        )
 
     def clear(self) -> None:
         """Remove all checkpoints, and the folder.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from erasurehead.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
@@ -39,22 +41,39 @@ def of_arrays(*arrays: Any) -> str:
 
 
 def of_code(code: GradientCode) -> str:
-    """Return the SHA-256 of what a code tells the workers: its encoding, the messages' owners, and its pieces."""
+    """Return a code's name with a fingerprint of what it tells the workers: encoding, owners, pieces."""
     shape = np.array([code.n_workers, code.n_tasks, code.n_pieces])
-    return of_arrays(shape, code.encoding, code.owner)
+    return f"{code!r} ({of_arrays(shape, code.encoding, code.owner)[:16]})"
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], told: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each fingerprint that is not what it was; what only one side knows is passed over.
+def of_data(X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> str:
+    """Return the shape of design matrices, with a fingerprint of them and their labels."""
+    sizes = f"{X.shape[0]} x {X.shape[1]}" + ("" if X_test is None else f", {X_test.shape[0]} for testing")
+    return f"{sizes} ({of_arrays(X, y, X_test, y_test)[:16]})"
 
-    Arguments:
-        before: name -> fingerprint, of the checkpoint.
-        now: of the run that is to go on from it.
-        told: name -> what to call it.
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return what differs between two runs, a phrase each; what is on one side only is passed over.
+
+    >>> changes({"problem.l2": 0.1, "scheme": "uncoded"}, {"problem.l2": 0.2, "scheme": "uncoded", "new": 0})
+    ['problem.l2 was 0.1 and is 0.2']
     """
-    for name, what in told.items():
-        if name in before and name in now and before[name] != now[name]:
-            yield f"{what} {'are' if what.endswith('data') else 'is'} not what the checkpoint was made with"
+    both = [key for key in now if key in before]
+    return [f"{key} was {before[key]!r} and is {now[key]!r}" for key in both if before[key] != now[key]]
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise if something that makes a run what it is has changed.
+
+    Raises:
+        InvalidArgument: naming all of it.
+    """
+    changed = changes(before, now)
+    if changed:
+        raise InvalidArgument(
+            f"The run cannot be gone on with, as it would be another one: {'; '.join(changed)}. Leave these as they"
+            " were, or begin a new run."
+        )
 
 
 def _feed(digest: Any, numbers: NDArray[Any]) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from erasurehead.arrays import Array
-from erasurehead.errors import DataError
 from erasurehead.instruments import Instrument
 from erasurehead.records.checkpoints import Checkpoint, CheckpointStore
 from erasurehead.records.durable import sync_file, unwritable
@@ -15,6 +14,7 @@ from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_line
 from erasurehead.records.locks import FolderLock
 from erasurehead.records.places import ARRIVALS, EVALUATIONS, LOCK, STEPS
+from erasurehead.records.resuming import resumption
 from erasurehead.records.rowfile import RowFile
 from erasurehead.records.rows import ArrivalRow, StepRow
 from erasurehead.records.summaries import figures, versions
@@ -88,7 +88,7 @@ class Recorder(Instrument):
         try:
             store = CheckpointStore(folder.path)
             checkpoint = store.load()
-            recorder.resumption = _resumption(folder, checkpoint)
+            recorder.resumption = resumption(folder, checkpoint)
         except BaseException:
             recorder._release_lock()
             raise
@@ -207,12 +207,3 @@ class Recorder(Instrument):
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-
-def _resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
-    steps = folder.step_rows(checkpoint.records.get(STEPS))
-    if [row.step for row in steps] != list(range(checkpoint.step)):
-        raise DataError(
-            f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
-        )
-    return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))
