@@ -129,11 +129,10 @@ class Crew:
         return self._replace(worker, reason)
 
     def put_aside(self, worker: int, reason: str) -> None:
-        """Use a worker no more: it lied."""
+        """Use a worker no more, and let no other take its number: it lied."""
         self.living.pop(worker, None)
         self.engine.assign(worker, None)
-        self.tell(f"worker {worker} is put aside: {reason}")
-        self._give_up(worker, reason)
+        self._give_up(worker, f"lied: {reason}")
 
     def wake(self) -> float:
         """Return when to `look` again, in the engine's seconds; inf if there is no need."""
@@ -223,7 +222,7 @@ class Crew:
             self.tell(f"the code stays as it is: {error}")
             return False
         staying = [before.seats[place] for place in sorted(self.able())][:n_workers]
-        used = {*self.living, *self.coming}
+        used = {*self.living, *self.coming, *self.gone}
         fresh = (number for number in itertools.count() if number not in used)
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
         self._held = held

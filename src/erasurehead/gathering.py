@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from erasurehead.errors import Diverged, ErasureHeadError, Unreachable
 from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
 from erasurehead.records.rows import ArrivalRow
+from erasurehead.verification import Verifier, unusable
 from erasurehead.waiting.base import Verdict, View, WaitRule
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
@@ -73,6 +75,10 @@ class _Round:
     lost: tuple[int, ...] = ()
     unruled: bool = False  # the rule cannot be met: go on with all that can still come
 
+    def read(self, message: int) -> Array:
+        """Return the vector of a message that has arrived."""
+        return self.arrivals[message].read()
+
 
 class Gathering:
     """Gathers rounds, one after the other, from a crew."""
@@ -83,6 +89,9 @@ class Gathering:
         self.instruments = instruments
         self._begins: dict[int, tuple[float, Formation]] = {}
         self._notices: list[str] = []
+        self._verifier: Verifier | None = None
+        self._verified: Formation | None = None
+        self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         crew.tell = self.notice
 
     def gather(self, order: Order) -> Gathered:
@@ -93,31 +102,39 @@ class Gathering:
             Unreachable: if the wait rule cannot be met any more.
             Diverged: if the estimate is not finite although every message is, or if no message that came is.
         """
+        real = time.perf_counter()
         formation = self.crew.formation
+        if self.crew.survival.verify:
+            self._prepare_verifier(formation)
         view = View(formation.scheme.decoder, order.step, self.crew.able())
         begin = self.engine.now()
         self._begins[order.round] = begin, formation
         current = _Round(order, formation, view, formation.scheme.rules[order.kind], begin)
         self.engine.submit(order, self.crew.present())
+        read = current.read
         while True:
             self._wait(current)
             waited = current.view.elapsed
+            if self._verifier is not None and self._examine(self._verifier, current):
+                continue
             found = current.view.session.decoding()
+            used: list[int] = found.messages.tolist()
             try:
-                vectors = [current.arrivals[int(message)].read() for message in found.messages]
+                vectors = [read(message) for message in used]
             except MessageLost:
-                self._refuse(current, self._unusable(current, found))
+                self._refuse(current, unusable(used, read))
                 continue
             estimate = formation.scheme.aggregation.estimate(found, vectors, formation.layout, order)
             if estimate is None or np.isfinite(estimate).all():
                 break
-            bad = self._unusable(current, found)
+            bad = unusable(used, read)
             if not bad:
                 raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
             self._refuse(current, bad)
         received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in current.arrivals.values())
         rows = self._rows(current, set(found.used.tolist()))
         notices, self._notices = tuple(self._notices), []
+        self._seconds += time.perf_counter() - real
         return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
 
     def notice(self, text: str) -> None:
@@ -126,14 +143,34 @@ class Gathering:
         for instrument in self.instruments:
             instrument.notice(text)
 
+    def end(self) -> None:
+        """Say what is to be said when the last round is over."""
+        if self._verifier is not None:
+            self.notice(self._verifier.cost(self._seconds))
+
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs: when the rounds began that may still be answered."""
-        return {"begins": {str(number): begin for number, (begin, _) in self._begins.items()}}
+        """Return all that `restore` needs: when the rounds began that may still be answered, and who is trusted."""
+        return {
+            "begins": {str(number): begin for number, (begin, _) in self._begins.items()},
+            "verifier": None if self._verifier is None else self._verifier.state(),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; the crew is restored already."""
         formation = self.crew.formation
         self._begins = {int(number): (float(begin), formation) for number, begin in state["begins"].items()}
+        if state["verifier"] is not None and self.crew.survival.verify:
+            self._prepare_verifier(formation).restore(state["verifier"])
+
+    def _prepare_verifier(self, formation: Formation) -> Verifier:
+        code, layout, seats = formation.code, formation.layout, formation.seats
+        if self._verifier is None:
+            self._verifier = Verifier(code, layout, seats=seats)
+        elif self._verified is not formation:
+            self._verifier = self._verifier.reformed(code, layout, seats)
+        self._verified = formation
+        self._verifier.begin()
+        return self._verifier
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -201,6 +238,8 @@ class Gathering:
             if not self.crew.die(event) and place is not None:
                 current.view.lose(place)
         elif isinstance(event, Joined):
+            if self._verifier is not None:
+                self._verifier.joined(event.worker)
             if self.crew.join(event):
                 current.view.regain(current.formation.places[event.worker])
                 self.engine.submit(current.order, [event.worker])
@@ -232,25 +271,26 @@ class Gathering:
 
     # --- what cannot be used --------------------------------------------------------------------------------------
 
-    def _unusable(self, current: _Round, found: Decoding) -> list[int]:
-        """Return the messages among those used whose vector is lost or not finite, and say so."""
-        bad: list[int] = []
-        for message in found.messages.tolist():
-            arrived = current.arrivals[message]
-            try:
-                if np.isfinite(arrived.read()).all():
-                    continue
-                why = "its vector is not finite"
-            except MessageLost as lost:
-                why = str(lost)
-            bad.append(message)
-            self.notice(f"message {message} of worker {arrived.worker} is refused: {why}")
-        return bad
-
-    def _refuse(self, current: _Round, messages: Sequence[int]) -> None:
+    def _refuse(self, current: _Round, messages: Mapping[int, str]) -> None:
+        """Turn messages that cannot be used into erasures, and say so."""
         current.view.refuse(messages)
-        for message in messages:
+        for message, why in messages.items():
+            arrived = current.arrivals.pop(message)
+            self.engine.release(arrived)
+            self.notice(f"message {message} of worker {arrived.worker} is refused: {why}")
+
+    def _examine(self, verifier: Verifier, current: _Round) -> bool:
+        """Compare what should be equal, before anything is decoded; return whether something was wrong with it."""
+        view = current.view
+        found = verifier.examine(current.arrivals, current.read, view.pending.tolist())
+        for sentence in found.reasons:
+            self.notice(sentence)
+        changed = found.settle(view)
+        for message in found.refused:
             self.engine.release(current.arrivals.pop(message))
+        for worker, why in found.accused.items():
+            self.crew.put_aside(worker, why)
+        return changed
 
     def _refused_places(self, current: _Round) -> set[int]:
         return {int(current.formation.code.owner[message]) for message in current.view.refused}

@@ -169,6 +169,7 @@ class _Training:
                 self._between = True
                 for watcher in self.watchers:
                     watcher.settled(self.optimizer.step, self.state)
+            self.gathering.end()
         except KeyboardInterrupt:
             self.stopped = "stopped by Ctrl-C"
         except (Unreachable, Diverged, RecordsError) as error:
