@@ -18,13 +18,14 @@ from erasurehead.config.sections import Config, DataSection
 from erasurehead.config.texts import default_scheme, parse_scheme
 from erasurehead.config.toml import to_toml
 from erasurehead.datasets import NAMES, Dataset
+from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
 from erasurehead.errors import InvalidArgument
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Optimizer
-from erasurehead.problems.base import split_samples
-from erasurehead.problems.linear import LinearProblem
+from erasurehead.problems.base import Problem, split_samples
+from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.places import CONFIG, ENCODING, check_free, next_free
 from erasurehead.records.recorder import Recorder
@@ -53,8 +54,8 @@ class Experiment:
     """
 
     config: Config
-    data: Dataset
-    problem: LinearProblem
+    data: Dataset | ShardedDataset
+    problem: Problem
     scheme: Scheme
     delays: Delays
     out: Path | None
@@ -79,7 +80,7 @@ class Experiment:
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
-        problem = parts.build_problem(data, loss, l2)
+        problem = parts.build_problem(data, loss, l2, config.data.worker_path)
         _check_tasks(scheme, text, problem)
         rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
@@ -168,7 +169,7 @@ class Experiment:
         return Recorder(folder, {"engine": self.config.run.engine, "data": describe(self.data)})
 
 
-def describe(data: Dataset) -> dict[str, Any]:
+def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
     """Return what a data set is, as plain data."""
     return {
         "name": data.name,
@@ -181,7 +182,7 @@ def describe(data: Dataset) -> dict[str, Any]:
     }
 
 
-def _default_l2(data: Dataset) -> float:
+def _default_l2(data: Dataset | ShardedDataset) -> float:
     return data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
 
 
@@ -194,9 +195,11 @@ def _absolute(section: DataSection) -> DataSection:
     return section.model_copy(update=changes)
 
 
-def _check_tasks(scheme: Scheme, text: str, problem: LinearProblem) -> None:
+def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
     try:
         split_samples(problem.n_samples, scheme.code.n_tasks)
+        if isinstance(problem, ShardedProblem):
+            problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
         raise InvalidArgument(f"scheme {text!r} with {scheme.code.n_workers} workers: {error}") from None
 

@@ -30,8 +30,9 @@ class RunOptions:
         option(
             "--data",
             panel=_DATA,
-            metavar="NAME|FILE",
-            text="amazon (the default), kc_housing, covertype; or your own CSV, Parquet, LIBSVM, .npz or .npy file.",
+            metavar="NAME|FILE|FOLDER",
+            text="amazon (the default), kc_housing, covertype; your own CSV, Parquet, LIBSVM, .npz or .npy file; or a "
+            "folder of shards (erasurehead shard).",
         ),
     ] = None
     path: Annotated[
@@ -41,6 +42,15 @@ class RunOptions:
             panel=_DATA,
             metavar="PLACE",
             text="The public file, or a folder that holds it (else ERASUREHEAD_DATA, a cache and the network).",
+        ),
+    ] = None
+    data_at: Annotated[
+        str | None,
+        option(
+            "--data-at",
+            panel=_DATA,
+            metavar="FOLDER",
+            text="Where the workers see a folder of shards, if elsewhere; {host} stands for the worker's host.",
         ),
     ] = None
     twin: Annotated[

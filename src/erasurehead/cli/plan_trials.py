@@ -14,11 +14,12 @@ from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
 from erasurehead.comparison import common_target, parse_target
 from erasurehead.config import build_config, parts
+from erasurehead.datasets.base import Dataset
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import check_count, invalid
 from erasurehead.experiment import Experiment
 from erasurehead.planning import Constants, Plan, Target, after, estimate_constants, try_plan
-from erasurehead.problems.linear import LinearProblem
+from erasurehead.problems.base import Problem
 from erasurehead.training import train
 
 if TYPE_CHECKING:
@@ -99,11 +100,13 @@ class Tried:
 
     Arguments:
         experiment: of all data, uncoded and without delays.
+        data: all of it.
         problem: of a sample.
     """
 
     experiment: Experiment
-    problem: LinearProblem
+    data: Dataset
+    problem: Problem
 
     @classmethod
     def load(cls, options: RunOptions, n_workers: int, sample: int | None, screen: Screen) -> Tried:
@@ -127,12 +130,15 @@ class Tried:
         config = build_config(chosen)
         screen.say(f"reading {config.data.source} ...")
         experiment = Experiment.from_config(config)
-        return cls(experiment, _sampled(experiment, rows))
+        if not isinstance(experiment.data, Dataset):
+            raise invalid("--data", "must be in memory to be tried", config.data.source,
+                          "name the file that was sharded, or a smaller one like it")  # fmt: skip
+        return cls(experiment, experiment.data, _sampled(experiment, experiment.data, rows))
 
     @property
     def bytes_of_data(self) -> int:
         """Of all training samples."""
-        X = self.experiment.data.X_train
+        X = self.data.X_train
         arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         return sum(int(array.nbytes) for array in arrays)
 
@@ -174,8 +180,8 @@ class Tried:
         return common_target([run], None if published is None else published.metric)
 
 
-def _sampled(experiment: Experiment, rows: int) -> LinearProblem:
-    data, section = experiment.data, experiment.config.problem
+def _sampled(experiment: Experiment, data: Dataset, rows: int) -> Problem:
+    section = experiment.config.problem
     rng = np.random.default_rng(0)
     train_rows = _some(rng, data.n_train, rows)
     smaller = replace(data, X_train=data.X_train[train_rows], y_train=data.y_train[train_rows])

@@ -8,6 +8,7 @@ from typing import Any
 KEYS: Mapping[str, str] = {
     "data": "data.source",
     "path": "data.path",
+    "data_at": "data.worker_path",
     "twin": "data.twin",
     "rows": "data.rows",
     "label": "data.target",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -12,15 +12,18 @@ from erasurehead.arrays import Array
 from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection
 from erasurehead.config.texts import parse_rate
 from erasurehead.datasets.base import Dataset, Task
+from erasurehead.datasets.sharded import ShardedDataset, is_sharded
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, invalid
 from erasurehead.optimizers import Optimizer
-from erasurehead.problems.linear import LinearProblem
+from erasurehead.problems.base import Problem
+from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.schemes import Scheme
 
 _FOR_FILES = ("target", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction")
 _FOR_NAMES = ("path", "twin", "rows")
+_FOR_FOLDERS = ("worker_path",)
 _CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
 """The largest second derivative of each loss in its margins."""
 _BLOCK = 4096  # steps whose delays are looked at in one go
@@ -33,15 +36,19 @@ def check_data_keys(section: DataSection) -> None:
         InvalidArgument: naming the key.
     """
     named = section.source in datasets.NAMES
-    for key in _FOR_FILES if named else _FOR_NAMES:
+    sharded = not named and is_sharded(section.source)
+    unfit = dict.fromkeys(() if named else _FOR_NAMES, f"the data sets {', '.join(datasets.NAMES)}")
+    unfit |= dict.fromkeys((*_FOR_FILES, "seed") if sharded else _FOR_FILES if named else (), "files of your own")
+    unfit |= dict.fromkeys(() if sharded else _FOR_FOLDERS, "folders of shards")
+    for key, who in unfit.items():
         if getattr(section, key) != DataSection.model_fields[key].default:
-            who = "files of your own" if named else f"the data sets {', '.join(datasets.NAMES)}"
-            raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key))
+            hint = "it was settled when the data were sharded" if sharded else ""
+            raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
     if section.rows is not None and section.twin != "always":
         raise invalid("data.rows", "is for twins only", section.rows, "take the twin always, or all rows")
 
 
-def load_data(section: DataSection, loss: str | None) -> Dataset:
+def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
     """Load what `[data]` names.
 
     Arguments:
@@ -57,6 +64,12 @@ def load_data(section: DataSection, loss: str | None) -> Dataset:
             return datasets.twin(section.source, section.seed, section.rows)
         fallback = "twin" if section.twin == "fallback" else None
         return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
+    if is_sharded(section.source):
+        sharded = ShardedDataset.open(section.source)
+        if loss not in (None, sharded.task):
+            raise invalid("problem.loss", f"must be {sharded.task}, which {section.source} is sharded for", loss,
+                          "shard the file anew with another --loss")  # fmt: skip
+        return sharded
     try:
         return datasets.read(
             section.source, section.target, one_hot=section.one_hot, categorical=section.categorical,
@@ -71,12 +84,20 @@ def load_data(section: DataSection, loss: str | None) -> Dataset:
         raise
 
 
-def build_problem(data: Dataset, loss: str, l2: float) -> LinearProblem:
+def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_path: str | None = None) -> Problem:
     """Return the problem of a data set.
+
+    Arguments:
+        data: what is learned from.
+        loss: what is minimised.
+        l2: factor of the penalty.
+        worker_path: of a folder of shards, where the workers see it.
 
     Raises:
         InvalidArgument: if the labels are not those of the loss, or a number is not finite.
     """
+    if isinstance(data, ShardedDataset):
+        return ShardedProblem(data.folder, l2=l2, at=worker_path)
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
         return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test)
@@ -86,7 +107,7 @@ def build_problem(data: Dataset, loss: str, l2: float) -> LinearProblem:
     return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test)
 
 
-def default_rate(data: Dataset, loss: str, l2: float) -> float | str:
+def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float | str:
     """Return the published step size of a data set of the paper; for other data one over the loss's curvature.
 
     The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n. Power iteration
@@ -96,17 +117,16 @@ def default_rate(data: Dataset, loss: str, l2: float) -> float | str:
     if published is not None:
         steady = published.rate_factor == 1.0
         return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
-    curvature = 1.1 * _CURVATURE[loss] * _largest_eigenvalue(data.X_train) + 2.0 * l2
+    curvature = 1.1 * _CURVATURE[loss] * _largest_eigenvalue(data) + 2.0 * l2
     return float(f"{1.0 / curvature:.3g}")
 
 
-def _largest_eigenvalue(X: Any, rounds: int = 30) -> float:
+def _largest_eigenvalue(data: Dataset | ShardedDataset, rounds: int = 30) -> float:
     """Return that of X^T X / n; 1 if X is zero, when any step size will do."""
-    n_rows, n_columns = int(X.shape[0]), int(X.shape[1])
-    vector = np.random.default_rng(0).standard_normal(n_columns)
+    vector = np.random.default_rng(0).standard_normal(data.n_columns)
     size = float(np.linalg.norm(vector))
     for _ in range(rounds):
-        vector = np.asarray(X.T @ (X @ (vector / size)), dtype=np.float64) / n_rows
+        vector = data.covariance(vector / size) / data.n_train
         size = float(np.linalg.norm(vector))
         if size == 0.0:
             return 1.0

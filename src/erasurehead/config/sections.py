@@ -18,7 +18,8 @@ class DataSection(_Section):
     """`[data]`: what is learned from.
 
     Attributes:
-        source: a data set of the paper (`amazon`, `kc_housing`, `covertype`), or a file of the user's own.
+        source: a data set of the paper (`amazon`, `kc_housing`, `covertype`), a file of the user's own, or a folder
+            that `erasurehead shard` made of one.
         path: for the paper's: the public file, or a folder that holds it.
         twin: for the paper's: whether a synthetic twin of the same shape stands in. By default never when training,
             and where the data are not to be had when schemes are compared.
@@ -31,6 +32,8 @@ class DataSection(_Section):
         constant: for files: add a column of ones.
         test_fraction: for files: share of the rows set aside for testing.
         seed: of the split of a file, or of the twin.
+        worker_path: for a folder of shards: its path on the workers, if it is another one there; `{host}` in it stands
+            for the name of the worker's host.
     """
 
     source: str = "amazon"
@@ -45,6 +48,7 @@ class DataSection(_Section):
     constant: bool = True
     test_fraction: float = Field(default=0.2, ge=0, lt=1)
     seed: int = Field(default=0, ge=0)
+    worker_path: str | None = None
 
 
 class ProblemSection(_Section):

@@ -141,6 +141,11 @@ class Dataset:
         """Number of classes; 0 for least squares."""
         return self.encoding.target.n_classes
 
+    def covariance(self, vector: Array) -> Array:
+        """Return `X^T X vector` over the training rows, shape (n_columns,)."""
+        X: Any = self.X_train
+        return np.asarray(X.T @ (X @ vector), dtype=np.float64)
+
 
 def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple[IntArray, IntArray]:
     """Return the training rows and the test rows, as scikit-learn's `train_test_split(random_state=seed)` has them.

@@ -107,22 +107,26 @@ class LinearShard(Shard):
         return margins, loss
 
 
-def build_shard(design: Design, labels: Labels, sample_loss: SampleLoss, tasks: Sequence[slice]) -> LinearShard:
+def build_shard(
+    design: Design, labels: Labels, sample_loss: SampleLoss, tasks: Sequence[slice], n_samples: int | None = None
+) -> LinearShard:
     """Return a shard of the given ranges of rows, one a task, over the columns that they touch.
 
     Arguments:
-        design: all rows.
-        labels: of all rows, shape (n_rows,).
+        design: all rows, or those of the tasks at least.
+        labels: of these rows, shape (n_rows,).
         sample_loss: the loss of one sample.
         tasks: ranges of rows, none of them empty.
+        n_samples: of the whole problem; None if the design has all of them.
     """
+    n_samples = design.n_rows if n_samples is None else n_samples
     features = design.support(tasks)
     pieces = _cut(design, labels, tasks, features)
     if features is None:
-        return LinearShard(sample_loss, pieces, len(tasks), design.n_rows, design.n_columns, None)
+        return LinearShard(sample_loss, pieces, len(tasks), n_samples, design.n_columns, None)
     outputs = np.arange(sample_loss.n_outputs)[:, None]
     support = (outputs * design.n_columns + features).ravel()
-    return LinearShard(sample_loss, pieces, len(tasks), design.n_rows, len(features), support)
+    return LinearShard(sample_loss, pieces, len(tasks), n_samples, len(features), support)
 
 
 def hold_rows(design: Design, labels: Labels, sample_loss: SampleLoss) -> LinearShard:

@@ -4,6 +4,7 @@
 as something to learn from. `erasurehead.problems.sharded` trains on it.
 """
 
+from erasurehead.datasets.sharded.dataset import ShardedDataset as ShardedDataset
 from erasurehead.datasets.sharded.folder import ShardFolder as ShardFolder
 from erasurehead.datasets.sharded.folder import is_sharded as is_sharded
 from erasurehead.datasets.sharded.manifest import Manifest as Manifest

@@ -1,0 +1,126 @@
+"""Linear problems whose data lie in a folder of shards, however large: each worker reads the files of its own tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+from typing import final
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.datasets.sharded.folder import ShardFolder
+from erasurehead.errors import invalid
+from erasurehead.problems.base import Problem
+from erasurehead.problems.models import LinearModel, Samples, check_samples
+from erasurehead.problems.shards import LinearShard, hold_rows
+from erasurehead.problems.stored import Store, StoredShard
+
+
+@final
+class ShardedProblem(Problem):
+    """A linear problem over a folder of shards that `erasurehead.datasets.sharded.shard` made.
+
+    Programs that are sent to workers carry no data: each worker reads the files of its tasks from a folder that it can
+    see. The coordinator needs the manifest, the supports and the rows for testing, which it holds in memory; the whole
+    loss and the whole gradient read one task after the other.
+
+    Arguments:
+        folder: as the coordinator sees it: its path, or opened.
+        l2: factor of the penalty, at least 0.
+        at: the folder's path on the workers, if it is another one there; `{host}` in it stands for the name of the
+            worker's host.
+
+    Raises:
+        DataError: if there is no such folder, or a file that the coordinator needs is missing or damaged.
+        InvalidArgument: if l2 is negative or not finite.
+    """
+
+    preload = ("erasurehead.problems.kernels", "erasurehead.problems.sharded")
+
+    def __init__(self, folder: str | os.PathLike[str] | ShardFolder, *, l2: float = 0.0, at: str | None = None) -> None:
+        if not (np.isfinite(l2) and l2 >= 0):
+            raise invalid("l2", "must be a finite number of at least 0", l2)
+        self.folder = folder if isinstance(folder, ShardFolder) else ShardFolder.open(folder)
+        manifest = self.folder.manifest
+        self.l2 = float(l2)
+        self.sample_loss = LinearModel.named(manifest.task, np.zeros(0), manifest.classes).sample_loss
+        self.n_samples = manifest.n_train
+        self.n_features = manifest.columns
+        self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        own = str(self.folder.path)
+        self._store = Store(own, manifest.form, manifest.columns, manifest.n_train, self.sample_loss)
+        self._remote = replace(self._store, folder=at or own)
+        self._places = {low: task for task, low in enumerate(accumulate((f.rows for f in manifest.tasks), initial=0))}
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the manifest, and so of all data."""
+        return self.folder.manifest.fingerprint
+
+    def check_tasks(self, n_tasks: int) -> None:
+        """Raise unless the shards can be put together to so many tasks.
+
+        Raises:
+            InvalidArgument: naming the numbers of tasks that work.
+        """
+        there = self.folder.manifest.n_tasks
+        if there % n_tasks:
+            fits = [str(number) for number in range(1, there + 1) if there % number == 0]
+            raise invalid(
+                "n_tasks", f"must divide the {there} tasks that {self.folder.path} is cut into", n_tasks,
+                f"{', '.join(fits)} work{'s' * (len(fits) == 1)}, or shard the data into {n_tasks} tasks",
+            )  # fmt: skip
+
+    def shard(self, tasks: Sequence[slice]) -> StoredShard:
+        numbers = [self._files(rows) for rows in tasks]
+        files = [[self.folder.manifest.tasks[number] for number in own] for own in numbers]
+        return StoredShard(self._remote, files, self.folder.support([number for own in numbers for number in own]))
+
+    def _files(self, rows: slice) -> range:
+        """Return which files hold a range of rows."""
+        first, end = self._places.get(rows.start), self._places.get(rows.stop)
+        if first is None or end is None:
+            raise invalid(
+                "tasks", "must begin and end where the shards do", (rows.start, rows.stop),
+                f"the {self.folder.manifest.n_tasks} shards of {self.folder.path} begin at {_few(self._places)}",
+            )  # fmt: skip
+        return range(first, end)
+
+    def loss(self, x: Array) -> float:
+        return sum(held.loss(x, share) for held, share in self._each())
+
+    def gradient(self, x: Array) -> Array:
+        total, part = np.zeros(self.n_parameters), np.empty(self.n_parameters)
+        for held, share in self._each():
+            held.combine(x, share, 0, part)
+            total += part
+        return total
+
+    def _each(self) -> Iterator[tuple[LinearShard, Array]]:
+        """Yield the tasks' rows, one after the other, over all columns, and the share that each has of all rows."""
+        for file in self.folder.manifest.tasks:
+            rows = self._store.read([file])
+            held = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
+            yield held, np.array([file.rows / self.n_samples])
+
+    def metrics(self, x: Array) -> dict[str, float]:
+        """Return the quality of a model on the rows for testing, as `LinearProblem.metrics` does."""
+        return {} if self._test is None else self.model(x).measure(self._test)
+
+    def model(self, x: Array) -> LinearModel:
+        """Return what predicts for new samples with the parameters `x`, shape (n_parameters,)."""
+        return LinearModel(self.sample_loss, x)
+
+    @cached_property
+    def _test(self) -> Samples | None:
+        rows = self.folder.test()
+        return None if rows is None else check_samples(rows.X, rows.y, self.sample_loss, self.n_features)
+
+
+def _few(places: dict[int, int], most: int = 8) -> str:
+    shown = ", ".join(map(str, list(places)[:most]))
+    return f"{shown}, ..." if len(places) > most else shown

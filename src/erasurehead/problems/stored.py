@@ -1,0 +1,149 @@
+"""Shards that know where their data are: what crosses to a worker is the names of files, and the worker reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.datasets.sharded.folder import Rows, read_rows
+from erasurehead.datasets.sharded.manifest import Form, StoredFile
+from erasurehead.errors import DataError
+from erasurehead.problems.base import Shard
+from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
+from erasurehead.problems.losses import SampleLoss
+from erasurehead.problems.shards import LinearShard, Piece, build_shard
+
+if TYPE_CHECKING:
+    from erasurehead.arrays import SparseMatrix
+
+HOST = "{host}"
+"""Stands for the name of the worker's host in the path of its folder."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where shards are, and what they have in common.
+
+    Arguments:
+        folder: its path where the data are read; `{host}` in it stands for the name of the machine.
+        form: how rows are stored.
+        n_columns: of the design matrix.
+        n_samples: for training, in all tasks; losses are divided by it.
+        sample_loss: the loss of one sample.
+    """
+
+    folder: str
+    form: Form
+    n_columns: int
+    n_samples: int
+    sample_loss: SampleLoss
+
+    def read(self, files: Sequence[StoredFile]) -> Rows:
+        """Return the rows of some files, one after the other.
+
+        Raises:
+            DataError: if a file is missing or damaged; the message names it.
+        """
+        folder = Path(self.folder.replace(HOST, socket.gethostname()))
+        parts = [read_rows(folder, file, self.form, self.n_columns) for file in files]
+        if len(parts) == 1:
+            return parts[0]
+        y: NDArray[Any] = np.concatenate([cast("NDArray[Any]", part.y) for part in parts])
+        if self.form == "dense":
+            return Rows(np.concatenate([cast("Array", part.X) for part in parts]), y)
+        stack: Any = sparse.vstack
+        return Rows(stack([part.X for part in parts], format="csr"), y)
+
+    def design(self, rows: Rows) -> Design:
+        """Return rows in the form of all of them: a task of ones only is no pattern if others have other numbers."""
+        if self.form == "dense":
+            return DenseDesign(cast("Array", rows.X))
+        made = PatternDesign if self.form == "pattern" else SparseDesign
+        return made(cast("SparseMatrix", rows.X))
+
+
+@final
+class StoredShard(Shard):
+    """Tasks whose data are read where they are computed.
+
+    It is a few numbers, the names of files and their checksums until it is used, or unpickled on a worker: so a worker
+    that is ready has its data. Whatever is wrong with a file is raised when the shard is used, each time, which costs
+    the worker's messages and not the worker; once the file is well, so is the shard.
+
+    Arguments:
+        store: where the files are.
+        tasks: the files of each task.
+        features: the columns that the tasks touch, ascending; None if all of them.
+    """
+
+    def __init__(self, store: Store, tasks: Sequence[Sequence[StoredFile]], features: IntArray | None) -> None:
+        self._store = store
+        self._tasks = tuple(map(tuple, tasks))
+        self._features = None if features is None else features.astype(np.int32)
+        self._held: LinearShard | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.n_tasks = len(self._tasks)
+        self.support = None
+        if self._features is not None:
+            outputs = np.arange(self._store.sample_loss.n_outputs)[:, None]
+            self.support = (outputs * self._store.n_columns + self._features.astype(np.int64)).ravel()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"store": self._store, "tasks": self._tasks, "features": self._features}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._store, self._tasks, self._features = state["store"], state["tasks"], state["features"]
+        self._held = None
+        self._prepare()
+        with contextlib.suppress(DataError):  # said when the shard is used, where it costs no more than it must
+            self.held()
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        return self.held().combine(local, coefficients, step, out)
+
+    def held(self) -> LinearShard:
+        """Return the shard with its data, reading them if they have not been read.
+
+        Raises:
+            DataError: if a file is missing or damaged; the message names it.
+        """
+        if self._held is None:
+            self._held = self._read_dense() if self._store.form == "dense" else self._read_joined()
+        return self._held
+
+    def _read_joined(self) -> LinearShard:
+        store = self._store
+        rows = store.read([file for files in self._tasks for file in files])
+        edges = [0, *accumulate(sum(file.rows for file in files) for files in self._tasks)]
+        ranges = [slice(low, high) for low, high in pairwise(edges)]
+        held = build_shard(store.design(rows), rows.y, store.sample_loss, ranges, store.n_samples)
+        if not np.array_equal(_whole(held.support), _whole(self.support)):
+            raise DataError(f"the supports in {store.folder} are not those of its tasks; shard the data anew.")
+        return held
+
+    def _read_dense(self) -> LinearShard:
+        """Read each task into an array of its own: joining them would hold the data twice for a moment."""
+        store = self._store
+        pieces: list[Piece] = []
+        for task, files in enumerate(self._tasks):
+            rows = store.read(files)
+            whole = [slice(0, len(rows.y))]
+            for piece in build_shard(store.design(rows), rows.y, store.sample_loss, whole).pieces:
+                pieces.append(Piece(piece.block, piece.labels, tuple((task, part) for _, part in piece.parts)))
+        return LinearShard(store.sample_loss, pieces, self.n_tasks, store.n_samples, store.n_columns, None)
+
+
+def _whole(support: IntArray | None) -> IntArray:
+    return np.zeros(0, dtype=np.int64) if support is None else support
