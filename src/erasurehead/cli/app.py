@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from erasurehead.cli import codes, compare, data, delays, evaluate, plan, predict, reproduce, train
+from erasurehead.cli import codes, compare, data, delays, evaluate, plan, predict, reproduce, shard, train
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -17,6 +17,7 @@ _COMMANDS = {
     "train": train,
     "compare": compare,
     "data": data,
+    "shard": shard,
     "predict": predict,
     "evaluate": evaluate,
     "plan": plan,

@@ -1,0 +1,175 @@
+"""`erasurehead shard`: a file, however large, becomes a folder from which each worker reads its own tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.sharded import ShardFolder
+
+HELP = """
+Cut a file into shards, so that each worker reads its own part of the data.
+
+[bold]erasurehead shard clicks.csv --target clicked --one-hot site,ad --tasks 60 --out /data/clicks[/bold]
+  60 files of rows, encoded, with checksums and a manifest. The file may be
+  larger than memory: CSV, Parquet, LIBSVM and .npy are read in blocks.
+
+[bold]erasurehead train --data /data/clicks --workers 30[/bold]
+  Train from it. The scheme's number of tasks must divide that of the shards:
+  60 serves 60, 30, 20, 15, 12, 10, 6, ... tasks. The model is the one that
+  training on the file itself gives, to the bit.
+
+[bold]erasurehead train --data /data/clicks --data-at '/scratch/{host}/clicks'[/bold]
+  The workers see the folder elsewhere: on a disk of their own, say. A worker
+  needs the task files of its tasks only; this machine needs the others.
+
+[bold]erasurehead shard --check /scratch/clicks[/bold]
+  Is a copy whole? Every file is read, and its checksum compared.
+
+What is said of the columns, the labels and the split is said here, and not
+when training: it is settled in the shards.
+"""
+
+_DATA, _SHARDS = "Data", "Shards"
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """How the rows of the file become rows of numbers."""
+
+    label: Annotated[
+        str | None,
+        option("--target", "--label", panel=_DATA, metavar="COLUMN", text="Column to predict (the last one); for .npy "
+               "and .npz the file of the labels."),
+    ] = None  # fmt: skip
+    one_hot: Annotated[
+        str | None,
+        option("--one-hot", panel=_DATA, metavar="A,B,...|all", text="Columns whose distinct values become columns."),
+    ] = None
+    categorical: Annotated[bool, option("--categorical", panel=_DATA, text="One-hot encode every column of texts.")] = (
+        False
+    )
+    interactions: Annotated[
+        list[str] | None,
+        option("--interaction", panel=_DATA, metavar="A,B,...", text="Columns whose distinct combinations become "
+               "columns; may be given several times."),
+    ] = None  # fmt: skip
+    standardize: Annotated[
+        bool,
+        option("--standardize/--no-standardize", panel=_DATA, text="Shift and scale columns of numbers to mean 0 and "
+               "deviation 1 (the default)."),
+    ] = True  # fmt: skip
+    constant: Annotated[
+        bool, option("--constant/--no-constant", panel=_DATA, text="Add a column of ones (the default).")
+    ] = True
+    loss: Annotated[
+        str | None,
+        option("--loss", panel=_DATA, metavar="NAME", text="logistic, least_squares or softmax; by default what the "
+               "labels ask for."),
+    ] = None  # fmt: skip
+    test_fraction: Annotated[
+        float, option("--test-fraction", panel=_DATA, metavar="SHARE", text="Set aside for testing (0.2); 0 for none.")
+    ] = 0.2
+    seed: Annotated[int, option("--seed", panel=_DATA, metavar="N", text="Of that random split (0).")] = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `shard`."""
+        from erasurehead.cli.run_keys import value_of
+
+        return {
+            "target": self.label,
+            "one_hot": () if self.one_hot is None else value_of("one_hot", self.one_hot),
+            "categorical": self.categorical,
+            "interactions": [value_of("one_hot", names) for names in self.interactions or ()],
+            "standardize": self.standardize,
+            "constant": self.constant,
+            "task": self.loss,
+            "test_fraction": self.test_fraction,
+            "seed": self.seed,
+        }
+
+
+def run(
+    *,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="CSV, Parquet, LIBSVM, .npy or .npz; with --check a folder.")
+    ],
+    tasks: Annotated[
+        int | None, option("--tasks", "-t", panel=_SHARDS, metavar="N", text="How many shards to make.")
+    ] = None,
+    out: Annotated[
+        str | None, option("--out", "-o", panel=_SHARDS, metavar="FOLDER", text="To be made, or empty.")
+    ] = None,
+    check: Annotated[
+        bool, option("--check", panel=_SHARDS, text="Compare the files of a folder with their checksums.")
+    ] = False,
+    encoding: EncodingOptions,
+    output: OutputOptions,
+) -> None:
+    """Cut a file into shards."""
+    screen = Screen(output)
+    if check:
+        _check(file, tasks, out, screen)
+        return
+    from erasurehead.datasets.sharded import shard
+    from erasurehead.errors import invalid
+
+    if tasks is None or out is None:
+        missing = "--tasks" if tasks is None else "--out"
+        raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
+    folder = shard(file, tasks, out, **encoding.arguments(), say=screen.say)
+    screen.result(_facts(folder), _described(folder))
+
+
+def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> None:
+    from erasurehead.datasets.sharded import ShardFolder
+    from erasurehead.errors import invalid
+
+    for name, value in (("--tasks", tasks), ("--out", out)):
+        if value is not None:
+            raise invalid(name, "must be left out with --check", value)
+    folder = ShardFolder.open(path)
+    complaints = folder.check()
+    count = len(folder.manifest.files)
+    said = [*complaints, f"{folder.path}: {count - len(complaints)} of {count} files are as they were written"]
+    screen.result({**_facts(folder), "damaged": complaints}, "\n".join(said))
+    if complaints:
+        raise typer.Exit(1)
+
+
+def _facts(folder: ShardFolder) -> dict[str, Any]:
+    manifest = folder.manifest
+    return {
+        "folder": str(folder.path),
+        "name": manifest.name,
+        "task": manifest.task,
+        "tasks": manifest.n_tasks,
+        "train_rows": manifest.n_train,
+        "test_rows": manifest.n_test,
+        "columns": manifest.columns,
+        "form": manifest.form,
+        "bytes": sum(file.bytes for file in manifest.files),
+        "fingerprint": manifest.fingerprint,
+        "notes": list(manifest.notes),
+    }
+
+
+def _described(folder: ShardFolder) -> str:
+    manifest = folder.manifest
+    sizes = [file.rows for file in manifest.tasks]
+    rows = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
+    size = sum(file.bytes for file in manifest.files) / 1e6
+    return "\n".join(
+        [
+            f"{manifest.name}: {manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for training, "
+            f"{manifest.n_test:,} rows for testing ({manifest.origin.file})",
+            *(f"  {note}" for note in manifest.notes),
+            f"{manifest.n_tasks} shards of {rows} rows, {manifest.form}, {size:,.1f} MB in {folder.path}",
+        ]
+    )
