@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.config import parts
-from erasurehead.config.checking import read_config
+from erasurehead.config.checking import build_config, merged, read_config
+from erasurehead.config.resuming import determining, with_defaults
 from erasurehead.config.sections import Config, DataSection
 from erasurehead.config.texts import default_scheme, parse_scheme
 from erasurehead.config.toml import to_toml
@@ -21,14 +22,20 @@ from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import InvalidArgument, RecordsError, invalid
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
+from erasurehead.records.checkpointer import Checkpointer, last_good
+from erasurehead.records.checkpoints import CheckpointStore
+from erasurehead.records.control import Control
+from erasurehead.records.fingerprints import check_same, of_code, of_data
 from erasurehead.records.folder import RunFolder
-from erasurehead.records.places import CONFIG, ENCODING, check_free, next_free
+from erasurehead.records.locks import check_unlocked
+from erasurehead.records.places import CONFIG, ENCODING, LOCK, check_free, next_free
 from erasurehead.records.recorder import Recorder
+from erasurehead.records.resuming import check_unfinished
 from erasurehead.run import Run
 from erasurehead.schemes import Scheme
 from erasurehead.training import train
@@ -51,6 +58,7 @@ class Experiment:
         scheme: who computes what, and when to stop waiting.
         delays: what is injected.
         out: the run folder to be; None to keep no records.
+        resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
     """
 
     config: Config
@@ -59,6 +67,7 @@ class Experiment:
     scheme: Scheme
     delays: Delays
     out: Path | None
+    resuming: bool = False
 
     @classmethod
     def from_config(cls, config: Config) -> Experiment:
@@ -101,6 +110,39 @@ class Experiment:
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
         """Read a run file; see `from_config`."""
         return cls.from_config(read_config(path))
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str | os.PathLike[str],
+        changes: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Experiment:
+        """Take up a run that was cut off, or ended early, where its newest checkpoint was made.
+
+        Arguments:
+            folder: of the run.
+            changes: tables whose values go before those of the run, such as `{"run": {"steps": 200}}`: how long the
+                run is, where it runs, and where its data are. What makes it the run that it is cannot change.
+            options: as for `build_config`.
+
+        Raises:
+            DataError: if there is no run, or no checkpoint of it that can be used.
+            InvalidArgument: if the run is finished, or still going on, or it would be another run: naming what differs.
+        """
+        opened = RunFolder.open(folder)
+        check_unlocked(opened.path / LOCK)
+        config = build_config(merged(opened.tables, changes or {}), options)
+        if config.run.out is not None or config.run.overwrite:
+            raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
+        check_unfinished(opened, config.run.steps)
+        step, facts = CheckpointStore(opened.path).newest()
+        if config.run.steps < step:
+            raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
+        check_same(with_defaults(facts.get("configuration", {})), determining(config))
+        experiment = replace(cls.from_config(config), out=opened.path, resuming=True)
+        check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
+        return experiment
 
     def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:
         """Return the same experiment with another scheme: same data, problem, delays and first model.
@@ -148,25 +190,68 @@ class Experiment:
         """
         section = self.config.run
         engine, optimizer = self.engine(), self.optimizer()
-        recorder = None if self.out is None else self._recorder(self.out)
-        watching = [*instruments] if recorder is None else [recorder, *instruments]
+        watching, recorder, checkpointer, control = [*instruments], None, None, None
+        if self.out is not None:
+            recorder = self._recorder(self.out, instruments)
+            checkpointer = self._checkpointer(recorder)
+            watching = [recorder, *instruments, checkpointer]
+            control = Control(self.out)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 return train(
-                    self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every
-                )
+                    self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
+                    survival=parts.build_survival(self.config.survive),
+                    resume=None if recorder is None else recorder.resumption,
+                    wanted=lambda step: None if control is None else control.wanted(),
+                )  # fmt: skip
         except BaseException as error:
-            if recorder is not None:
-                interrupted = isinstance(error, KeyboardInterrupt)
-                with contextlib.suppress(OSError):  # a full disk may be what ended the run
-                    recorder.end(*("stopped", "stopped by Ctrl-C") if interrupted else ("failed", _said(error)))
+            if recorder is None or checkpointer is None:
+                raise
+            interrupted = isinstance(error, KeyboardInterrupt)
+            with contextlib.suppress(OSError):  # a full disk may be what ended the run
+                recorder.end(*("stopped", "stopped by Ctrl-C") if interrupted else ("failed", _said(error)))
+            checkpointer.close()
+            if isinstance(error, RecordsError):
+                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
             raise
 
-    def _recorder(self, out: Path) -> Recorder:
-        folder = RunFolder.create(out, self.config.run.overwrite)
+    def facts(self) -> dict[str, Any]:
+        """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
+        data = self.data
+        return {
+            "configuration": determining(self.config),
+            "data": (
+                data.fingerprint
+                if isinstance(data, ShardedDataset)
+                else of_data(data.X_train, data.y_train, data.X_test, data.y_test)
+            ),
+        }
+
+    def _recorder(self, out: Path, instruments: Sequence[Instrument]) -> Recorder:
+        def notify(text: str) -> None:
+            for instrument in instruments:
+                instrument.notice(text)
+
+        facts = {"engine": self.config.run.engine, "data": describe(self.data)}
+        required = self.config.run.records == "required"
+        if self.resuming:
+            folder = RunFolder.open(out)
+            recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
+            for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
+                notify(f"an older checkpoint is gone on from: {said}")
+        else:
+            folder = RunFolder.create(out, self.config.run.overwrite)
+            recorder = Recorder(folder, facts, required=required, notify=notify)
+            folder.write(ENCODING, self.data.encoding.to_json())
         folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
-        folder.write(ENCODING, self.data.encoding.to_json())
-        return Recorder(folder, {"engine": self.config.run.engine, "data": describe(self.data)})
+        return recorder
+
+    def _checkpointer(self, recorder: Recorder) -> Checkpointer:
+        section = self.config.checkpoints
+        return Checkpointer(
+            recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
+            keep_finished=section.keep_finished, facts=self.facts(),
+        )  # fmt: skip
 
 
 def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:

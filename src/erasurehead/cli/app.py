@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from erasurehead.cli import codes, compare, data, delays, evaluate, plan, predict, reproduce, shard, train
+from erasurehead.cli import codes, compare, data, delays, evaluate, plan, predict, reproduce, resize, shard, train
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -15,6 +15,7 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
 _COMMANDS = {
     "train": train,
+    "resize": resize,
     "compare": compare,
     "data": data,
     "shard": shard,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.run_keys import KEYS, value_of
 
 if TYPE_CHECKING:
     from erasurehead.config import Config
 
 _DATA, _MODEL, _DELAYS, _RUN, _OUTPUT = "Data", "Model and optimizer", "Delays", "Workers and steps", "Output"
+_SURVIVE = "Death, hanging and lies"
 
 
 def option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
@@ -172,8 +174,13 @@ class RunOptions:
             "--engine",
             panel=_RUN,
             metavar="NAME",
-            text="processes (of this machine; the default) or virtual (a clock on which waiting takes no time).",
+            text="processes (of this machine; the default), virtual (a clock on which waiting takes no time), mpi "
+            "(under mpiexec or srun) or ray.",
         ),
+    ] = None
+    address: Annotated[
+        str | None,
+        option("--address", panel=_RUN, metavar="HOST:PORT", text="Of a Ray cluster, or auto; else one of our own."),
     ] = None
     workers: Annotated[int | None, option("--workers", "-w", panel=_RUN, metavar="N", text="How many (30).")] = None
     steps: Annotated[int | None, option("--steps", "-n", panel=_RUN, metavar="N", text="How many (100).")] = None
@@ -222,6 +229,73 @@ class RunOptions:
             text="Remove an earlier run from that folder first.",
         ),
     ] = None
+    records: Annotated[
+        str | None,
+        option(
+            "--records",
+            panel=_OUTPUT,
+            metavar="WHEN",
+            text="required (the default: training ends where they cannot be written any more) or optional.",
+        ),
+    ] = None
+    checkpoint_every: Annotated[
+        int | None,
+        option("--checkpoint-every", panel=_OUTPUT, metavar="STEPS", text="Make checkpoints by steps, too."),
+    ] = None
+    checkpoint_seconds: Annotated[
+        float | None,
+        option("--checkpoint-seconds", panel=_OUTPUT, metavar="SECONDS", text="Between checkpoints (60); 0 for none."),
+    ] = None
+    keep_checkpoints: Annotated[
+        bool | None,
+        option("--keep-checkpoints", panel=_OUTPUT, text="Keep them when training is finished."),
+    ] = None
+    on_death: Annotated[
+        str | None,
+        option(
+            "--on-death",
+            panel=_SURVIVE,
+            metavar="WHAT",
+            text="replace dead workers (the default), spread their tasks over the living, or leave them out.",
+        ),
+    ] = None
+    replacements: Annotated[
+        int | None, option("--replacements", panel=_SURVIVE, metavar="N", text="How often one worker is replaced (3).")
+    ] = None
+    on_loss: Annotated[
+        str | None,
+        option(
+            "--on-loss",
+            panel=_SURVIVE,
+            metavar="WHAT",
+            text="stop when the wait rule cannot be met any more (the default), or go_on with what can still come.",
+        ),
+    ] = None
+    grow: Annotated[
+        bool | None, option("--grow", panel=_SURVIVE, text="Take more workers when the cluster has room for them.")
+    ] = None
+    on_suspicion: Annotated[
+        str | None,
+        option(
+            "--on-suspicion",
+            panel=_SURVIVE,
+            metavar="WHAT",
+            text="report workers that seem to hang (the default), or replace them.",
+        ),
+    ] = None
+    suspect_after: Annotated[
+        float | None,
+        option(
+            "--suspect-after",
+            panel=_SURVIVE,
+            metavar="SECONDS",
+            text="Silence after which a worker seems to hang; by default derived from the arrivals.",
+        ),
+    ] = None
+    verify: Annotated[
+        bool | None,
+        option("--verify", panel=_SURVIVE, text="Compare messages before they are used, and put liars aside."),
+    ] = None
 
     def tables(self) -> dict[str, Any]:
         """Return what was given, as a run file would have it."""
@@ -243,9 +317,11 @@ class RunOptions:
         from erasurehead.config import build_config, merged, read_tables
 
         given = merged(self.tables(), {key: value for key, value in more.items() if value is not None})
-        return build_config(merged({} if run_file is None else read_tables(run_file), given), self._spelled())
+        tables = {} if run_file is None else read_tables(run_file)
+        stand_by(given, tables)
+        return build_config(merged(tables, given), self.spelled())
 
-    def _spelled(self) -> Mapping[str, str]:
+    def spelled(self) -> Mapping[str, str]:
         """Return key -> option, for those that were given."""
         return {
             KEYS[field.name]: f"--{field.name.replace('_', '-')}"

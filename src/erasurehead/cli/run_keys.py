@@ -23,6 +23,7 @@ KEYS: Mapping[str, str] = {
     "delays": "delays.model",
     "late": "delays.late",
     "engine": "run.engine",
+    "address": "run.address",
     "workers": "run.workers",
     "steps": "run.steps",
     "evaluate_every": "run.evaluate_every",
@@ -30,6 +31,17 @@ KEYS: Mapping[str, str] = {
     "seed": "run.seed",
     "out": "run.out",
     "overwrite": "run.overwrite",
+    "records": "run.records",
+    "checkpoint_every": "checkpoints.every_steps",
+    "checkpoint_seconds": "checkpoints.every_seconds",
+    "keep_checkpoints": "checkpoints.keep_finished",
+    "on_death": "survive.death",
+    "replacements": "survive.replacements",
+    "on_loss": "survive.lost",
+    "grow": "survive.grow",
+    "on_suspicion": "survive.suspected",
+    "suspect_after": "survive.suspect_after",
+    "verify": "survive.verify",
 }
 """Option, as the field of `RunOptions` is called -> section and key."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from erasurehead.cli.options import OutputOptions, RunOptions, option
+from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -29,7 +31,18 @@ Train one model, and record the run in a folder.
 [bold]erasurehead train runs/x/config.toml --engine virtual \\
     --delays "recorded('runs/x/arrivals.jsonl')"[/bold]
   A run once more, on the virtual clock: same arrivals, same model.
+
+[bold]erasurehead train --resume runs/x[/bold]
+  A run that was cut off, from its newest checkpoint; --steps may ask for more.
 """
+
+
+_WHERE = {
+    "processes": "processes",
+    "virtual": "workers on a virtual clock",
+    "mpi": "ranks of an MPI job",
+    "ray": "actors of a Ray cluster",
+}
 
 
 @dataclass(frozen=True)
@@ -60,28 +73,70 @@ def run(
             "default), or \"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
         ),
     ] = None,
+    resume: Annotated[
+        str | None,
+        option(
+            "--resume",
+            panel="Output",
+            metavar="FOLDER",
+            text="Go on with the run in this folder from its newest checkpoint. Its settings stay; --steps may be "
+            "raised, and where it runs may change.",
+        ),
+    ] = None,
     options: TrainOptions,
     output: OutputOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
-    config = options.config(run_file, scheme=scheme)
     from erasurehead.errors import ErasureHeadError
-    from erasurehead.experiment import Experiment
 
     screen = Screen(output)
-    screen.say(f"reading {config.data.source} ...")
-    experiment = Experiment.from_config(config)
+    if resume is None:
+        experiment = _begun(screen, run_file, scheme, options)
+    else:
+        experiment = _resumed(screen, resume, run_file, scheme, options)
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
     try:
         with screen.watching() as instruments:
             done = experiment.run(instruments)
     except ErasureHeadError:
-        screen.say(f"The records up to then are in {experiment.out}.")
+        screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
         raise
     _conclude(screen, experiment, done)
     if done.stopped:
         raise typer.Exit(130)
+
+
+def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: TrainOptions) -> Experiment:
+    config = options.config(run_file, scheme=scheme)
+    from erasurehead.experiment import Experiment
+
+    screen.say(f"reading {config.data.source} ...")
+    return Experiment.from_config(config)
+
+
+def _resumed(
+    screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: TrainOptions
+) -> Experiment:
+    from erasurehead.errors import invalid
+    from erasurehead.experiment import Experiment
+    from erasurehead.records.folder import RunFolder
+
+    if run_file is not None:
+        raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
+    changes = options.tables() | ({} if scheme is None else {"scheme": scheme})
+    stand_by(changes, RunFolder.open(folder).tables)
+    screen.say(f"going on with the run in {folder} ...")
+    return Experiment.resume(folder, changes, options.spelled())
+
+
+def _way_on(experiment: Experiment) -> str:
+    """Say how to go on with a run that ended early, if it can be gone on with."""
+    from erasurehead.records.places import CHECKPOINTS
+
+    out = experiment.out
+    there = out is not None and (out / CHECKPOINTS).is_dir()
+    return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}" if there else ""
 
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
@@ -95,7 +150,7 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     )
     for note in data.notes:
         screen.say(f"  {note}")
-    where = "processes" if config.run.engine == "processes" else "workers on a virtual clock"
+    where = _WHERE[config.run.engine]
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}, {config.optimizer.name} at rate "
         f"{config.optimizer.rate}; {config.run.workers} {where}, delays {config.delays.model}, {config.delays.late}"
@@ -121,4 +176,6 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     if loss or measured:
         lines.append(", ".join([*loss, *measured]))
     lines.append(f"records and model in {experiment.out}")
+    if done.stopped:
+        screen.say(_way_on(experiment).strip())
     screen.result({"folder": str(experiment.out), **summary}, "\n".join(lines))

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead import datasets, delays, optimizers, problems
 from erasurehead.arrays import Array
-from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection
+from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection, SurviveSection
 from erasurehead.config.texts import parse_rate
 from erasurehead.datasets.base import Dataset, Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
@@ -20,6 +20,7 @@ from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.schemes import Scheme
+from erasurehead.survival import Survival
 
 _FOR_FILES = ("target", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction")
 _FOR_NAMES = ("path", "twin", "rows")
@@ -179,9 +180,20 @@ def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engi
     """Return a new engine."""
     from erasurehead import engines
 
+    if run.address is not None and run.engine != "ray":
+        raise invalid("run.address", "is for the engine ray only", run.address)
     if run.engine == "virtual":
         return engines.VirtualEngine(model, section.late, run.seconds_per_task)
+    if run.engine == "mpi":
+        return engines.MPIEngine(model, section.late)
+    if run.engine == "ray":
+        return engines.RayEngine(model, section.late, run.address)
     return engines.ProcessEngine(model, section.late)
+
+
+def build_survival(section: SurviveSection) -> Survival:
+    """Return the policy that a section stands for."""
+    return Survival(**section.model_dump())
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:

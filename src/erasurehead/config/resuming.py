@@ -13,6 +13,7 @@ _FREE = frozenset(
         "data.path",
         "data.worker_path",
         "run.engine",
+        "run.address",
         "run.steps",
         "run.out",
         "run.overwrite",
@@ -21,7 +22,7 @@ _FREE = frozenset(
 )
 """Keys that may change: where things are, and how long the run is. What the data hold is told by their fingerprint."""
 
-_FREE_SECTIONS = frozenset({"checkpoints"})
+_FREE_SECTIONS = frozenset({"checkpoints", "survive"})
 
 
 def determining(config: Config) -> dict[str, Any]:

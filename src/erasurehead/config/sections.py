@@ -96,7 +96,8 @@ class RunSection(_Section):
     """`[run]`: where and how long.
 
     Attributes:
-        engine: real processes of this machine, or a virtual clock.
+        engine: real processes of this machine, a virtual clock, the ranks of an MPI job, or actors of a Ray cluster.
+        address: of the Ray cluster, as `host:port` or `"auto"`; by default one of our own on this machine.
         workers: how many.
         steps: of the optimizer.
         evaluate_every: steps between two evaluations on the test rows; 0 for none.
@@ -105,9 +106,12 @@ class RunSection(_Section):
         seconds_per_task: what a task's gradient takes on the virtual clock.
         out: the run folder, which must not be used yet; by default a new one in `runs`.
         overwrite: whether `out` may hold an earlier run, which is then removed.
+        records: whether training ends where its records and checkpoints cannot be written any more (`required`), or
+            goes on without them (`optional`).
     """
 
-    engine: Literal["processes", "virtual"] = "processes"
+    engine: Literal["processes", "virtual", "mpi", "ray"] = "processes"
+    address: str | None = None
     workers: int = Field(default=30, ge=1)
     steps: int = Field(default=100, ge=1)
     evaluate_every: int = Field(default=1, ge=0)
@@ -116,6 +120,48 @@ class RunSection(_Section):
     seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     out: str | None = None
     overwrite: bool = False
+    records: Literal["required", "optional"] = "required"
+
+
+class CheckpointsSection(_Section):
+    """`[checkpoints]`: what a run that was cut off goes on from. One is made, too, when training ends early.
+
+    Attributes:
+        every_steps: steps from one to the next; 0 for none by steps.
+        every_seconds: seconds from one to the next; 0 for none by time.
+        keep: how many of the newest are kept.
+        behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
+        keep_finished: keep them when training is finished, so that it can be gone on with for more steps.
+    """
+
+    every_steps: int = Field(default=0, ge=0)
+    every_seconds: float = Field(default=60.0, ge=0, allow_inf_nan=False)
+    keep: int = Field(default=2, ge=1)
+    behind: int = Field(default=10, ge=0)
+    keep_finished: bool = False
+
+
+class SurviveSection(_Section):
+    """`[survive]`: what to do when workers die, hang or lie. See `erasurehead.survival.Survival`.
+
+    Attributes:
+        death: `replace` the dead by new workers (and spread their tasks where there is no room for any), `spread` their
+            tasks over the living, or `leave` them out.
+        replacements: how often one worker is replaced.
+        lost: when the wait rule cannot be met any more: `stop`, or `go_on` with what can still come.
+        grow: whether to take room for more workers that the engine offers.
+        suspected: whether workers that seem to hang are named only (`report`), or replaced.
+        suspect_after: seconds of silence after which a worker is suspected; by default derived from the arrivals.
+        verify: whether messages are compared before they are used, and liars put aside.
+    """
+
+    death: Literal["replace", "spread", "leave"] = "replace"
+    replacements: int = Field(default=3, ge=0)
+    lost: Literal["stop", "go_on"] = "stop"
+    grow: bool = False
+    suspected: Literal["report", "replace"] = "report"
+    suspect_after: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    verify: bool = False
 
 
 class Config(_Section):
@@ -128,6 +174,8 @@ class Config(_Section):
         optimizer: `[optimizer]`.
         delays: `[delays]`.
         run: `[run]`.
+        checkpoints: `[checkpoints]`.
+        survive: `[survive]`.
     """
 
     scheme: str | None = None
@@ -136,3 +184,5 @@ class Config(_Section):
     optimizer: OptimizerSection = OptimizerSection()
     delays: DelaysSection = DelaysSection()
     run: RunSection = RunSection()
+    checkpoints: CheckpointsSection = CheckpointsSection()
+    survive: SurviveSection = SurviveSection()

@@ -13,5 +13,7 @@ from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Part as Part
 from erasurehead.engines.base import Program as Program
+from erasurehead.engines.mpi import MPIEngine as MPIEngine
 from erasurehead.engines.processes import ProcessEngine as ProcessEngine
+from erasurehead.engines.ray import RayEngine as RayEngine
 from erasurehead.engines.virtual import VirtualEngine as VirtualEngine

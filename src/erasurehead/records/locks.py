@@ -48,6 +48,15 @@ def check_unlocked(path: Path) -> None:
             FolderLock(path).release()
 
 
+def is_locked(path: Path) -> bool:
+    """Return whether a living process holds the lock."""
+    try:
+        check_unlocked(path)
+    except InvalidArgument:
+        return True
+    return False
+
+
 def _locked(path: Path) -> int:
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -20,11 +20,12 @@ ENCODING = "encoding.json"
 SUMMARY = "summary.json"
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
+CONTROL = "control.json"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
 
-_OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY, LOCK.removeprefix(".")})
+_OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, LOCK.removeprefix(".")})
 _OF_A_COMPARISON = frozenset({COMPARISON, TABLE, FIGURES})
 _PICTURES = frozenset({".png", ".svg", ".pdf"})
 _OF_A_CHECKPOINT = re.compile(r"(step-\d+\.json|tensors-\d+\.safetensors)")

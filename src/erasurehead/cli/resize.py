@@ -1,0 +1,36 @@
+"""`erasurehead resize`: more or fewer workers for a run that is going on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.screen import Screen
+
+HELP = """
+Give a run that is going on more workers, or take some away.
+
+[bold]erasurehead resize runs/houses 20[/bold]
+  From its next step on, the run in that folder has 20 workers.
+
+The code is formed anew for them; data go only to those who need other data
+than they hold, and no step is lost. The run says what it did, and from then
+on every record names the number of workers.
+"""
+
+
+def run(
+    *,
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)],
+    workers: Annotated[int, typer.Argument(metavar="WORKERS", help="How many there should be.", show_default=False)],
+    output: OutputOptions,
+) -> None:
+    """Give a run that is going on more workers, or take some away."""
+    from erasurehead.records.control import ask_for_workers
+
+    screen = Screen(output)
+    ask_for_workers(Path(folder), workers)
+    screen.result({"folder": folder, "workers": workers}, f"{folder} is asked to go on with {workers} workers")

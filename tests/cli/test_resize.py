@@ -1,0 +1,53 @@
+"""`erasurehead resize`: more or fewer workers for a run that is going on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from erasurehead.arrays import Array
+from erasurehead.config import read_config
+from erasurehead.experiment import Experiment
+from erasurehead.instruments import Instrument
+from erasurehead.records.rows import StepRow
+
+from .shop import SMALL, Typed
+
+
+class _Resizes(Instrument):
+    """Types the command in the middle of a run."""
+
+    def __init__(self, typed: Typed, wishes: dict[int, int]) -> None:
+        self.typed, self.wishes = typed, wishes
+        self.codes: list[int] = []
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if row.step in self.wishes:
+            self.codes.append(self.typed("resize", "going", str(self.wishes[row.step])).code)
+
+
+def test_a_run_that_is_going_on_gets_more_and_fewer_workers(typed: Typed, shop: Path) -> None:
+    assert typed("train", "--data", shop, *SMALL, "--scheme", "exact(load=2)", "--out", "steady").code == 0
+    config = read_config("steady/config.toml")
+    experiment = Experiment.from_config(
+        config.model_copy(update={"run": config.run.model_copy(update={"out": "going"})})
+    )
+    resizes = _Resizes(typed, {2: 9, 6: 4})
+    run = experiment.run([resizes])
+    assert resizes.codes == [0, 0]
+    assert [row.workers for row in run.steps] == [6] * 3 + [9] * 4 + [4] * 5
+    steady = Experiment.from_config(
+        config.model_copy(update={"run": config.run.model_copy(update={"out": "again"})})
+    ).run()
+    assert abs(run.losses - steady.losses).max() < 1e-9
+    lines = [json.loads(line) for line in Path("going/steps.jsonl").read_text().splitlines()]
+    assert any("the code is re-formed for 9 workers" in text for text in lines[3]["failed"])
+
+
+def test_where_no_run_is_going_on_nobody_is_asked(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "over")
+    done = typed("resize", "over", "4")
+    assert done.code == 2
+    assert done.err == "erasurehead: No run is going on in 'over', so that nobody would take workers there.\n"
+    assert not Path("over/control.json").exists()
+    assert typed("resize", "over", "0").code == 2
