@@ -1,6 +1,14 @@
-"""A virtual ErasureHead run on the Amazon data against plain full gradient descent by the same kernels, same steps."""
+"""A virtual ErasureHead run on the Amazon data against plain full gradient descent by the same kernels, same steps.
+
+Both begin with a problem that has been checked, put its rows into the form that the kernels multiply fastest, and
+move the same Nesterov model. Plain descent has the gradient of all samples in one piece and keeps nothing; the run
+has messages of ten groups of workers over their own columns, a clock with thirty workers, and all records, each
+step's loss and norms among them.
+"""
 
 from __future__ import annotations
+
+import copy
 
 from amazon import RATE, erasurehead, problem, run
 from common import interleave, ratio, report
@@ -11,7 +19,7 @@ STEPS = 50
 
 def plain() -> None:
     """Take the steps with the full gradient, in one process, with no clock and no records."""
-    whole = problem()
+    whole = copy.copy(problem())  # shares the data, and nothing that was prepared: the run prepares its shards too
     optimizer = Nesterov(whole.initial(), RATE)
     for _ in range(STEPS):
         x = optimizer.ask().points[0]

@@ -46,3 +46,21 @@ def test_a_message_without_weight_is_not_read() -> None:
         layout = Layout(2, positions)
         decoding = Decoding(code, np.arange(2), np.array([[1.0, 0.0]]), 0.0)
         assert layout.decode(decoding, [np.ones(2), np.full(2, np.nan)]).tolist() == [1.0, 1.0]
+
+
+@given(seed=st.integers(0, 1000), pieces=st.integers(1, 3))
+def test_supports_are_summed_to_the_bit_message_by_message(seed: int, pieces: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_messages, length = 4, 20
+    positions = [np.sort(rng.permutation(60)[: pieces * length]).reshape(pieces, length) for _ in range(n_messages)]
+    for places in positions:
+        places[rng.random(places.shape) < 0.1] = -1
+    vectors = [rng.standard_normal(length) for _ in range(n_messages)]
+    weights = rng.choice([0.0, 1.0, 1.0 / 3.0, -0.7], size=(pieces, n_messages))
+    expected = np.zeros(60)
+    for places, vector, column in zip(positions, vectors, weights.T, strict=True):
+        for place, weight in zip(places, column, strict=True):
+            there = place >= 0
+            np.add.at(expected, place[there], weight * vector[there])
+    decoding = Decoding(codes.uncoded(n_messages), np.arange(n_messages), weights, 0.0)
+    assert Layout(60, positions).decode(decoding, vectors).tobytes() == expected.tobytes()

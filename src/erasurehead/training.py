@@ -242,7 +242,11 @@ class _Training:
         gradient = estimate[:-1]
         if self.problem.l2:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
-                gradient = gradient + factor * self.problem.penalty_gradient(point)
+                penalty = self.problem.penalty_gradient(point)
+                if factor != 1.0:
+                    penalty *= factor
+                penalty += gradient  # in place: a further array of a large model would be fetched from far memory
+                gradient = penalty
         if order.coefficients:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])

@@ -79,7 +79,7 @@ class Problem(ABC):
         return self.l2 * squared_norm(x) if self.l2 else 0.0
 
     def penalty_gradient(self, x: Array) -> Array:
-        """Return `2 * l2 * x`, as the original code writes it."""
+        """Return `2 * l2 * x`, as the original code writes it, in a new array."""
         return 2.0 * self.l2 * x
 
     def objective(self, x: Array) -> float:
