@@ -31,7 +31,7 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"run": {"steps": True}}, "run.steps must be a valid integer, but it is True"),
         ({"run": {"steps": 0}}, "run.steps must be greater than or equal to 1, but it is 0"),
         ({"run": {"workers": 0}}, "run.workers must be greater than or equal to 1, but it is 0"),
-        ({"run": {"engine": "mpi"}}, "run.engine must be 'processes' or 'virtual', but it is 'mpi'"),
+        ({"run": {"engine": "spark"}}, "run.engine must be 'processes', 'virtual', 'mpi' or 'ray', but it is 'spark'"),
         ({"delays": {"late": "wait"}}, "delays.late must be 'preempt' or 'carry', but it is 'wait'"),
         ({"optimizer": {"rate": [1]}}, r"optimizer.rate must be a valid number or a valid string, but it is \[1\]"),
         ({"optimizer": {"momentum": 1.0}}, "optimizer.momentum must be less than 1, but it is 1.0"),

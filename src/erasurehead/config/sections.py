@@ -97,13 +97,13 @@ class RunSection(_Section):
 
     Attributes:
         engine: real processes of this machine, a virtual clock, the ranks of an MPI job, or actors of a Ray cluster.
-        address: of the Ray cluster, as `host:port` or `"auto"`; by default one of our own on this machine.
         workers: how many.
         steps: of the optimizer.
         evaluate_every: steps between two evaluations on the test rows; 0 for none.
         initial: the first model: zeros, or normal numbers.
         seed: of those.
         seconds_per_task: what a task's gradient takes on the virtual clock.
+        address: of a Ray cluster, as `host:port` or `"auto"`; by default one of our own on this machine.
         out: the run folder, which must not be used yet; by default a new one in `runs`.
         overwrite: whether `out` may hold an earlier run, which is then removed.
         records: whether training ends where its records and checkpoints cannot be written any more (`required`), or
@@ -111,13 +111,13 @@ class RunSection(_Section):
     """
 
     engine: Literal["processes", "virtual", "mpi", "ray"] = "processes"
-    address: str | None = None
     workers: int = Field(default=30, ge=1)
     steps: int = Field(default=100, ge=1)
     evaluate_every: int = Field(default=1, ge=0)
     initial: Literal["zeros", "randn"] = "zeros"
     seed: int = Field(default=0, ge=0)
     seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    address: str | None = None
     out: str | None = None
     overwrite: bool = False
     records: Literal["required", "optional"] = "required"
