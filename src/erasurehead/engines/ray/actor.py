@@ -21,13 +21,12 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program
-from erasurehead.engines.ray.parcel import Parcel
+from erasurehead.engines.ray.parcel import Parcel, told
 
 THREADS = 4
 """Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
 
 _LONGEST = 1e9  # seconds that a thread can be told to wait
-_MOST_TOLD = 500  # characters of an exception's text
 
 Item = tuple[Any, ...]
 """What an actor streams: a word that says what it is, and more."""
@@ -195,12 +194,6 @@ class Actor:
         if room is None or len(room) != part.length or room.dtype != np.dtype(part.dtype):
             room = self._rooms[part.message] = np.empty(part.length, dtype=part.dtype)
         return room
-
-
-def told(error: BaseException) -> str:
-    """Return what an exception says, cut where it would fill the records."""
-    text = f"{type(error).__name__}: {error}"
-    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
 
 
 def _node() -> str:

@@ -67,10 +67,12 @@ class Connection:
                 folder = ends.enter_context(_folder())
                 ends.enter_context(_private_cluster())
                 ends.callback(ray.shutdown)
-                _start(ray, folder)
+                with _hushed():
+                    _start(ray, folder)
             else:
                 ends.callback(ray.shutdown)
-                _join(ray, self.address)
+                with _hushed():
+                    _join(ray, self.address)
             started()
             self._ends = ends.pop_all()
 
@@ -208,6 +210,18 @@ def _quiet() -> Generator[None]:
         logger.setLevel(level)
         if before is not None:
             worker.print_to_stdstream = before
+
+
+@contextlib.contextmanager
+def _hushed() -> Generator[None]:
+    """Keep the part of Ray that is not Python from the terminal, too: it looks at this when it starts."""
+    before = os.environ.get("RAY_BACKEND_LOG_LEVEL")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["RAY_BACKEND_LOG_LEVEL"]
 
 
 def _swallow(*_: object, **__: object) -> None:

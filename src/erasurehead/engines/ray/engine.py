@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any, ClassVar
 
 from erasurehead.delays.base import Delays
@@ -23,7 +24,8 @@ from erasurehead.engines.base import (
 )
 from erasurehead.engines.ray.actor import THREADS, Actor, machine
 from erasurehead.engines.ray.cluster import connect, library
-from erasurehead.engines.ray.handle import Handle, Loan, Posting, fetch
+from erasurehead.engines.ray.handle import Handle, Loan, Posting
+from erasurehead.engines.ray.inbox import Inbox
 from erasurehead.engines.ray.nodes import Node, Nodes, Watch, room
 from erasurehead.engines.ray.parcel import Store, pack
 from erasurehead.errors import EngineError, check_count, invalid
@@ -82,9 +84,9 @@ class RayEngine(Engine):
         self._assigned = False
         self._closed = False
         self._machine = machine()
-        self._nodes = Nodes(self._ray, self._connection.local)
-        self._nodes.look()
-        self._watch = None if self._connection.local else Watch(self._nodes, self._offer)
+        self._inbox = Inbox(self._ray)
+        self._nodes = Nodes(self._ray, self._connection.local, self._offer)
+        self._watch = None if self._connection.local else Watch(self._nodes)
 
     def hosts(self) -> Mapping[str, int | None]:
         self._check_open()
@@ -95,25 +97,33 @@ class RayEngine(Engine):
         self._check_open()
         there = self._workers.get(worker)
         if there is not None and there.returns and program is there.program:
-            return  # Ray is starting it again, with this very program: that is the replacement
-        number = None if host is None else self._nodes.number(host)
+            there.promised = True  # Ray is starting it again, with this very program: that is the replacement
+            return
+        node = None if host is None else self._nodes.named(host)
         if there is not None:
             self._remove(worker)
         if program is None:
             return
-        rooms = self.hosts().values()
-        if self.cpus > 0 and len(self._workers) >= sum(places or 0 for places in rooms):
-            raise NoRoom(
-                f"worker {worker} cannot be started: the cluster has room for {len(self._workers)} workers of "
-                f"{self.cpus} processors each; use fewer workers, or ask for less (cpus)."
-            )
         self._assigned = True
-        self._workers[worker] = self._start(worker, program, number)
+        self._workers[worker] = self._start(worker, program, self._place(worker, node))
+
+    def _place(self, worker: int, node: Node | None) -> str | None:
+        """Return the number of the node where a worker is to run; None for any."""
+        rooms = {one.id: room(one, self.cpus) for one in self._nodes.alive()}
+        used = Counter(handle.node for handle in self._workers.values())
+        if self.cpus > 0 and used.total() >= sum(places or 0 for places in rooms.values()):
+            raise NoRoom(
+                f"worker {worker} cannot be started: the cluster has room for {used.total()} workers of {self.cpus} "
+                "processors each; use fewer workers, or ask for less (cpus)."
+            )
+        places = None if node is None else rooms.get(node.id, 0)
+        return None if node is None or (places is not None and used[node.id] >= places) else node.id
 
     def _start(self, worker: int, program: Program, node: str | None) -> Handle:
         strategy: Any = "SPREAD"
-        if node is not None:
-            strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+        if node is not None:  # not `soft`: Ray would place a worker that takes no processors anywhere
+            strategies = import_module("ray.util.scheduling_strategies")
+            strategy = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
         kind = self._ray.remote(Actor).options(
             num_cpus=self.cpus,
             max_concurrency=THREADS,
@@ -123,7 +133,7 @@ class RayEngine(Engine):
         )
         parcel = pack(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, parcel, self.late, self._machine)
-        return Handle(self._ray, worker, program, actor, self.max_restarts != 0)
+        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0)
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()
@@ -169,25 +179,8 @@ class RayEngine(Engine):
 
     def _gather(self, seconds: float) -> None:
         """Wait until there is something from a worker, and take all that there is."""
-        streams = {handle.stream: handle for handle in self._workers.values() if handle.stream is not None}
-        waiting = {handle.sent: handle for handle in self._workers.values() if handle.sent and handle.due}
-        watched = [*streams, *waiting]
-        pause = min([seconds, *(handle.wait() for handle in self._workers.values())])
-        if not watched:
-            time.sleep(pause)
-            ready: list[Any] = []
-        else:
-            ready, rest = self._ray.wait(watched, num_returns=1, timeout=pause)
-            if ready and rest:
-                ready += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0]
-        self._post([waiting[one] for one in ready if one in waiting])
-        self._receive([streams[one] for one in ready if one in streams])
-        for handle in self._workers.values():
-            handle.reopen()
-
-    def _receive(self, handles: list[Handle]) -> None:
-        """Take the next item of each of these streams, all of which are ready."""
-        items = fetch(self._ray, handles)
+        due, items = self._inbox.wait(self._workers.values(), seconds)
+        self._post(due)
         now = time.monotonic()
         for handle, item in items.items():
             if item is None or isinstance(item, Exception):
@@ -198,6 +191,8 @@ class RayEngine(Engine):
                 self._events.append(event)
             if handle.gone:
                 self._remove(handle.worker, void=False)
+        for handle in self._workers.values():
+            handle.reopen()
 
     def release(self, arrived: Arrived) -> None:
         loan = self._lent.pop(id(_loan(arrived)), None)

@@ -6,15 +6,16 @@ import contextlib
 import dataclasses
 import math
 import os
+import re
 import signal
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from erasurehead.arrays import Array
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order, Program
-from erasurehead.engines.ray.actor import Home, Item, told
+from erasurehead.engines.ray.actor import Home, Item
 from erasurehead.engines.ray.nodes import Nodes
+from erasurehead.engines.ray.parcel import put, told
 from erasurehead.errors import EngineError
 
 _SMALL = 50_000
@@ -62,7 +63,7 @@ class Posting:
         if self._payload is None:
             plain = dataclasses.replace(self.order, note=dict(self.order.note))
             large = sum(point.nbytes for point in self.order.points) > _SMALL
-            self._payload = self._ray.put(plain) if large else plain
+            self._payload = put(self._ray, plain) if large else plain
         return self._payload
 
 
@@ -74,25 +75,31 @@ class Handle:
         worker: its number.
         program: what it runs.
         actor: Ray's handle of it.
+        node: number of the node where it is to run; None for any.
         restarts: whether Ray starts it again when it has died.
 
     Attributes:
         stream: what it has to say, item by item; None while it cannot be reached.
+        coming: the item that was announced last, while it is on its way.
         home: where it runs; None until it has joined, and between a death and its return.
         returns: whether it has died, and Ray is starting it again.
+        promised: whether somebody counts on its return.
         gone: whether it has died for good.
         sent: the order that was sent last; ready when it has been taken.
         due: a newer order, to be sent when it has.
         paused: whether we have stopped its process: what is sent now, it would find before what comes later.
     """
 
-    def __init__(self, ray: Any, worker: int, program: Program, actor: Any, restarts: bool) -> None:
+    def __init__(self, ray: Any, worker: int, program: Program, actor: Any, node: str | None, restarts: bool) -> None:
         self.worker = worker
         self.program = program
         self.actor = actor
+        self.node = node
         self.stream: Any = None
+        self.coming: Any = None
         self.home: Home | None = None
         self.returns = False
+        self.promised = False
         self.gone = False
         self.sent: Any = None
         self.due: Posting | None = None
@@ -116,9 +123,14 @@ class Handle:
             serve = self.actor.serve.options(num_returns="streaming", _generator_backpressure_num_objects=self._unread)
             self.stream = serve.remote()
 
+    @property
+    def ready(self) -> bool:
+        """Whether a newer order is to be sent as soon as the one before has been taken."""
+        return self.due is not None and self._reached and not self.paused
+
     def post(self) -> None:
         """Send the newest order, if there is one that it does not have, and it is there."""
-        if self.due is not None and self._reached and not self.paused:
+        if self.due is not None and self.ready:
             self.sent = self.actor.take.remote(self.due.payload, time.monotonic())
             self._round, self.due = self.due.order.round, None
 
@@ -142,8 +154,8 @@ class Handle:
         if item[0] == "broken":
             self.gone = True
             return Died(self.worker, item[1], now)
-        before, self.home = self.home, item[1]
-        self._reached, self.returns, self.paused = True, False, False
+        before, self.home, self.node = self.home, item[1], item[1].node
+        self._reached, self.returns, self.promised, self.paused = True, False, False, False
         self.post()
         if before is not None:
             return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
@@ -160,7 +172,9 @@ class Handle:
             return Died(self.worker, "its process ended or cannot be reached; Ray starts it again", now)
         if error is None or isinstance(error, errors.ActorDiedError):
             self.gone = True
-            return None if self.returns else Died(self.worker, self._last_words or _reason(error), now)
+            if self.returns and not self.promised:
+                return None
+            return Died(self.worker, self._last_words or _reason(error), now)
         self._last_words = told(error)
         return Failed(self.worker, self._round, self._last_words, now)
 
@@ -170,27 +184,5 @@ def _reason(error: Exception | None) -> str:
     text = str(error)
     if "creation task" in text:
         return text.strip().splitlines()[-1]
-    _, because, rest = text.partition("The actor is dead because ")
-    return rest.partition(". ")[0].strip().rstrip(".") if because else text
-
-
-def fetch(ray: Any, handles: Sequence[Handle]) -> dict[Handle, Item | Exception | None]:
-    """Return the next item of each of these streams, all of which are ready.
-
-    Returns:
-        For each an item, the error that came instead, or None at the end of the stream.
-    """
-    references = [next(handle.stream, None) for handle in handles]
-    there = [one for one in references if one is not None]
-    try:
-        items = iter(ray.get(there))  # all at once is a lot faster
-        return {handle: None if one is None else next(items) for handle, one in zip(handles, references, strict=True)}
-    except ray.exceptions.RayError:
-        return {handle: _fetch(ray, one) for handle, one in zip(handles, references, strict=True)}
-
-
-def _fetch(ray: Any, reference: Any) -> Item | Exception | None:
-    try:
-        return None if reference is None else ray.get(reference)
-    except ray.exceptions.RayError as error:
-        return error
+    found = re.search(r"The actor (?:is dead|died) because (.*?)\.? *(?:\.\s|\n|$)", text)
+    return found[1] if found else text

@@ -40,16 +40,24 @@ class Nodes:
     Arguments:
         ray: the library, connected.
         local: whether the only node is this machine.
+        found: told of each node that has come since.
     """
 
-    def __init__(self, ray: Any, local: bool) -> None:
+    def __init__(self, ray: Any, local: bool, found: Callable[[Node], None]) -> None:
         self._ray = ray
         self._local = local
+        self._found = found
         self._lock = threading.Lock()
         self._known: dict[str, Node] = {}
+        self._names: set[str] = set()
+        self._look()
 
-    def look(self) -> list[Node]:
-        """Ask who lives; return those who were not there when we last looked."""
+    def look(self) -> None:
+        """Ask who lives."""
+        for node in self._look():
+            self._found(node)
+
+    def _look(self) -> list[Node]:
         told: list[Mapping[str, Any]] = [node for node in self._ray.nodes() if node["Alive"]]
         with self._lock:
             before = self._known
@@ -58,6 +66,7 @@ class Nodes:
             for node in new:
                 cpus = float(node["Resources"].get("CPU", 0.0))
                 self._known[node["NodeID"]] = Node(node["NodeID"], self._name(node), cpus)
+            self._names |= {node.name for node in self._known.values()}
             return [self._known[node["NodeID"]] for node in new]
 
     def _name(self, node: Mapping[str, Any]) -> str:
@@ -83,11 +92,13 @@ class Nodes:
                     return self._known[number].name
         return number
 
-    def number(self, name: str) -> str:
-        """Return the number of the node of a name."""
+    def named(self, name: str) -> Node | None:
+        """Return the node of a name; None if it has gone meanwhile."""
         for node in self.alive():
             if node.name == name:
-                return node.id
+                return node
+        if name in self._names:
+            return None
         raise invalid("host", f"must be one of {[node.name for node in self.alive()]}", name)
 
 
@@ -96,12 +107,10 @@ class Watch:
 
     Arguments:
         nodes: where to look.
-        found: told of each new node.
     """
 
-    def __init__(self, nodes: Nodes, found: Callable[[Node], None]) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._found = found
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="erasurehead-ray-nodes", daemon=True)
         self._thread.start()
@@ -109,8 +118,7 @@ class Watch:
     def _run(self) -> None:
         while not self._over.wait(_EVERY):
             with contextlib.suppress(Exception):  # the head does not answer just now: it may the next time
-                for node in self._nodes.look():
-                    self._found(node)
+                self._nodes.look()
 
     def close(self) -> None:
         """Look no more."""

@@ -11,9 +11,12 @@ import numpy as np
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Program
+from erasurehead.errors import EngineError
 
 _LARGE = 100_000
 """Bytes from which an array is an object of its own; Ray sends smaller ones with the rest, too."""
+
+_MOST_TOLD = 500  # characters of an exception's text
 
 
 @dataclass
@@ -32,7 +35,7 @@ class Store:
         bytes_of = np.frombuffer(raw, dtype=np.uint8)
         key = (int(bytes_of.ctypes.data), raw.nbytes)
         if key not in self.objects:
-            self.objects[key] = ray.put(bytes_of), raw
+            self.objects[key] = put(ray, bytes_of), raw
         return self.objects[key][0]
 
 
@@ -73,3 +76,24 @@ def pack(ray: Any, program: Program, delays: Delays | None, store: Store) -> Par
 
     head: bytes = cast("Any", cloudpickle).dumps((program, delays), protocol=5, buffer_callback=take)
     return Parcel(head, arrays)
+
+
+def put(ray: Any, value: Any) -> Any:
+    """Return the reference of an object that is now in Ray's store.
+
+    Raises:
+        EngineError: if there is no room for it.
+    """
+    try:
+        return ray.put(value)
+    except ray.exceptions.RayError as error:
+        raise EngineError(
+            f"Ray's object store has no room, in memory or on disk ({told(error)}); start the cluster with a larger "
+            "one (ray start --object-store-memory), or let workers read their data themselves."
+        ) from error
+
+
+def told(error: BaseException) -> str:
+    """Return what an exception says, cut where it would fill the records."""
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
