@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead.arrays import Array
+from erasurehead.delays import Exponential
 from erasurehead.engines import Died, Event, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
+from erasurehead.instruments import Instrument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.placement import gathered_on_one, spread
+from erasurehead.records.rows import StepRow
 from erasurehead.run import Run
 from erasurehead.survival import Survival
 from erasurehead.testing import Quadratic, Timetable
@@ -243,3 +246,51 @@ def test_policies_that_do_not_exist_are_refused() -> None:
         Survival(death="revive")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="suspect_after must be a positive number"):
         Survival(suspect_after=0)
+
+
+def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> None:
+    engine = VirtualEngine(Exponential(mean=0.5, seed=1))
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+
+    class Hangs(Instrument):
+        def step(self, row: StepRow, x: Array) -> None:
+            if row.step == 20:
+                engine.pause(3)
+            if row.step == 60:
+                engine.proceed(3)
+
+    run = train(PROBLEM, schemes.exact(6, 3), optimizer, engine, 80, [Hangs()])
+    told = [(row.step, text) for row in run.steps for text in row.failed]
+    assert len(told) == 2
+    assert 21 <= told[0][0] <= 60
+    assert told[0][1].startswith("worker 3 is suspected to hang: silent for ")
+    assert told[1][0] >= 60
+    assert told[1][1].startswith("worker 3 does not hang: it answers after ")
+
+
+def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
+    engine = VirtualEngine(Exponential(mean=0.5, seed=1))
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+
+    class Hangs(Instrument):
+        def step(self, row: StepRow, x: Array) -> None:
+            if row.step == 20:
+                engine.pause(3)
+
+    # Nobody else holds its task: without a replacement this would wait for ever.
+    run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 40, [Hangs()], survival=Survival(suspected="replace"))
+    np.testing.assert_allclose(run.x, descend(40), rtol=1e-9)
+    assert "worker 3 is suspected to hang" in said(run)
+    assert "worker 3 is ended; another takes its place" in said(run)
+    assert "worker 3 is there, on virtual" in said(run)
+
+
+def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
+    delays = Timetable({(2, s, 0): 4.0 for s in range(5)})
+    engine = VirtualEngine(delays)
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 2, survival=Survival(suspect_after=2.5))
+    assert [text for row in run.steps for text in row.failed] == [
+        "worker 2 is suspected to hang: silent for 2.5 s; 2.5 s were allowed",
+        "worker 2 does not hang: it answers after 4 s",
+    ] * 2

@@ -122,11 +122,11 @@ class Crew:
         self.coming.pop(event.worker, None)
         return self._replace(event.worker, f"died: {event.reason}")
 
-    def replace_suspect(self, worker: int, reason: str) -> bool:
+    def replace_suspect(self, worker: int) -> bool:
         """End a worker that seems to hang, and start another in its place; return whether that could be done."""
         self.living.pop(worker, None)
         self.engine.assign(worker, None)
-        return self._replace(worker, reason)
+        return self._replace(worker, "is ended")
 
     def put_aside(self, worker: int, reason: str) -> None:
         """Use a worker no more, and let no other take its number: it lied."""

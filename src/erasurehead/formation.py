@@ -63,6 +63,17 @@ class Formation:
         }
 
     @cached_property
+    def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
+        """The row and the unit of each message, by worker and the number that the worker's program gives it."""
+        return {message: (row, self.units[row]) for message, row in self.rows.items()}
+
+    @cached_property
+    def lasts(self) -> frozenset[tuple[int, int]]:
+        """The last message that each worker sends in a round, by worker and its program's number."""
+        pairs = zip(self.seats, self.programs, strict=True)
+        return frozenset((worker, program.outbox[-1].message) for worker, program in pairs if program.outbox)
+
+    @cached_property
     def workers_of_rows(self) -> Sequence[int]:
         """The worker that sends each row."""
         owners: list[int] = self.code.owner.tolist()

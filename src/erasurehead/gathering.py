@@ -20,6 +20,7 @@ from erasurehead.errors import Diverged, ErasureHeadError, Unreachable
 from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
 from erasurehead.records.rows import ArrivalRow
+from erasurehead.suspicion import Suspicion
 from erasurehead.verification import Verifier, unusable
 from erasurehead.waiting.base import Verdict, View, WaitRule
 
@@ -80,6 +81,15 @@ class _Round:
         return self.arrivals[message].read()
 
 
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A round that may still be answered, late: when it began, and which row and unit each message was then."""
+
+    begin: float
+    epoch: int
+    numbers: Mapping[tuple[int, int], tuple[int, int]]
+
+
 class Gathering:
     """Gathers rounds, one after the other, from a crew."""
 
@@ -87,10 +97,13 @@ class Gathering:
         self.crew = crew
         self.engine = crew.engine
         self.instruments = instruments
-        self._begins: dict[int, tuple[float, Formation]] = {}
+        self._formation = crew.formation
+        self._begun: dict[int, _Begun] = {}
         self._notices: list[str] = []
         self._verifier: Verifier | None = None
         self._verified: Formation | None = None
+        watches = crew.survival.suspected != "ignore"
+        self._suspicion = Suspicion(after=crew.survival.suspect_after, late=crew.engine.late) if watches else None
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         crew.tell = self.notice
 
@@ -104,13 +117,14 @@ class Gathering:
         """
         real = time.perf_counter()
         formation = self.crew.formation
+        self._take_up(formation)
         if self.crew.survival.verify:
             self._prepare_verifier(formation)
         view = View(formation.scheme.decoder, order.step, self.crew.able())
         begin = self.engine.now()
-        self._begins[order.round] = begin, formation
+        self._begun[order.round] = _Begun(begin, formation.epoch, formation.numbers)
         current = _Round(order, formation, view, formation.scheme.rules[order.kind], begin)
-        self.engine.submit(order, self.crew.present())
+        self._submit(order, self.crew.present())
         read = current.read
         while True:
             self._wait(current)
@@ -137,6 +151,20 @@ class Gathering:
         self._seconds += time.perf_counter() - real
         return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
 
+    def _take_up(self, formation: Formation) -> None:
+        """Take note of who sits where now; nobody waits any more for those who have left."""
+        if self._suspicion is not None and self._formation is not formation:
+            for worker in {*self._formation.seats} - {*formation.seats}:
+                self._suspicion.left(worker)
+        self._formation = formation
+
+    def _submit(self, order: Order, workers: Sequence[int]) -> None:
+        self.engine.submit(order, workers)
+        if self._suspicion is not None:
+            now = self.engine.now()
+            for worker in workers:
+                self._suspicion.ordered(worker, now)
+
     def notice(self, text: str) -> None:
         """Take down something that a person should know, for the record of the step and for the instruments."""
         self._notices.append(text)
@@ -149,16 +177,27 @@ class Gathering:
             self.notice(self._verifier.cost(self._seconds))
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs: when the rounds began that may still be answered, and who is trusted."""
+        """Return all that `restore` needs: the rounds that may still be answered, and who is trusted."""
+        numbers = {begun.epoch: begun.numbers for begun in self._begun.values()}
         return {
-            "begins": {str(number): begin for number, (begin, _) in self._begins.items()},
+            "begun": [[number, begun.begin, begun.epoch] for number, begun in self._begun.items()],
+            "numbers": [
+                [epoch, [[*message, *number] for message, number in table.items()]] for epoch, table in numbers.items()
+            ],
+            "suspicion": None if self._suspicion is None else self._suspicion.state(),
             "verifier": None if self._verifier is None else self._verifier.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; the crew is restored already."""
         formation = self.crew.formation
-        self._begins = {int(number): (float(begin), formation) for number, begin in state["begins"].items()}
+        numbers = {
+            epoch: {(worker, message): (row, unit) for worker, message, row, unit in table}
+            for epoch, table in state["numbers"]
+        }
+        self._begun = {number: _Begun(begin, epoch, numbers[epoch]) for number, begin, epoch in state["begun"]}
+        if state["suspicion"] is not None and self._suspicion is not None:
+            self._suspicion.restore(state["suspicion"])
         if state["verifier"] is not None and self.crew.survival.verify:
             self._prepare_verifier(formation).restore(state["verifier"])
 
@@ -188,19 +227,37 @@ class Gathering:
                 continue
             wake = None if current.unruled else current.rule.wake(view)
             until = None if wake is None else current.begin + wake
-            if self.crew.coming:
-                until = min(self.crew.wake(), math.inf if until is None else until)
+            check = self._check()
+            if check < math.inf:
+                until = check if until is None else min(until, check)
             event = self.engine.next_event(until)
             if event is not None:
                 self._take(event, current)
-            for worker in self.crew.look(self.engine.now()) if self.crew.coming else ():
-                view.lose(current.formation.places[worker])
+            if check < math.inf and (now := self.engine.now()) >= check:
+                self._look(current, now)
             if view.elapsed >= told + TELL_EVERY:
                 told = view.elapsed
                 seats, owner = current.formation.seats, current.formation.code.owner
                 missing = sorted(seats[place] for place in view.able - {int(owner[m]) for m in view.arrived})
                 for instrument in self.instruments:
                     instrument.waiting(current.order.step, missing, view.elapsed)
+
+    def _check(self) -> float:
+        """Return when to `_look` again at who is missing, in the engine's seconds."""
+        starting = self.crew.wake() if self.crew.coming else math.inf
+        return starting if self._suspicion is None else min(starting, self._suspicion.next_check())
+
+    def _look(self, current: _Round, now: float) -> None:
+        """Give up workers that do not start, and name, or replace, those that seem to hang."""
+        gone = self.crew.look(now)
+        for worker in [] if self._suspicion is None else self._suspicion.check(now):
+            why = self._suspicion.suspects[worker] if self._suspicion else ""
+            self.notice(why)
+            if self.crew.survival.suspected == "replace" and not self.crew.replace_suspect(worker):
+                gone.append(worker)
+        for worker in gone:
+            if worker in current.formation.places:
+                current.view.lose(current.formation.places[worker])
 
     def _despair(self, current: _Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
@@ -233,21 +290,35 @@ class Gathering:
             if event.order_round == current.order.round and place is not None:
                 current.view.lose(place)
                 self.notice(f"worker {event.worker} failed: {event.reason}")
+            if self._suspicion is not None:
+                self._suspicion.failed(event.worker)
         elif isinstance(event, Died):
+            self._forget(event.worker)
             place = current.formation.places.get(event.worker)
             if not self.crew.die(event) and place is not None:
                 current.view.lose(place)
         elif isinstance(event, Joined):
-            if self._verifier is not None:
-                self._verifier.joined(event.worker)
+            self._forget(event.worker)
             if self.crew.join(event):
                 current.view.regain(current.formation.places[event.worker])
-                self.engine.submit(current.order, [event.worker])
+                self._submit(current.order, [event.worker])
                 self.notice(f"worker {event.worker} is there, on {event.host}")
         else:
             self.crew.offered(event)
 
+    def _forget(self, worker: int) -> None:
+        """Forget what is known of a worker: it is gone, or another has its number."""
+        if self._suspicion is not None:
+            self._suspicion.left(worker)
+        if self._verifier is not None:
+            self._verifier.joined(worker)
+
     def _take_arrival(self, event: Arrived, current: _Round) -> None:
+        if self._suspicion is not None:
+            latest = (event.worker, event.part.message) in current.formation.lasts
+            done = latest and event.order_round == current.order.round
+            if cleared := self._suspicion.heard(event.worker, event.time, event.started, done):
+                self.notice(cleared)
         if event.order_round == current.order.round:
             row = current.formation.rows.get((event.worker, event.part.message))
             # A worker that came back may send again what it had sent before it died.
@@ -258,13 +329,14 @@ class Gathering:
             current.view.elapsed = event.time - current.begin
             current.view.add(row)
             return
-        begin, formation = self._begins.get(event.order_round, (None, None))
-        if begin is not None and formation is not None:
-            row = formation.rows.get((event.worker, event.part.message))
-            if formation is self.crew.formation and formation.scheme.aggregation.wants_late:
-                formation.scheme.aggregation.late(event)
-            if row is not None:
-                late = self._row(event, row, formation, begin, late=True)
+        begun = self._begun.get(event.order_round)
+        if begun is not None:
+            aggregation = self.crew.formation.scheme.aggregation
+            if begun.epoch == self.crew.formation.epoch and aggregation.wants_late:
+                aggregation.late(event)
+            number = begun.numbers.get((event.worker, event.part.message))
+            if number is not None:
+                late = self._row(event, *number, begun.begin, late=True)
                 for instrument in self.instruments:
                     instrument.arrival(late)
         self.engine.release(event)
@@ -290,6 +362,8 @@ class Gathering:
             self.engine.release(current.arrivals.pop(message))
         for worker, why in found.accused.items():
             self.crew.put_aside(worker, why)
+            if self._suspicion is not None:
+                self._suspicion.left(worker)
         return changed
 
     def _refused_places(self, current: _Round) -> set[int]:
@@ -319,14 +393,14 @@ class Gathering:
     # --- records --------------------------------------------------------------------------------------------------
 
     def _row(
-        self, event: Arrived, row: int, formation: Formation, begin: float, late: bool = False, used: bool = False
+        self, event: Arrived, row: int, unit: int, begin: float, late: bool = False, used: bool = False
     ) -> ArrivalRow:
         return ArrivalRow(
             step=event.step,
             round=event.order_round,
             worker=event.worker,
             message=row,
-            unit=formation.units[row],
+            unit=unit,
             work=event.part.work,
             started=event.started - begin,
             seconds=event.time - begin,
@@ -337,7 +411,7 @@ class Gathering:
     def _rows(self, current: _Round, used: set[int]) -> tuple[ArrivalRow, ...]:
         view, formation, order = current.view, current.formation, current.order
         rows = [
-            self._row(current.arrivals[message], message, formation, current.begin, used=message in used)
+            self._row(current.arrivals[message], message, formation.units[message], current.begin, used=message in used)
             for message in view.arrived
         ]
         pending: list[int] = view.pending.tolist()

@@ -9,7 +9,7 @@ from erasurehead.errors import check_count, invalid
 
 OnDeath: TypeAlias = Literal["replace", "spread", "leave"]
 OnLoss: TypeAlias = Literal["stop", "go_on"]
-OnSuspicion: TypeAlias = Literal["report", "replace"]
+OnSuspicion: TypeAlias = Literal["report", "replace", "ignore"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Survival:
             come: tasks that nobody can bring are left out, the estimate is scaled to those that are left, and every
             record names them.
         grow: whether to take more workers when the engine offers room for them.
-        suspected: `"report"` names workers that seem to hang; `"replace"` replaces them as if they had died.
+        suspected: `"report"` names workers that seem to hang; `"replace"` replaces them as if they had died; `"ignore"`
+            does not even look.
         suspect_after: seconds of silence after which a worker is suspected; None derives them from the arrivals.
         verify: whether replicas' messages are compared, and liars outvoted and put aside, before anything is decoded.
     """
@@ -42,7 +43,7 @@ class Survival:
         for name, choices in (
             ("death", ("replace", "spread", "leave")),
             ("lost", ("stop", "go_on")),
-            ("suspected", ("report", "replace")),
+            ("suspected", ("report", "replace", "ignore")),
         ):
             value = getattr(self, name)
             if value not in choices:

@@ -150,7 +150,7 @@ class SurviveSection(_Section):
         replacements: how often one worker is replaced.
         lost: when the wait rule cannot be met any more: `stop`, or `go_on` with what can still come.
         grow: whether to take room for more workers that the engine offers.
-        suspected: whether workers that seem to hang are named only (`report`), or replaced.
+        suspected: whether workers that seem to hang are named only (`report`), replaced, or nobody looks (`ignore`).
         suspect_after: seconds of silence after which a worker is suspected; by default derived from the arrivals.
         verify: whether messages are compared before they are used, and liars put aside.
     """
@@ -159,7 +159,7 @@ class SurviveSection(_Section):
     replacements: int = Field(default=3, ge=0)
     lost: Literal["stop", "go_on"] = "stop"
     grow: bool = False
-    suspected: Literal["report", "replace"] = "report"
+    suspected: Literal["report", "replace", "ignore"] = "report"
     suspect_after: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     verify: bool = False
 

@@ -194,6 +194,9 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
+    late: LateWork = "preempt"
+    """What a worker does when a newer order is out while its injected delay still runs."""
+
     def hosts(self) -> Mapping[str, int | None]:
         """Return where workers can run: each host, with the number of workers that it bears in all; None for any.
 

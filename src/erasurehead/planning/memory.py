@@ -22,6 +22,7 @@ from erasurehead.gathering import Gathering
 from erasurehead.layout import Layout
 from erasurehead.planning.simulation import Simulation
 from erasurehead.schemes import Scheme
+from erasurehead.survival import Survival
 from erasurehead.waiting.base import WaitRule
 
 
@@ -91,7 +92,8 @@ def simulate_with_memory(
     engine = VirtualEngine(delays, late, seconds_per_task)
     with engine:
         programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
-        crew = Crew(engine, Formation.first(scheme, programs, Layout(1, [None] * code.n_messages)))
+        formation = Formation.first(scheme, programs, Layout(1, [None] * code.n_messages))
+        crew = Crew(engine, formation, survival=Survival(death="leave", suspected="ignore"))
         gathering = Gathering(crew)
         crew.start()
         order = Order(first_step, (np.zeros(1),))
