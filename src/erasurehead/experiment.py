@@ -175,11 +175,12 @@ class Experiment:
         """Return a new engine; it starts no worker before it is used."""
         return parts.build_engine(self.config.run, self.config.delays, self.delays)
 
-    def run(self, instruments: Sequence[Instrument] = ()) -> Run:
+    def run(self, instruments: Sequence[Instrument] = (), engine: Engine | None = None) -> Run:
         """Train, and record everything in the run folder.
 
         Arguments:
             instruments: hooks that watch, besides the recorder.
+            engine: where to, if not on a new one as configured.
 
         Returns:
             The run; `stopped` says so after Ctrl-C.
@@ -189,7 +190,7 @@ class Experiment:
             Unreachable, Diverged, EngineError: what ended the run; the records up to then are in the folder.
         """
         section = self.config.run
-        engine, optimizer = self.engine(), self.optimizer()
+        engine, optimizer = engine or self.engine(), self.optimizer()
         watching, recorder, checkpointer, control = [*instruments], None, None, None
         if self.out is not None:
             recorder = self._recorder(self.out, instruments)
