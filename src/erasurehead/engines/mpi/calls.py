@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.engines.mpi.backoff import BUSY, IDLE, Backoff
+from erasurehead.engines.mpi.backoff import BUSY, Backoff
 from erasurehead.engines.mpi.wire import Frame, Link, Receiving, Sending, Tag, frame_of, new_frame, reap
 
 _COORDINATOR = 0
@@ -115,7 +115,7 @@ class Calls:
         if self.look():
             self._backoff.reset()
         else:
-            self._backoff.sleep(BUSY if self._sendings else IDLE, until)
+            self._backoff.sleep(BUSY if self._sendings else None, until)
 
     def arrays(self, sizes: Sequence[int], tails: Sequence[bytes]) -> list[Frame]:
         """Receive the arrays that come after an assignment.

@@ -25,7 +25,7 @@ from erasurehead.engines.base import (
     Part,
     Program,
 )
-from erasurehead.engines.mpi.backoff import BUSY, IDLE, Backoff
+from erasurehead.engines.mpi.backoff import BUSY, Backoff
 from erasurehead.engines.mpi.orders import order_frame
 from erasurehead.engines.mpi.parcel import pack
 from erasurehead.engines.mpi.pool import Loan
@@ -193,7 +193,7 @@ class MPIEngine(Engine):
                 raise EngineError("no worker can still answer: none is alive.")
             if until is not None and time.monotonic() >= until:
                 return None
-            self._backoff.sleep(BUSY if station.receiving else IDLE, until)
+            self._backoff.sleep(BUSY if station.receiving else None, until)
 
     def _take(self, report: Report) -> None:
         worker = self._by_rank.get(report.rank.number)

@@ -47,7 +47,7 @@ def own_place() -> Place:
     machine = host
     if Path("/proc/self/ns/pid").exists():
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        machine = f"{host} {boot} {os.readlink('/proc/self/ns/pid')}"
     return Place(host, machine, os.getpid())
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from erasurehead.engines.mpi.backoff import BUSY, IDLE, Backoff
+from erasurehead.engines.mpi.backoff import BUSY, Backoff
 from erasurehead.engines.mpi.job import finalize
 from erasurehead.engines.mpi.muster import Place, muster
 from erasurehead.engines.mpi.pool import Pool
@@ -224,7 +224,7 @@ class Station:
                     self.pool.give(report.frame)
             if time.monotonic() > deadline:
                 return False
-            backoff.sleep(BUSY if self.receiving else IDLE, deadline)
+            backoff.sleep(BUSY if self.receiving else None, deadline)
         return True
 
     def wake(self) -> None:

@@ -1,0 +1,210 @@
+"""Tests that rank 0 of a job runs while the other ranks serve; `test_mpi.py` starts the job. Not collected otherwise.
+
+Some of them kill ranks, which are missing from then on: the job has spares.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from erasurehead import schemes
+from erasurehead.arrays import Array
+from erasurehead.delays.base import Delays
+from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
+from erasurehead.engines.base import Arrived, Died, Joined, Order, Part
+from erasurehead.engines.mpi import MPIEngine, serve
+from erasurehead.errors import EngineError
+from erasurehead.optimizers import Nesterov
+from erasurehead.run import Run
+from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
+from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
+from erasurehead.training import train
+
+GRID = 0.06  # seconds between two injected delays
+
+if __name__ in sys.modules:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the other ranks cannot import this file
+
+
+class TestConformance(EngineConformance):
+    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
+        return MPIEngine(delays, late)
+
+
+@dataclass(eq=False)
+class Probe(Echo):
+    """Answers the sum of an array that it holds, whether that can be written, and the threads of its libraries."""
+
+    data: Array = field(default_factory=lambda: np.ones(12_345))
+
+    def compute(self, part: Part, taken: Any, out: Array) -> None:
+        from threadpoolctl import threadpool_info
+
+        threads = max(library["num_threads"] for library in threadpool_info())
+        out[:] = [self.data.sum(), self.data.flags.writeable, threads, len(self.data)]
+
+
+class Unopenable(Echo):
+    """Cannot be unpickled."""
+
+    def __setstate__(self, state: object) -> None:
+        raise RuntimeError("no room at the inn")
+
+
+@dataclass(eq=False)
+class Big(Faulty):
+    """Messages so large that they cross in several pieces, and that a torn one would be seen."""
+
+    length: int = 50_000
+
+
+@dataclass(eq=False)
+class Mixed(Echo):
+    """Tells its last message anew each time, shorter than announced, and of another type."""
+
+    def parts(self, order: Order, done: Any) -> Any:
+        left = super().parts(order, done)
+        return [*left[:-1], Part(left[-1].message, 1.0, 2, "float32")] if left else []
+
+    def compute(self, part: Part, taken: Any, out: Array) -> None:
+        out[:] = part.message
+
+
+class TestOwn:
+    """What the conformance suite does not ask."""
+
+    def test_data_cross_whole_and_read_only_and_a_rank_has_one_blas_thread(self) -> None:
+        with MPIEngine() as engine:
+            start(engine, [Probe(0, (0,)), Probe(1, (1,), data=np.full(4097, 2.0))])
+            engine.submit(order(0))
+            answers = {event.worker: event.read().tolist() for event in arrivals(engine, 2)}
+        assert answers == {0: [12_345.0, 0.0, 1.0, 12_345.0], 1: [8194.0, 0.0, 1.0, 4097.0]}
+
+    def test_a_part_may_differ_from_its_announcement(self) -> None:
+        with MPIEngine() as engine:
+            start(engine, [Mixed(0, (7, 8))])
+            engine.submit(order(0))
+            whole, short = (event.read() for event in arrivals(engine, 2))
+            assert (whole.tolist(), whole.dtype) == ([7.0] * 4, np.float64)
+            assert (short.tolist(), short.dtype) == ([8.0] * 2, np.float32)
+
+    def test_a_worker_that_cannot_start_says_why_and_its_rank_is_free_again(self) -> None:
+        with MPIEngine() as engine:
+            for _ in range(2 * sum(n or 0 for n in engine.hosts().values())):
+                engine.assign(0, Unopenable(0, (0,)))
+                (event,) = take(engine, 1)
+                assert isinstance(event, Died)
+                assert "no room at the inn" in event.reason
+
+    def test_there_is_room_for_as_many_workers_as_ranks_live(self) -> None:
+        with MPIEngine() as engine:
+            (room,) = engine.hosts().values()
+            assert room is not None
+            start(engine, [Echo(worker, (worker,)) for worker in range(room)])
+            with pytest.raises(NoRoom, match=rf"worker {room} cannot be started: .* {room} live, and none is idle"):
+                engine.assign(room, Echo(room, (room,)))
+            engine.assign(0, None)
+            engine.assign(room, Echo(room, (room,)))
+            assert isinstance(take(engine, 1)[0], Joined)
+
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_a_program_is_replaced_even_where_an_endless_delay_is_sat_out(self, late: LateWork) -> None:
+        with MPIEngine(Timetable({(0, 0, 0): 1e6}), late) as engine:
+            room = sum(n or 0 for n in engine.hosts().values())
+            start(engine, [Echo(worker, (worker,)) for worker in range(room)])  # no rank is left to go to
+            engine.submit(order(0))
+            arrivals(engine, room - 1)
+            engine.assign(0, Echo(9, (0,)))
+            assert isinstance(take(engine, 1)[0], Joined)
+            engine.submit(order(1))
+            assert {event.worker: event.read()[1] for event in arrivals(engine, room)}[0] == 9
+
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_messages_are_whole_under_a_storm_of_orders(self, late: LateWork) -> None:
+        with MPIEngine(late=late) as engine:
+            start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
+            newest = dict.fromkeys(range(4), -1)
+            for number in range(150):
+                engine.submit(order(number, n_parameters=20_000))
+                while (event := engine.next_event(engine.now() + 0.002)) is not None:
+                    check_whole(engine, event, newest)
+            deadline = engine.now() + PATIENCE
+            while min(newest.values()) < 149:
+                check_whole(engine, engine.next_event(deadline), newest)
+
+    def test_a_rank_that_dies_with_large_messages_half_way_costs_nothing_else(self) -> None:
+        length = 2_000_000
+        with MPIEngine() as engine:
+            start(engine, [Big(worker, (worker,), length=length, n_parameters=length) for worker in range(3)])
+            engine.submit(order(0, n_parameters=length))
+            assert engine.next_event(engine.now()) is None  # the orders are on their way, or the answers are
+            engine.kill(1)
+            events = take(engine, 3)
+            (died,) = (event for event in events if isinstance(event, Died))
+            assert died.worker == 1
+            answered = {event.worker: event.read() for event in events if isinstance(event, Arrived)}
+            assert set(answered) == {0, 2}
+            for worker, vector in answered.items():
+                assert (vector.reshape(-1, 4) == [0, worker, worker, 0]).all()
+            engine.submit(order(1, n_parameters=length))
+            assert {event.worker for event in arrivals(engine, 2)} == {0, 2}
+
+    def test_rank_0_does_not_serve(self) -> None:
+        with pytest.raises(EngineError, match="rank 0 coordinates"):
+            serve()
+
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    @pytest.mark.parametrize("name", ["erasurehead", "exact"])
+    def test_training_stops_on_the_same_arrivals_as_on_the_virtual_clock_and_reaches_the_same_bits(
+        self, name: str, late: LateWork
+    ) -> None:
+        scheme = schemes.erasurehead(6, 2, 2) if name == "erasurehead" else schemes.exact(6, 3)
+        delays = grid_delays(6, 3) if late == "preempt" else Timetable({(5, 0, 0): 2 * GRID, (2, 1, 0): 3 * GRID})
+        virtual, real = (short_train(scheme, make(delays, late)) for make in (VirtualEngine, MPIEngine))
+        if late == "preempt":
+            assert [row.used for row in real.steps] == [row.used for row in virtual.steps]
+            assert real.x.tobytes() == virtual.x.tobytes()
+            assert real.losses.tobytes() == virtual.losses.tobytes()
+        elif name == "exact":
+            np.testing.assert_allclose(real.x, virtual.x, rtol=1e-12)
+
+    def test_the_virtual_engine_replays_a_run_to_the_same_bits(self) -> None:
+        rng = np.random.default_rng(3)
+        delays = Timetable({(w, s, 0): float(rng.exponential(0.02)) for s in range(20) for w in range(6)})
+        scheme = schemes.erasurehead(6, 2, 2)
+        real = short_train(scheme, MPIEngine(delays), 20)
+        recorded = {(a.worker, a.step, a.unit): float("inf") if a.censored else a.seconds for a in real.arrivals}
+        replayed = short_train(scheme, VirtualEngine(Timetable(recorded)), 20)
+        assert [row.used for row in replayed.steps] == [row.used for row in real.steps]
+        assert replayed.x.tobytes() == real.x.tobytes()
+
+
+PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)
+
+
+def grid_delays(n_workers: int, steps: int) -> Timetable:
+    """Delays of all workers in a step: multiples of the grid in random order."""
+    rng = np.random.default_rng(11)
+    return Timetable({(w, s, 0): GRID * k for s in range(steps) for w, k in enumerate(rng.permutation(n_workers))})
+
+
+def short_train(scheme: schemes.Scheme, engine: Engine, steps: int = 3) -> Run:
+    return train(PROBLEM, scheme, Nesterov(np.ones(40), 0.05), engine, steps)
+
+
+def check_whole(engine: Engine, event: object, newest: dict[int, int]) -> None:
+    """A message is whole, of the order that it says, and newer than what its worker sent before."""
+    assert isinstance(event, Arrived), event
+    step, worker, message, point = event.read().reshape(-1, 4).T
+    for column, value in ((step, event.step), (worker, event.worker), (message, event.worker)):
+        assert (column == value).all()
+    assert (point == event.order_round).all()
+    assert event.order_round > newest[event.worker]
+    newest[event.worker] = event.order_round
+    engine.release(event)

@@ -1,0 +1,179 @@
+"""The MPI engine: the conformance suite and more on real ranks, and what becomes of a job that is left or killed."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from erasurehead.errors import InvalidArgument, MissingExtra
+
+from . import mpi_inside
+from .mpi_jobs import environment, job, mpiexec, running
+
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
+RANKS = 13  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
+
+INSIDE = """
+import sys
+from erasurehead.engines.mpi import serve_unless_coordinator
+serve_unless_coordinator()
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
+
+def names() -> list[str]:
+    """Return the tests that are run inside the job."""
+    return [
+        f"{suite.__name__}.{name}"
+        for suite in (mpi_inside.TestConformance, mpi_inside.TestOwn)
+        for name, _ in inspect.getmembers(suite, inspect.isfunction)
+        if name.startswith("test_")
+    ]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Run all tests of `mpi_inside` in one job; return, by their names, what each says that failed."""
+    folder = tmp_path_factory.mktemp("mpi")
+    report = folder / "report.xml"
+    words = ("-q", "-p", "no:cacheprovider", f"--junitxml={report}", str(Path(mpi_inside.__file__)))
+    command = job(RANKS, "-c", INSIDE, *words)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment(folder))
+    assert report.is_file(), done.stdout + done.stderr
+    found: dict[str, list[str]] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}"
+        bad = [element.text or "" for element in case if element.tag in ("failure", "error", "skipped")]
+        found.setdefault(name, []).extend(bad)
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", names())
+def test_inside(outcomes: dict[str, list[str]], name: str) -> None:
+    assert name in outcomes, "the job ended before this test"
+    assert not outcomes[name], "\n".join(outcomes[name])
+
+
+def test_nothing_needs_mpi4py_before_an_engine_is_made() -> None:
+    code = "import sys, erasurehead.engines.mpi; assert 'mpi4py' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from erasurehead.engines.mpi import MPIEngine
+
+    with pytest.raises(InvalidArgument, match="late must be 'preempt' or 'carry'"):
+        MPIEngine(None, "queue")  # pyright: ignore[reportArgumentType]
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'erasurehead\[mpi\]'"):
+        MPIEngine()
+
+
+def test_an_engine_without_ranks_says_how_to_start_them(tmp_path: Path) -> None:
+    mpiexec()
+    code = "from erasurehead.engines.mpi import MPIEngine\ntry: MPIEngine()\nexcept Exception as e: print(e)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment(tmp_path))
+    assert "mpiexec -n 31 for 30" in done.stdout
+
+
+KILLED = """
+    import os, sys, time
+    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    serve_unless_coordinator()
+    from erasurehead.testing import Echo, Timetable
+    from erasurehead.testing.conformance import order, start
+    class Mine(Timetable):
+        pass
+    engine = MPIEngine(Mine({(0, 0, 0): 1e6, (1, 0, 0): 1e6}), "carry")
+    start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+    engine.submit(order(0))
+    if sys.argv[1] == "pause":
+        engine.pause(2)
+    print("pids", os.getpid(), *[engine.pid(worker) for worker in range(3)], flush=True)
+    time.sleep(60)
+"""
+
+
+def left_of(pids: Sequence[int], seconds: float) -> list[int]:
+    """Return the processes that still run after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while left := [pid for pid in pids if Path(f"/proc/{pid}/stat").exists() and not is_zombie(pid)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    return left
+
+
+def is_zombie(pid: int) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    return True
+
+
+@pytest.mark.parametrize(("ft", "pause"), [(True, "pause"), (False, "")])
+def test_no_rank_is_left_when_the_coordinator_is_killed(tmp_path: Path, ft: bool, pause: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(KILLED))
+    with running(job(5, script, pause, ft=ft), tmp_path) as process:
+        assert process.stdout is not None
+        words = next(line for line in process.stdout if line.startswith("pids")).split()
+        pids = [int(word) for word in words[1:]]
+        os.kill(pids[0], signal.SIGKILL)
+        left = left_of(pids, 10.0)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert left == []
+        process.stdout.read()
+        process.wait(30.0)
+
+
+IDLE = """
+    import os, time
+    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    serve_unless_coordinator()
+    from erasurehead.testing import Echo, Timetable
+    from erasurehead.testing.conformance import arrivals, order, start
+    def used():
+        ticks = 0
+        for pid in pids:
+            with open(f"/proc/{pid}/stat") as stat:
+                ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+    engine = MPIEngine(Timetable({(worker, 0, 0): 1e6 for worker in range(1, 30)}))
+    start(engine, [Echo(worker, (worker,)) for worker in range(30)])
+    pids = [os.getpid(), *(engine.pid(worker) for worker in range(30))]
+    engine.submit(order(0))
+    arrivals(engine, 1)
+    begin, before = time.monotonic(), used()
+    assert engine.next_event(engine.now() + 4.0) is None
+    print("cores", (used() - before) / (time.monotonic() - begin), flush=True)
+    engine.submit(order(1))
+    arrivals(engine, 30)
+    engine.close()
+"""
+
+
+@pytest.mark.timeout(300)
+def test_31_ranks_that_wait_for_a_straggler_use_a_third_of_a_core(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(IDLE))
+    command = job(31, script)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("cores"))
+    assert float(line.split()[1]) <= 0.3
