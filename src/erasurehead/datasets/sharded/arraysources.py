@@ -18,7 +18,7 @@ from erasurehead.datasets.encoding import Encoding
 from erasurehead.datasets.files import suffix
 from erasurehead.datasets.matrices import floats, split_last_column, with_constant
 from erasurehead.datasets.sharded.labels import LabelValues
-from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Piece, Places, Source, Split
+from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
 from erasurehead.datasets.svmlight import matrix, svmlight_blocks
 from erasurehead.datasets.table import Numbers
 from erasurehead.errors import DataError, invalid
@@ -58,7 +58,7 @@ class ArraySource(Source):
             labels.add(Numbers(_labels(block)), block.place)
             n_rows += len(_labels(block))
         if not n_rows:
-            raise DataError(f"{self.path} has no rows of data.")
+            raise DataError(EMPTY.format(path=self.path))
         shape = self._shape()
         target = labels.target()
         encoding = ArrayEncoding(shape.n_features, target, constant, shape.base, shape.labels_last)
@@ -116,7 +116,7 @@ class SvmlightSource(ArraySource):
 
 
 class MatrixSource(ArraySource):
-    """A `.npy` file, mapped into memory; or a `.npz` file, which has to be read whole.
+    """A `.npy` file, read in blocks; or a `.npz` file, which has to be read whole.
 
     Arguments:
         path: of the file.
@@ -143,13 +143,25 @@ class MatrixSource(ArraySource):
     def _rows(self, rows: slice) -> Matrix:
         if not self._dense_rows:
             return self._matrix[rows]
-        dense = floats(self._matrix[rows], str(self.path))
+        dense = floats(self._read(rows), str(self.path))
         wrong = np.argwhere(~np.isfinite(dense))
         if len(wrong):
             row, column = (int(place) for place in wrong[0])
             said = f"{self.path}, row {rows.start + row}, column {column}"
             raise DataError(f"{said}: {dense[row, column]} is not a finite number.")
         return dense
+
+    def _read(self, rows: slice) -> Any:
+        """Return rows of a `.npy` file; read, as mapped pages would count as this process's memory."""
+        mapped = self._matrix
+        if not mapped.flags.c_contiguous:  # whole columns after each other, as Fortran has them
+            return mapped[rows]
+        width = int(mapped.shape[1])
+        start = mapped.offset + rows.start * width * mapped.dtype.itemsize
+        found = np.fromfile(self.path, mapped.dtype, (rows.stop - rows.start) * width, offset=start)
+        if len(found) != (rows.stop - rows.start) * width:
+            raise DataError(CHANGED.format(path=self.path))
+        return found.reshape(-1, width)
 
     def _shape(self) -> _Shape:
         last = self._target is None

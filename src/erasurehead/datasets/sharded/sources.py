@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
 
 CHANGED = "{path} has changed while it was read; shard it once nobody writes to it."
+EMPTY = "{path} has no rows of data."
 
 BLOCK_ROWS = 1 << 16
 """Rows of a block, where the file's own form does not say how many."""

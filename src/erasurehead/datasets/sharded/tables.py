@@ -16,7 +16,7 @@ from erasurehead.datasets.features import Numeric
 from erasurehead.datasets.files import suffix
 from erasurehead.datasets.reading import PARQUET
 from erasurehead.datasets.sharded.fitting import TableFit
-from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, Fitted, Piece, Places, Source, Split
+from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
 from erasurehead.datasets.table import Table, Texts
 from erasurehead.datasets.table_encoding import TableEncoding
 from erasurehead.errors import DataError
@@ -49,11 +49,15 @@ class TableSource(Source):
         return Layout(parquet_columns(self.path))
 
     def _count(self) -> int:
-        if not self._parquet:
-            return count_rows(self.path, self._layout)
-        from erasurehead.datasets.parquetfile import parquet_rows
+        if self._parquet:
+            from erasurehead.datasets.parquetfile import parquet_rows
 
-        return parquet_rows(self.path)
+            found = parquet_rows(self.path)
+        else:
+            found = count_rows(self.path, self._layout)
+        if not found:
+            raise DataError(EMPTY.format(path=self.path))
+        return found
 
     def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
         # The encoding is that of the training rows; which these are is not known before all are counted.
@@ -68,7 +72,7 @@ class TableSource(Source):
             self._settle(block)
             n_rows += block.n_rows
         if not n_rows:
-            raise DataError(f"{self.path} has no rows of data.")
+            raise DataError(EMPTY.format(path=self.path))
         encoding = fit.encoding(constant)
         notes.append(f"label {self._label!r}: {encoding.target.task}, {encoding.target.meaning()}")
         if not self._layout.header:

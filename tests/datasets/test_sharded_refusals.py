@@ -1,0 +1,202 @@
+"""What cannot be sharded is refused in a sentence, and nothing half-made is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead.datasets.sharded import ShardFolder, shard
+from erasurehead.errors import DataError, InvalidArgument
+
+LAST_ROW_IS_FOR_TESTING = 1  # of 40, by the split of this seed
+
+HOMES = "size,town,sold\n" + "".join(f"{n % 7},{('Ely', 'Rye')[n % 2]},{n % 3 % 2}\n" for n in range(40))
+
+
+def homes(folder: Path, text: str = HOMES) -> Path:
+    path = folder / "homes.csv"
+    path.write_text(text)
+    return path
+
+
+def refused(folder: Path, path: Path, error: type[Exception], said: str, tasks: int = 4, **options: Any) -> None:
+    before = sorted(folder.iterdir())
+    with pytest.raises(error, match=said):
+        shard(path, tasks, folder / "shards", **{"categorical": True, **options})
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "homes.csv is empty"),
+        ("size,town,sold\n", "homes.csv has no rows of data"),
+        (HOMES + "1,Ely\n", r"line 42: 2 fields instead of 3"),
+        (HOMES + "1,Ely,\n", r"line 42: the label 'sold' is missing"),
+        (HOMES.replace("3,Rye", "inf,Rye", 1), r"line 5, column 'size': 'inf' is not a finite number"),
+        (HOMES.replace(",1\n", ",0\n"), "the label 'sold' is '0', as in every row"),
+        ("size,sold\n" + "1,0\n" * 39 + "1,1\n", "The training rows hold 1 of the 2 classes"),
+        ("size,town,sold\n" + ",Ely,0\n,Rye,1\n" * 20, "no row has a value in column 'size'"),
+        ("size,town,sold\n" + "1,,0\n2,,1\n" * 20, "no row has a value in column 'town'"),
+        ("size,sold\n" + "1e200,0\n-1e200,1\n" * 20, "too large to square"),
+        ("sold\n1\n", "has one column only"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
+    options: dict[str, Any] = {"one_hot": ["town"]} if ",town" in text.split("\n")[0] else {}
+    refused(tmp_path, homes(tmp_path, text), DataError, said, seed=LAST_ROW_IS_FOR_TESTING, **options)
+
+
+def test_texts_that_nobody_said_are_categories(tmp_path: Path) -> None:
+    path = homes(tmp_path)
+    refused(tmp_path, path, DataError, r"line 2, column 'town': 'Ely' is not a number; name", categorical=False)
+    late = homes(tmp_path, HOMES.replace("Ely", "").replace("Rye", "", 10))
+    refused(tmp_path, late, DataError, "'Rye' is not a number", categorical=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tasks": 33}, r"n_tasks must be at most the number of training samples \(32\), but it is 33"),
+        ({"tasks": 0}, "n_tasks must be at least 1"),
+        ({"target": "price"}, "target must name columns of homes.csv"),
+        ({"one_hot": ["city"]}, "one_hot must name columns"),
+        ({"interactions": [("town",)]}, "interactions must combine two or more"),
+        ({"test_fraction": 1.5}, r"test_fraction must lie in \[0, 1\)"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"task": "guess"}, "task must be one of logistic"),
+        ({"block": 0}, "block must be at least 1"),
+    ],
+)
+def test_arguments_that_do_not_fit(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    refused(tmp_path, homes(tmp_path), InvalidArgument, said, **options)
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    refused(tmp_path, tmp_path / "nowhere.csv", DataError, "There is no file")
+    refused(tmp_path, tmp_path, DataError, "is a folder")
+    np.save(tmp_path / "cube.npy", np.zeros((3, 3, 3)))
+    np.save(tmp_path / "nan.npy", np.where(np.eye(20, 4, -9) > 0, np.nan, np.arange(80.0).reshape(20, 4)))
+    np.save(tmp_path / "y.npy", np.arange(7.0))
+    (tmp_path / "bad.svm").write_text("1 2:1\n0 3:1 2:1\n")
+    (tmp_path / "torn.npy").write_bytes((tmp_path / "nan.npy").read_bytes()[:300])
+    for name, said, target in [
+        ("cube.npy", "two dimensions", None),
+        ("nan.npy", "row 9, column 0: nan is not a finite number", None),
+        ("nan.npy", "holds 7 labels, but", "y.npy"),
+        ("torn.npy", "torn.npy is not a matrix of numbers", None),
+        ("bad.svm", "bad.svm, line 2: indices must ascend", None),
+    ]:
+        refused(tmp_path, tmp_path / name, DataError, said, categorical=False, target=target)
+    refused(
+        tmp_path, tmp_path / "bad.svm", InvalidArgument, "svmlight files, which hold", categorical=False, target="y"
+    )
+    refused(tmp_path, tmp_path / "bad.svm", InvalidArgument, "is for CSV and Parquet", categorical=True)
+
+
+def test_a_folder_that_is_used(tmp_path: Path) -> None:
+    path, used = homes(tmp_path), tmp_path / "shards"
+    used.mkdir()
+    assert shard(path, 2, used, categorical=True).manifest.n_tasks == 2  # an empty one will do
+    with pytest.raises(InvalidArgument, match="is used already: it is not empty"):
+        shard(path, 2, used, categorical=True)
+    with pytest.raises(InvalidArgument, match="is a file"):
+        shard(path, 2, path, categorical=True)
+    with pytest.raises(OSError, match="nothing was left"):
+        shard(path, 2, path / "below", categorical=True)
+
+
+def appended(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("5,Ely,1\n")
+
+
+def other_town_same_state(path: Path) -> None:
+    status = path.stat()
+    path.write_text(HOMES.replace("Ely", "Wye"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def row_less_same_state(path: Path) -> None:
+    status = path.stat()
+    lines = HOMES.splitlines()
+    path.write_text("\n".join([*lines[:-1], " " * len(lines[-1]), ""]).replace(" " * len(lines[-1]), "\n" * 7))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [appended, other_town_same_state, row_less_same_state])
+@pytest.mark.parametrize("fraction", [0.2, None])
+def test_a_file_that_changes_between_the_passes(
+    tmp_path: Path, change: Callable[[Path], None], fraction: float | None
+) -> None:
+    path = homes(tmp_path)
+
+    def say(text: str) -> None:
+        if text.startswith("encoding"):
+            change(path)
+
+    refused(tmp_path, path, DataError, "has changed while it was read", test_fraction=fraction, say=say)
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    np.save(tmp_path / "big.npy", np.random.default_rng(0).normal(size=(4_000, 20)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:  # a file may grow to 20 kB, as on a disk that is full then
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+        refused(tmp_path, tmp_path / "big.npy", OSError, "File too large; nothing was left", categorical=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    def say(text: str) -> None:
+        if text.startswith("writing"):
+            raise KeyboardInterrupt("enough")
+
+    refused(tmp_path, homes(tmp_path), KeyboardInterrupt, "enough", say=say)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 2}, "must be erasurehead-shards of version 1, but it is erasurehead-shards of version 2"),
+        ({"form": "odd"}, "is not a manifest of shards"),
+        ({"tasks": []}, "is not a manifest of shards"),
+        ({"tasks": [{"name": "../x", "bytes": 1, "sha256": "", "rows": 1}]}, "no name of a file in the folder"),
+        ({"origin": {}}, "is not a manifest of shards"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    folder = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True).path
+    data = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**data, **change}))
+    with pytest.raises(DataError, match=said):
+        ShardFolder.open(folder)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match="is not a manifest of shards"):
+        ShardFolder.open(folder)
+
+
+def test_damaged_files_are_all_named(tmp_path: Path) -> None:
+    folder = shard(homes(tmp_path), 5, tmp_path / "shards", categorical=True)
+    (folder.path / "task-00001.safetensors").unlink()
+    (folder.path / "encoding.json").write_text("{}")
+    data = bytearray((folder.path / "test.safetensors").read_bytes())
+    data[-1] ^= 128
+    (folder.path / "test.safetensors").write_bytes(data)
+    complaints = folder.check()
+    assert [Path(complaint.split()[0]).name for complaint in complaints] == [
+        "encoding.json", "test.safetensors", "task-00001.safetensors",
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"encoding.json holds 2 bytes instead of"):
+        assert folder.encoding
