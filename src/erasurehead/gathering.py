@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead import decoding
 from erasurehead.arrays import Array, Tree
 from erasurehead.codes.restriction import restricted
 from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
+from erasurehead.decoding.choice import general
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, Unreachable
 from erasurehead.formation import Formation
@@ -273,7 +273,7 @@ class Gathering:
         if lost and not current.lost:
             self.notice(f"tasks {_shown(lost)} are lost; training goes on with the others")
             current.lost = tuple(lost)
-            decoder = decoding.for_code(restricted(view.code, lost))
+            decoder = general(restricted(view.code, lost))
             current.view = View(decoder, view.step, view.able)
             current.view.elapsed = view.elapsed
             current.view.refused = view.refused
