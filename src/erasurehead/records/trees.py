@@ -40,7 +40,7 @@ def encode(tree: Tree, refer: Callable[[NDArray[Any]], int]) -> Any:
             if not isinstance(cast("Any", key), str) or key.startswith("$"):
                 raise invalid("a key of a state", "must be a text that does not begin with $", key)
         return {key: encode(value, refer) for key, value in tree.items()}
-    if isinstance(cast("Any", tree), Sequence):
+    if isinstance(cast("Any", tree), Sequence) and not isinstance(cast("Any", tree), bytes | bytearray):
         return [encode(value, refer) for value in tree]
     raise invalid("a state", "must consist of mappings, lists, texts, numbers, None and arrays", tree)
 

@@ -1,0 +1,37 @@
+"""Whatever moment the coordinator is killed at, the run that goes on ends as if nothing had been, to the bit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRIVER = Path(__file__).with_name("crash_driver.py")
+
+
+def driven(*arguments: object) -> dict[str, Any]:
+    command = [sys.executable, "-W", "error", str(DRIVER), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_bit(tmp_path: Path) -> None:
+    result = driven("moments", tmp_path, 0, 18)
+    assert result["wrong"] == []
+    assert result["crashes"] >= 50
+    assert len(result["steps"]) >= 6  # of all stages of a run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_crash_at_any_file_operation_loses_nothing_that_was_safe(tmp_path: Path) -> None:
+    result = driven("operations", tmp_path)
+    assert result["wrong"] == []
+    assert result["crashes"] >= 100
