@@ -118,7 +118,13 @@ def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float 
     if published is not None:
         steady = published.rate_factor == 1.0
         return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
-    curvature = 1.1 * _CURVATURE[loss] * _largest_eigenvalue(data) + 2.0 * l2
+    try:
+        largest = _largest_eigenvalue(data)
+    except DataError as error:  # shards that the workers may have, and this machine has not
+        raise DataError(
+            f"{str(error)[:-1]}; or name a step size (--rate): the default is found from all data."
+        ) from None
+    curvature = 1.1 * _CURVATURE[loss] * largest + 2.0 * l2
     return float(f"{1.0 / curvature:.3g}")
 
 

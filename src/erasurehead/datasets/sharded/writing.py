@@ -238,6 +238,7 @@ def _folder_to_be(folder: Path) -> Generator[Path]:
         scratch.replace(folder)
     except OSError as error:
         said = f"{error.strerror or error}; nothing was left of the shards that were begun"
-        raise OSError(error.errno, said, str(error.filename or folder)) from error
+        culprit = str(error.filename or scratch)
+        raise OSError(error.errno, said, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,102 @@
+"""`erasurehead shard` as a user types it, and training from what it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead.records import RunFolder
+
+from .shop import SMALL, Typed
+
+RUN = SMALL[1:]  # what is said of the columns is settled in the shards
+
+
+@pytest.mark.usefixtures("shop")
+def test_training_from_shards_gives_the_model_of_the_file(typed: Typed) -> None:
+    made = typed("shard", "shop.csv", "--target", "bought", "--categorical", "--tasks", 12, "--out", "shards")
+    assert made.code == 0
+    assert "shop: logistic, 192 x 6 for training, 48 rows for testing" in made.out
+    assert "12 shards of 16 rows, sparse" in made.out
+    assert typed("train", "--data", "shop.csv", *SMALL, "--out", "a").code == 0
+    done = typed("train", "--data", "shards", *RUN, "--out", "b", "--json")
+    assert done.code == 0
+    one, other = RunFolder.open("a"), RunFolder.open("b")
+    np.testing.assert_array_equal(one.x, other.x)
+    assert one.summary["metrics"] == other.summary["metrics"] == done.json["metrics"]
+    assert other.encoding.to_json() == one.encoding.to_json()
+    assert "12 shards of" in done.err
+    assert typed("predict", "b", "shop.csv").out == typed("predict", "a", "shop.csv").out
+
+
+@pytest.mark.usefixtures("shop")
+def test_workers_see_the_folder_elsewhere(typed: Typed) -> None:
+    typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards")
+    Path("elsewhere").mkdir()
+    for file in Path("shards").glob("task-*"):
+        file.rename(Path("elsewhere") / file.name)
+    rate = ("--rate", 1.0)  # the default rate would be found from the data, which are not here
+    assert typed("train", "--data", "shards", "--data-at", "elsewhere", *rate, *RUN, "--out", "run").code == 0
+    config = RunFolder.open("run").tables
+    assert config["data"]["worker_path"] == "elsewhere"
+    refused = typed("train", "--data", "shards", "--data-at", "elsewhere", *RUN, "--out", "other")
+    assert refused.code == 2
+    assert "task-00000.safetensors is missing" in refused.sentence
+    assert "--rate" in refused.sentence
+
+
+@pytest.mark.usefixtures("shop")
+def test_the_options_of_the_encoding(typed: Typed) -> None:
+    facts = typed(
+        "shard", "shop.csv", "--one-hot", "town,age", "--interaction", "town,age", "--no-constant", "--no-standardize",
+        "--loss", "softmax", "--test-fraction", 0, "--tasks", 5, "--out", "shards", "--json",
+    ).json  # fmt: skip
+    assert (facts["task"], facts["train_rows"], facts["test_rows"], facts["tasks"]) == ("softmax", 240, 0, 5)
+    assert facts["columns"] > 3 + 50 + 50
+    assert len(facts["fingerprint"]) == 64
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_copy_is_checked(typed: Typed) -> None:
+    typed("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "shards")
+    whole = typed("shard", "--check", "shards")
+    assert whole.code == 0
+    assert "7 of 7 files are as they were written" in whole.out
+    Path("shards/task-00002.safetensors").write_bytes(b"")
+    broken = typed("shard", "--check", "shards", "--json")
+    assert broken.code == 1
+    assert len(broken.json["damaged"]) == 1
+    assert "task-00002.safetensors holds 0 bytes instead of" in broken.json["damaged"][0]
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("shard", "nowhere.csv", "--tasks", 4, "--out", "new"), "There is no file 'nowhere.csv'"),
+        (("shard", "shop.csv", "--out", "new"), "--tasks must be given"),
+        (("shard", "shop.csv", "--tasks", 4), "--out must be given"),
+        (("shard", "shop.csv", "--tasks", 4, "--out", "new"), "line 2, column 'town'"),
+        (("shard", "shop.csv", "--categorical", "--tasks", 500, "--out", "new"), "n_tasks must be at most the number"),
+        (("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "shards"), "is used already"),
+        (("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "/proc/new"), "/proc/new"),
+        (("shard", "--check", "nowhere"), "manifest.json cannot be read: No such file or directory"),
+        (("shard", "--check", "shards", "--tasks", 4), "--tasks must be left out with --check"),
+        (("train", "--data", "shards", "-w", 5), "n_tasks must divide the 12 tasks that"),
+        (("train", "--data", "shards", "--categorical"), "it was settled when the data were sharded"),
+        (("train", "--data", "shards", "--twin", "always"), "data.twin is for the data sets amazon"),
+        (("train", "--data", "shards", "--loss", "softmax"), "problem.loss must be logistic, which shards is sharded"),
+        (("train", "--data", "shop.csv", "--data-at", "x"), "data.worker_path is for folders of shards"),
+        (("plan", "--data", "shards", "-w", 6, "--delays", "exponential(mean=0.5)"), "--data must be in memory"),
+    ],
+)
+def test_bad_input(typed: Typed, arguments: tuple[object, ...], said: str) -> None:
+    typed("shard", "shop.csv", "--categorical", "--tasks", 12, "--out", "shards")
+    done = typed(*arguments)
+    assert done.code in (1, 2)
+    assert done.sentence.startswith("erasurehead: ")
+    assert said in done.sentence
+    assert not Path("new").exists()
+    assert not [entry for entry in Path().iterdir() if entry.name.endswith(".part")]
