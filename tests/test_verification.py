@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from erasurehead import codes
+from erasurehead import codes, schemes
 from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import for_code
-from erasurehead.engines.base import MessageLost, Order
-from erasurehead.errors import InvalidArgument
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Arrived, Event, MessageLost, Order
+from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.layout import Layout
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.programs import build_programs
+from erasurehead.run import Run
+from erasurehead.survival import Survival
+from erasurehead.training import train
 from erasurehead.verification import Examination, Verifier, unusable
 from erasurehead.waiting import View
 
@@ -406,6 +413,52 @@ def test_workers_have_their_own_numbers_whatever_place_they_take() -> None:
     assert view.arrived == [0, 3, 5]
     again = verifier.reformed(codes.fractional_repetition(6, load=2), None, seats=[104, 1, 2, 3, 4, 5])
     assert sorted(examine(again, honest(again.code)).refused) == [0]
+
+
+class LyingEngine(VirtualEngine):
+    """Plays workers some of which add something to all that they send."""
+
+    liars: Mapping[int, float] = {}
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = super().next_event(until)
+        if isinstance(event, Arrived) and event.worker in self.liars:
+            return replace(event, read=lambda: event.read() + self.liars[event.worker])
+        return event
+
+
+def trained(liars: Mapping[int, float], code: GradientCode, rule: str, verify: bool = True) -> Run:
+    rng = np.random.default_rng(0)
+    problem = LeastSquares(rng.standard_normal((120, 5)), rng.standard_normal(120))
+    engine = LyingEngine(Exponential(0.5, seed=0))
+    engine.liars = liars
+    optimizer = GradientDescent(problem.initial(), rate=0.1)
+    return train(problem, schemes.custom(code, rule), optimizer, engine, 25, survival=Survival("leave", verify=verify))
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "liars"),
+    [
+        (FIVE, "decodable() & confirmed(2)", {0: 0.5, 3: -2.0, 7: 0.5}),
+        (codes.cyclic_repetition(12, stragglers=4), "first(10)", {3: 0.5}),
+    ],
+    ids=["replicas", "equations"],
+)
+def test_training_with_liars_ends_where_honest_training_does(
+    code: GradientCode, rule: str, liars: Mapping[int, float]
+) -> None:
+    expected = trained({}, code, rule)
+    run = trained(liars, code, rule)
+    np.testing.assert_allclose(run.x, expected.x, rtol=1e-9)
+    said = [text for row in run.steps for text in row.failed if "is put aside: " in text]
+    assert {int(text.split()[1]) for text in said} == set(liars)
+    assert not any("put aside" in text for row in expected.steps for text in row.failed)
+    assert np.abs(trained(liars, code, rule, verify=False).x - expected.x).max() > 1e-3
+
+
+def test_where_nobody_can_tell_training_ends_and_does_not_blame_the_step_size() -> None:
+    with pytest.raises(Unreachable, match="messages were refused"):
+        trained({0: 0.5}, codes.fractional_repetition(2, load=2), "decodable() & confirmed(2)")
 
 
 @pytest.mark.parametrize(

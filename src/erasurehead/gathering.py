@@ -21,7 +21,7 @@ from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
 from erasurehead.records.rows import ArrivalRow
 from erasurehead.suspicion import Suspicion
-from erasurehead.verification import Verifier, unusable
+from erasurehead.verification import NOT_FINITE, Verifier, unusable
 from erasurehead.waiting.base import Verdict, View, WaitRule
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
@@ -74,6 +74,8 @@ class _Round:
     begin: float
     arrivals: dict[int, Arrived] = field(default_factory=dict[int, Arrived])
     lost: tuple[int, ...] = ()
+    doubtful: bool = False  # messages contradict each other, and another that may come can tell who is right
+    disputed: bool = False  # messages were refused because they contradict each other
     unruled: bool = False  # the rule cannot be met: go on with all that can still come
 
     def read(self, message: int) -> Array:
@@ -233,6 +235,8 @@ class Gathering:
             event = self.engine.next_event(until)
             if event is not None:
                 self._take(event, current)
+                if current.doubtful and self._verifier is not None:
+                    self._examine(self._verifier, current)
             if check < math.inf and (now := self.engine.now()) >= check:
                 self._look(current, now)
             if view.elapsed >= told + TELL_EVERY:
@@ -262,7 +266,7 @@ class Gathering:
     def _despair(self, current: _Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
         view = current.view
-        if view.refused and not view.arrived:  # all that came was bad: not some worker's fault
+        if view.refused and not view.arrived and not current.disputed:  # all that came was bad: nobody's fault
             what = f"{len(view.refused)} messages are all"
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
         if self.crew.thinned and self.crew.able():
@@ -358,6 +362,8 @@ class Gathering:
         for sentence in found.reasons:
             self.notice(sentence)
         changed = found.settle(view)
+        current.doubtful = bool(found.doubtful)
+        current.disputed |= any(why != NOT_FINITE for why in found.refused.values())
         for message in found.refused:
             self.engine.release(current.arrivals.pop(message))
         for worker, why in found.accused.items():

@@ -140,11 +140,7 @@ class Suspicion:
             start = began if state.heard is None else max(began, state.heard)
         if start is not None:
             if self._law is not None:
-                seconds = max(0.0, now - start)
-                state.answers = _FADING * state.answers + 1.0
-                state.hazard = _FADING * state.hazard + self._law.hazard(
-                    state.body + self._law.body(seconds), state.beyond + self._law.beyond(seconds)
-                )
+                self._record(state, self._law, now, start)
             self._sample(now - start, False, worker)
             self._answers += 1
         silent = state.silent + (0.0 if state.since is None else now - state.since)
@@ -243,6 +239,15 @@ class Suspicion:
     def _sample(self, seconds: float, censored: bool, worker: int) -> None:
         self._samples[self._taken % len(self._samples)] = max(0.0, seconds), censored, worker
         self._taken += 1
+
+    def _record(self, state: _Worker, law: Law, now: float, start: float) -> None:
+        """Take down how unlikely a silence was that has ended in an answer."""
+        seconds = max(0.0, now - start)
+        body, beyond = law.body(seconds), law.beyond(seconds)
+        if state.since is not None and start >= state.since:  # else it was at this work in earlier orders already
+            body, beyond = body + state.body, beyond + state.beyond
+        state.answers = _FADING * state.answers + 1.0
+        state.hazard = _FADING * state.hazard + law.hazard(body, beyond)
 
     def _drop(self, worker: int, state: _Worker, now: float) -> None:
         assert state.since is not None

@@ -99,6 +99,7 @@ def unusable(messages: Iterable[int], read: Read) -> dict[int, str]:
 
 
 NOT_FINITE = "its vector is not finite"
+"""Why a message is refused that is not wrong by comparison."""
 
 
 def finite(vector: Array) -> bool:
