@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument
+from erasurehead.records.locks import FolderLock
 from erasurehead.records.places import STEPS, check_free, make_folder, next_free
 
 
@@ -37,10 +38,32 @@ def test_an_earlier_comparison_is_removed_on_demand(tmp_path: Path) -> None:
     assert list(make_folder(tmp_path, overwrite=True).iterdir()) == []
 
 
-@pytest.mark.parametrize("strange", ["thesis.tex", "figures/thesis.tex", "exact/thesis.tex", "photos/steps.txt"])
+def test_what_a_run_leaves_behind_that_was_killed_is_removed_on_demand(tmp_path: Path) -> None:
+    leave_a_run(tmp_path / "run")
+    checkpoints = tmp_path / "run" / "checkpoints"
+    checkpoints.mkdir()
+    for name in ("step-0000007.json", "tensors-0000003.safetensors", ".step-0000008.json.new"):
+        (checkpoints / name).write_text("")
+    (tmp_path / "run" / ".lock").write_text("1\n")
+    (tmp_path / "run" / ".erasurehead-x1y2").mkdir()
+    assert list(make_folder(tmp_path / "run", overwrite=True).iterdir()) == []
+
+
+def test_a_comparison_with_a_run_that_is_going_on_is_not_removed(tmp_path: Path) -> None:
+    leave_a_run(tmp_path / "exact")
+    lock = FolderLock(tmp_path / "exact" / ".lock")
+    with pytest.raises(InvalidArgument, match=f"The run in '{tmp_path}/exact' is still going on"):
+        make_folder(tmp_path, overwrite=True)
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    "strange",
+    ["thesis.tex", "figures/thesis.tex", "exact/thesis.tex", "photos/steps.txt", "exact/checkpoints/thesis.tex"],
+)
 def test_what_no_run_wrote_is_never_removed(tmp_path: Path, strange: str) -> None:
     leave_a_run(tmp_path / "exact")
-    (tmp_path / strange).parent.mkdir(exist_ok=True)
+    (tmp_path / strange).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / strange).write_text("mine")
     with pytest.raises(InvalidArgument, match="which no run wrote there"):
         make_folder(tmp_path, overwrite=True)

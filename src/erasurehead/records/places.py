@@ -28,6 +28,7 @@ FIGURES = "figures"
 _OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, LOCK.removeprefix(".")})
 _OF_A_COMPARISON = frozenset({COMPARISON, TABLE, FIGURES})
 _PICTURES = frozenset({".png", ".svg", ".pdf"})
+_PROBE = ".erasurehead-"
 _OF_A_CHECKPOINT = re.compile(r"(step-\d+\.json|tensors-\d+\.safetensors)")
 
 
@@ -53,7 +54,7 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     if not above.is_dir():
         raise _unwritable(place, f"{str(above)!r} is a file")
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=".erasurehead-", dir=above))  # asking for permission alone is not enough
+        os.rmdir(tempfile.mkdtemp(prefix=_PROBE, dir=above))  # asking for permission alone is not enough
     except OSError as error:
         raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})") from None
     return place
@@ -73,7 +74,8 @@ def make_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
 
 def _check_contents(place: Path, overwrite: bool) -> None:
     entries = sorted(place.iterdir())
-    check_unlocked(place / LOCK)
+    for run in (place, *(entry for entry in entries if entry.is_dir())):
+        check_unlocked(run / LOCK)
     if entries and not overwrite:
         raise InvalidArgument(
             f"The run folder {str(place)!r} is used already: it is not empty; name another one, leave it out to have a"
@@ -91,6 +93,8 @@ def _is_ours(entry: Path) -> bool:
     """Whether a run or a comparison wrote this."""
     if entry.is_symlink() or not entry.is_dir():
         return _whole_name(entry) in _OF_A_RUN | _OF_A_COMPARISON
+    if entry.name.startswith(_PROBE):
+        return not any(entry.iterdir())
     if entry.name == CHECKPOINTS:
         return all(_OF_A_CHECKPOINT.fullmatch(_whole_name(file)) is not None for file in entry.iterdir())
     if entry.name == FIGURES:
