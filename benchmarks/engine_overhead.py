@@ -12,75 +12,20 @@ import multiprocessing
 import multiprocessing.connection
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-from amazon import problem
 from common import report
 from erasurehead import codes, schemes
-from erasurehead.crew import Crew
 from erasurehead.delays import Exponential
-from erasurehead.engines import Order, Part, ProcessEngine, Program
+from erasurehead.engines import ProcessEngine
 from erasurehead.engines.processes.memory import Block
-from erasurehead.formation import Formation
-from erasurehead.gathering import Gathering
 from erasurehead.layout import Layout
-from erasurehead.programs import build_programs
+from gathered import D, Gathered, N, Single, all_of, supports
 
-N, D = 30, 241_915
 REPETITIONS, STEPS = 9, 10
-
-
-@dataclass(eq=False)
-class Writer(Program):
-    """Writes its vector and computes nothing."""
-
-    message: int
-    length: int
-    n_parameters: int
-
-    @property
-    def outbox(self) -> Sequence[Part]:
-        return [Part(self.message, 1.0, self.length)]
-
-    @property
-    def inbox(self) -> int:
-        return self.n_parameters
-
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        return self.outbox[len(done) :]
-
-    def take(self, order: Order) -> Any:
-        return order.step
-
-    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
-        out[:] = taken
-
-
-class Gathered:
-    """Steps of the real loop's gathering on the process engine."""
-
-    def __init__(self, scheme: schemes.Scheme, layout: Layout, delays: Exponential | None = None) -> None:
-        self.engine = ProcessEngine(delays)
-        lengths = [layout.length(message) for message in range(N)]
-        programs = [Writer(i, length, D) for i, length in enumerate(lengths)]
-        crew = Crew(self.engine, Formation.first(scheme, programs, layout))
-        self.gathering = Gathering(crew)
-        crew.start()
-        self.x = np.zeros(D)
-        self.round = 0
-
-    def step(self) -> tuple[float, float]:
-        """Return seconds of the step, and how long the rule waited."""
-        begin = time.perf_counter()
-        gathered = self.gathering.gather(Order(self.round, (self.x,), round=self.round))
-        self.round += 1
-        assert gathered.estimate is not None
-        return time.perf_counter() - begin, gathered.waited
 
 
 class Bare:
@@ -133,42 +78,17 @@ def _bare_worker(worker: int, slots: Block, pipe: Connection) -> None:
         return
 
 
-class Single:
-    """One process that writes the thirty vectors and sums them."""
-
-    def __init__(self) -> None:
-        self.matrix = np.zeros((N, D))
-
-    def step(self) -> float:
-        begin = time.perf_counter()
-        for row in self.matrix:
-            row[:] = 1.0
-        total = np.ones(N) @ self.matrix
-        assert total[0] == N
-        return time.perf_counter() - begin
-
-
-def all_of(load: int) -> schemes.Scheme:
-    """Return fractional repetition that waits for everybody, whatever it then uses."""
-    return schemes.custom(codes.fractional_repetition(N, load), f"first({N})")
-
-
-def supports(load: int) -> Layout:
-    """Return the layout of the Amazon data under fractional repetition."""
-    return build_programs(codes.fractional_repetition(N, load), problem())[1]
-
-
 def main() -> None:
     """Measure and report."""
     dense = Layout(D, [None] * N)
     sides = {
-        "dense": Gathered(schemes.uncoded(N), dense),
-        "dense_load_3": Gathered(all_of(3), dense),
-        "support_load_1": Gathered(all_of(1), supports(1)),
-        "support_load_3": Gathered(all_of(3), supports(3)),
+        "dense": Gathered(ProcessEngine(), schemes.uncoded(N), dense),
+        "dense_load_3": Gathered(ProcessEngine(), all_of(3), dense),
+        "support_load_1": Gathered(ProcessEngine(), all_of(1), supports(1)),
+        "support_load_3": Gathered(ProcessEngine(), all_of(3), supports(3)),
     }
     delays = Exponential(mean=0.2, seed=0)
-    delayed = Gathered(schemes.custom(codes.uncoded(N), "first(11)"), dense, delays)
+    delayed = Gathered(ProcessEngine(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
     bare, single = Bare(), Single()
     medians: dict[str, list[float]] = {name: [] for name in (*sides, "bare", "single", "excess")}
     for repetition in range(REPETITIONS + 1):

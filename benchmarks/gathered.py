@@ -1,0 +1,96 @@
+"""Steps of the real loop's gathering on any engine, with workers that write their vectors and compute nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amazon import problem
+from erasurehead import codes, schemes
+from erasurehead.crew import Crew
+from erasurehead.engines import Engine, Order, Part, Program
+from erasurehead.formation import Formation
+from erasurehead.gathering import Gathering
+from erasurehead.layout import Layout
+from erasurehead.programs import build_programs
+
+N, D = 30, 241_915
+"""Workers, and parameters: those of the Amazon data."""
+
+
+@dataclass(eq=False)
+class Writer(Program):
+    """Writes its vector and computes nothing."""
+
+    message: int
+    length: int
+    n_parameters: int
+
+    @property
+    def outbox(self) -> Sequence[Part]:
+        return [Part(self.message, 1.0, self.length)]
+
+    @property
+    def inbox(self) -> int:
+        return self.n_parameters
+
+    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+        return self.outbox[len(done) :]
+
+    def take(self, order: Order) -> Any:
+        return order.step
+
+    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+        out[:] = taken
+
+
+class Gathered:
+    """Rounds of thirty workers on an engine, which is closed with it."""
+
+    def __init__(self, engine: Engine, scheme: schemes.Scheme, layout: Layout) -> None:
+        self.engine = engine
+        lengths = [layout.length(message) for message in range(N)]
+        programs = [Writer(i, length, D) for i, length in enumerate(lengths)]
+        crew = Crew(self.engine, Formation.first(scheme, programs, layout))
+        self.gathering = Gathering(crew)
+        crew.start()
+        self.x = np.zeros(D)
+        self.round = 0
+
+    def step(self) -> tuple[float, float]:
+        """Return seconds of the step, and how long the rule waited."""
+        begin = time.perf_counter()
+        gathered = self.gathering.gather(Order(self.round, (self.x,), round=self.round))
+        self.round += 1
+        assert gathered.estimate is not None
+        return time.perf_counter() - begin, gathered.waited
+
+
+class Single:
+    """The floor: one process that writes the thirty vectors and sums them."""
+
+    def __init__(self) -> None:
+        self.matrix = np.zeros((N, D))
+
+    def step(self) -> float:
+        """Return the seconds that it took."""
+        begin = time.perf_counter()
+        for row in self.matrix:
+            row[:] = 1.0
+        total = np.ones(N) @ self.matrix
+        assert total[0] == N
+        return time.perf_counter() - begin
+
+
+def all_of(load: int) -> schemes.Scheme:
+    """Return fractional repetition that waits for everybody, whatever it then uses."""
+    return schemes.custom(codes.fractional_repetition(N, load), f"first({N})")
+
+
+def supports(load: int) -> Layout:
+    """Return the layout of the Amazon data under fractional repetition."""
+    return build_programs(codes.fractional_repetition(N, load), problem())[1]
