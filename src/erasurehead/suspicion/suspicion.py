@@ -20,7 +20,7 @@ _PRIOR = 5.0
 _FADING = 0.98
 """What a worker's record is worth after each further answer."""
 
-_NEW = 0.1
+_NEW = 0.2
 """The law is learned again when this share of its samples is new."""
 
 

@@ -57,15 +57,21 @@ class Equations:
         rank = int((values > _RANK * values[0]).sum()) if len(values) else 0
         return cls(messages, owner[messages], lengths, basis[:, rank:].T)
 
+    def hold(self, prints: Array, tolerance: float) -> bool:
+        """Return whether all equations hold on linear functions of the messages, shape (m, numbers)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.explained_by((), prints / self.lengths[:, None], tolerance)
+
     def explained_by(self, workers: Sequence[int], said: Array, tolerance: float) -> bool:
         """Return whether the equations without these workers hold on what the messages say, divided by `lengths`."""
         theirs = np.isin(self.owner, workers)
-        free = linalg.null_space(self.checks[:, theirs].T, rcond=1e-9) if theirs.any() else np.eye(len(self.checks))
-        if not free.size:
-            return True
-        left = said[~theirs]
+        left, checks = said[~theirs], self.checks[:, ~theirs]
         # What they say is left out before anything is added up, so that a huge lie drowns nothing.
-        off = np.abs((free.T @ self.checks[:, ~theirs]) @ left).max(initial=0.0)
+        if theirs.any():
+            checks = linalg.null_space(self.checks[:, theirs].T, rcond=1e-9).T @ checks
+        if not checks.size:
+            return True
+        off = np.abs(checks @ left).max(initial=0.0)
         noise = tolerance * float(np.abs(left).max(initial=0.0)) * math.sqrt(len(left))
         return bool(np.isfinite(off) and off <= noise)
 
@@ -88,11 +94,10 @@ def locate(equations: Equations, prints: Array, liars: int, tolerance: float, mo
         tolerance: relative size of what passes for a rounding error.
         more: whether further messages of the same tasks may come.
     """
-    said = prints / equations.lengths[:, None]
+    if equations.hold(prints, tolerance):
+        return Finding()
     with np.errstate(over="ignore", invalid="ignore"):
-        if not len(equations.checks) or equations.explained_by((), said, tolerance):
-            return Finding()
-        explanations = _explanations(equations, said, liars, tolerance)
+        explanations = _explanations(equations, prints / equations.lengths[:, None], liars, tolerance)
     if not explanations:
         what = f"the messages contradict each other, and no {liars} of their workers explain it"
         return _in_doubt(equations.messages.tolist(), what, {}, more)

@@ -22,6 +22,7 @@ from erasurehead.verification.votes import Ballot, vote
 TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 """Largest difference of two honest replicas over their largest element, by the bytes of a number."""
 
+_TELLING = 2  # projections that tell whether anything is wrong
 _ROUNDING = 1e-12  # sums of other coefficients are never equal to the bit
 
 
@@ -241,9 +242,10 @@ class Verifier:
         equations = self._equations[key]
         if not len(equations.checks):
             return Finding(refused=bad)
-        prints = np.array([self._prints.of(message, vectors[message]) for message in left])
         tolerance = max(self._stated(vectors[left[0]].dtype), _ROUNDING)
-        found = locate(equations, prints, self._most(left), tolerance, more)
+        if equations.hold(self._prints.of(left, vectors, _TELLING), tolerance):
+            return Finding(refused=bad, compared=len(equations.checks))
+        found = locate(equations, self._prints.of(left, vectors), self._most(left), tolerance, more)
         return Finding(found.accused, {**bad, **found.refused}, found.doubtful, compared=len(equations.checks))
 
     def _most(self, messages: Sequence[int]) -> int:
