@@ -53,7 +53,15 @@ def job(ranks: int, *words: str | os.PathLike[str], ft: bool = True) -> list[str
         ft: whether the job bears the death of a rank.
     """
     tolerant = ["--with-ft", "ulfm"] if ft else []
-    return [mpiexec(), *tolerant, "--oversubscribe", "-n", str(ranks), sys.executable, *map(os.fspath, words)]
+    return [
+        mpiexec(),
+        *tolerant,
+        "--oversubscribe",
+        "-n",
+        str(ranks),
+        sys.executable,
+        *[os.fspath(word) for word in words],
+    ]
 
 
 def job_over(

@@ -12,16 +12,15 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from erasurehead.engines.mpi.calls import Calls, Recalled
-from erasurehead.engines.mpi.muster import Place, muster
+from erasurehead.engines.mpi.muster import Place, finalize, muster
 from erasurehead.engines.mpi.parcel import unpack
-from erasurehead.engines.mpi.wire import Frame, Gone, Tag, library, read_head, world
+from erasurehead.engines.mpi.station import part_at_exit
+from erasurehead.engines.mpi.wire import Frame, Gone, Tag, read_head, world
 from erasurehead.engines.mpi.worker import Worker, told
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-_GRACE = 10  # seconds that MPI may take to end; with ranks that hang it takes for ever
 
 
 def serve(comm: MPI.Intracomm | None = None) -> None:
@@ -53,12 +52,15 @@ def serve(comm: MPI.Intracomm | None = None) -> None:
 def serve_unless_coordinator(comm: MPI.Intracomm | None = None, say: Callable[[str], None] | None = None) -> None:
     """Serve on every rank but 0, and end the process after that; on rank 0 return at once.
 
+    From then on the other ranks end with rank 0, even if that never makes an engine.
+
     Arguments:
         comm: as for `serve`.
         say: shows a sentence to people: that this rank serves.
     """
     comm = world(comm)
     if comm.Get_rank() == 0:
+        part_at_exit(comm)
         return
     if say is not None:
         say(f"rank {comm.Get_rank()} of {comm.Get_size()} serves on {socket.gethostname()}")
@@ -67,15 +69,6 @@ def serve_unless_coordinator(comm: MPI.Intracomm | None = None, say: Callable[[s
     sys.stderr.flush()
     finalize()
     os._exit(0)  # nothing is left to be tidied up, and interpreter shutdown would cost more than this
-
-
-def finalize() -> None:
-    """End MPI in this process; if some rank keeps it from ending, end the process all the same."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_GRACE)
-    library().Finalize()
-    signal.alarm(0)
 
 
 def _serve(calls: Calls) -> None:

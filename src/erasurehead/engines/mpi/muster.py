@@ -1,10 +1,12 @@
-"""How the ranks of a job find each other: who is where. All ranks do it together, without blocking."""
+"""How the ranks of a job find each other, without blocking, and how a process leaves the job."""
 
 from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ MUSTER_TIMEOUT = 300.0
 """Seconds within which every rank of a job must be there."""
 
 _RECORD = 512  # bytes that a rank tells of itself
+_GRACE = 10  # seconds that MPI may take to end; with ranks that hang it takes for ever
 
 
 @dataclass(frozen=True)
@@ -89,3 +92,12 @@ def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> Non
                 "but 0 must call serve()."
             )
         backoff.sleep()
+
+
+def finalize() -> None:
+    """End MPI in this process; if some rank keeps it from ending, end the process all the same."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_GRACE)
+    library().Finalize()
+    signal.alarm(0)

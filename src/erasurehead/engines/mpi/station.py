@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
-from erasurehead.engines.mpi.job import finalize
-from erasurehead.engines.mpi.muster import Place, muster
+from erasurehead.engines.mpi.muster import Place, finalize, muster
 from erasurehead.engines.mpi.pool import Pool
 from erasurehead.engines.mpi.wire import Frame, Gone, Receiving, Sending, Tag, frame_of, read_head, reap, world
 from erasurehead.errors import EngineError
@@ -99,7 +98,6 @@ class Station:
         self._lives = 0
         self._gone: deque[Rank] = deque()
         self._limbo: list[object] = []  # of the dead: MPI may not have let go of the memory yet
-        atexit.register(self._farewell)
 
     def assign(self, rank: Rank, head: tuple[Any, ...], arrays: tuple[Frame, ...]) -> None:
         """Give a rank a program; it drops the one that it has.
@@ -233,8 +231,8 @@ class Station:
             if rank.paused:
                 self.signal(rank, signal.SIGCONT)
 
-    def _farewell(self) -> None:
-        """Let all ranks end, as this process is about to; those that do not answer are ended."""
+    def farewell(self) -> None:
+        """Let all ranks end; those of this machine that do not answer are ended."""
         self.wake()
         for rank in self.ranks.values():
             self.send(rank, frame_of(()), Tag.END)
@@ -242,10 +240,11 @@ class Station:
             for rank in self.ranks.values():
                 if rank.state != "ended":
                     self.signal(rank, signal.SIGKILL)
-        finalize()
 
 
 _STATIONS: dict[int, Station] = {}
+_PARTING: dict[int, MPI.Intracomm] = {}
+"""By the number that MPI gives a communicator."""
 
 
 def station_of(comm: MPI.Intracomm | None) -> Station:
@@ -258,5 +257,20 @@ def station_of(comm: MPI.Intracomm | None) -> Station:
     comm = world(comm)
     key = comm.py2f()
     if key not in _STATIONS:
+        part_at_exit(comm)
         _STATIONS[key] = Station(comm)
     return _STATIONS[key]
+
+
+def part_at_exit(comm: MPI.Intracomm) -> None:
+    """See to it that the other ranks end when this process does: they wait for it until they are told."""
+    if not _PARTING:
+        atexit.register(_part)
+    _PARTING[comm.py2f()] = comm
+
+
+def _part() -> None:
+    for comm in _PARTING.values():
+        with contextlib.suppress(EngineError):
+            station_of(comm).farewell()
+    finalize()
