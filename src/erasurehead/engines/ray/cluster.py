@@ -9,13 +9,15 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from importlib import import_module
 from typing import Any
 
+from erasurehead.engines.ray import guard
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
 _LOOPBACK = "127.0.0.1"
@@ -67,12 +69,10 @@ class Connection:
                 folder = ends.enter_context(_folder())
                 ends.enter_context(_private_cluster())
                 ends.callback(ray.shutdown)
-                with _hushed():
-                    _start(ray, folder)
+                _start(ray, folder)
             else:
                 ends.callback(ray.shutdown)
-                with _hushed():
-                    _join(ray, self.address)
+                _join(ray, self.address)
             started()
             self._ends = ends.pop_all()
 
@@ -152,13 +152,18 @@ def _join(ray: Any, address: str) -> None:
 
 @contextlib.contextmanager
 def _folder() -> Generator[str]:
-    """Make the folder for the logs and sockets of our own cluster, and remove it afterwards."""
+    """Make the folder for the logs and sockets of our own cluster; a guard removes it when we leave, or are killed."""
     base = tempfile.gettempdir()
     folder = tempfile.mkdtemp(prefix="erasurehead-ray-", dir=base if len(base) <= _LONGEST_FOLDER else "/tmp")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    # A session of its own: Ctrl-C, which goes to the whole terminal, is not meant for it.
+    command = [sys.executable, "-I", "-S", guard.__file__, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin is not None
+        try:
+            yield folder
+        finally:
+            process.stdin.close()
+            process.wait()
 
 
 @contextlib.contextmanager
@@ -212,18 +217,6 @@ def _quiet() -> Generator[None]:
             worker.print_to_stdstream = before
 
 
-@contextlib.contextmanager
-def _hushed() -> Generator[None]:
-    """Keep the part of Ray that is not Python from the terminal, too: it looks at this when it starts."""
-    before = os.environ.get("RAY_BACKEND_LOG_LEVEL")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["RAY_BACKEND_LOG_LEVEL"]
-
-
 def _swallow(*_: object, **__: object) -> None:
     pass
 
@@ -241,8 +234,8 @@ def _sigterm_kept() -> Generator[Callable[[], None]]:
     def started() -> None:
         nonlocal theirs
         theirs = signal.getsignal(signal.SIGTERM)
-        if theirs is not before and before not in (signal.SIG_DFL, None):
-            signal.signal(signal.SIGTERM, before)
+        if theirs is not before:  # set even theirs again: over it, Ray puts one that prints a page of addresses
+            signal.signal(signal.SIGTERM, theirs if before in (signal.SIG_DFL, None) else before)
 
     yield started
     if theirs is not before and signal.getsignal(signal.SIGTERM) is theirs:
