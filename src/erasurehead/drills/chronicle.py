@@ -1,0 +1,76 @@
+"""A run's journal, read back: what was injected when, and what was said of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a journal.
+
+    Attributes:
+        place: its number.
+        life: which of the processes that coordinated the run wrote it, counted from 0.
+        what: life, injected, over, missed, lied, died, joined, notice or ended.
+        time: seconds since the first order of the run.
+        fault: number of the storm's fault, if it is about one; else -1.
+        worker: number of the worker, if it is about one; else -1.
+        text: what was said.
+        step: where a life began.
+    """
+
+    place: int
+    life: int
+    what: str
+    time: float
+    fault: int = -1
+    worker: int = -1
+    text: str = ""
+    step: int = 0
+
+
+@final
+class Chronicle:
+    """A journal that can be asked.
+
+    Arguments:
+        journal: as `Journal.read` returns it.
+    """
+
+    def __init__(self, journal: Iterable[dict[str, Any]]) -> None:
+        self.entries: list[Entry] = []
+        life = -1
+        for place, row in enumerate(journal):
+            life += row["what"] == "life"
+            known = {name: row[name] for name in ("fault", "worker", "text", "step") if name in row}
+            self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **known))
+
+    def injected(self, fault: int) -> Entry | None:
+        """Return where a fault was injected; the last time, where it was injected again after a resumption."""
+        found = [entry for entry in self.entries if entry.what == "injected" and entry.fault == fault]
+        return found[-1] if found else None
+
+    def missed(self, fault: int) -> str:
+        """Return why a fault was not injected."""
+        found = [entry.text for entry in self.entries if entry.what == "missed" and entry.fault == fault]
+        return found[-1] if found else "the run was over before"
+
+    def after(self, entry: Entry) -> Iterator[Entry]:
+        """Yield what the same process wrote after an entry."""
+        return (later for later in self.entries[entry.place + 1 :] if later.life == entry.life)
+
+    def first(self, entry: Entry, what: str, fits: Callable[[Entry], bool]) -> Entry | None:
+        """Return the first entry of a kind after another, by the same process, that fits."""
+        return next((later for later in self.after(entry) if later.what == what and fits(later)), None)
+
+    def next_life(self, entry: Entry) -> Entry | None:
+        """Return where the next process took up the run."""
+        later = (one for one in self.entries[entry.place + 1 :] if one.what == "life")
+        return next(later, None)
+
+    def all(self, *what: str) -> Sequence[Entry]:
+        """Return the entries of some kinds."""
+        return [entry for entry in self.entries if entry.what in what]

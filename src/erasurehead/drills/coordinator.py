@@ -1,0 +1,139 @@
+"""The process that coordinates one run of a drill: `python -m erasurehead.drills.coordinator FOLDER ROLE`.
+
+It goes on with the run where an earlier such process ended. As rank of an MPI job that is not the first it serves.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from erasurehead.config.checking import read_config
+from erasurehead.drills.disk import Disk
+from erasurehead.drills.journal import Journal, Witness
+from erasurehead.drills.storm import OF_WORKERS, Fault, Storm
+from erasurehead.drills.stormfile import read_storm
+from erasurehead.drills.stormy import StormyEngine
+from erasurehead.errors import DataError, ErasureHeadError
+from erasurehead.experiment import Experiment
+from erasurehead.records.checkpoints import CheckpointStore
+from erasurehead.records.jsonlines import to_text
+from erasurehead.records.places import CHECKPOINTS
+from erasurehead.run import Run
+
+Role: TypeAlias = Literal["calm", "stormy", "unbroken"]
+"""The run without faults; with all of them; and, on the virtual clock, with all but those of the coordinator."""
+
+RUN_FILE, STORM_FILE = "run.toml", "storm.toml"
+
+ENDED = 3
+"""Exit code: training ended with a sentence, which is in the journal."""
+
+
+def outcome_file(folder: Path, role: Role) -> Path:
+    """Return the file with the figures of a run that came to its end."""
+    return folder / f"{role}.json"
+
+
+def journal_file(folder: Path, role: Role) -> Path:
+    """Return the file with what happened in a run."""
+    return folder / f"{role}.jsonl"
+
+
+class _Life:
+    """One process's part of a run."""
+
+    def __init__(self, folder: Path, role: Role) -> None:
+        self.folder = folder
+        self.role: Role = role
+        self.out = folder / role
+        self.journal = Journal(journal_file(folder, role))
+        self.disk = Disk()
+        self.storm = Storm() if role == "calm" else read_storm(folder / STORM_FILE)
+
+    def live(self) -> None:
+        """Train from the newest checkpoint, or from the beginning, to the end."""
+        resuming = (self.out / CHECKPOINTS).is_dir()
+        begun = [entry for entry in self.journal.read() if entry["what"] == "injected"]
+        numbers = {int(entry["fault"]) for entry in begun}
+        spent = [number for number in numbers if self.storm.faults[number].kind not in OF_WORKERS]
+        experiment, elapsed, step = self._resumed() if resuming else (self._begun(), 0.0, 0)
+        engine = StormyEngine(
+            experiment.engine(), self.storm, elapsed=elapsed, spent=spent, told=self.journal.add,
+            upon=self._upon if self.role == "stormy" else lambda fault, begins: None, assigning=self.disk.spared,
+        )  # fmt: skip
+        self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": resuming})
+        try:
+            run = experiment.run([Witness(self.journal.add, lambda: engine.time)], engine)
+        except ErasureHeadError as error:
+            self.disk.free()
+            self.journal.add({"what": "ended", "time": round(engine.time, 6), "text": str(error)})
+            raise SystemExit(ENDED) from None
+        finally:
+            self.disk.free()
+        outcome_file(self.folder, self.role).write_text(to_text(_figures(experiment, run)), encoding="utf-8")
+
+    def _begun(self) -> Experiment:
+        config = read_config(self.folder / RUN_FILE)
+        where = config.run.model_copy(update={"out": str(self.out), "overwrite": True})
+        return Experiment.from_config(config.model_copy(update={"run": where}))
+
+    def _resumed(self) -> tuple[Experiment, float, int]:
+        try:
+            checkpoint = CheckpointStore(self.out).load()
+        except DataError:  # it died before its first checkpoint was whole
+            return self._begun(), 0.0, 0
+        return Experiment.resume(self.out), float(checkpoint.state["elapsed"]), checkpoint.step
+
+    def _upon(self, fault: Fault, begins: bool) -> None:
+        if fault.kind == "coordinator":
+            self.disk.free()
+            self.journal.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif begins:
+            self.disk.fill()
+        else:
+            self.disk.free()
+
+
+def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
+    """Return what a run came to, as plain data."""
+    rows = run.steps
+    late: dict[int, list[float]] = {}
+    for row in rows:
+        for worker in row.missing:
+            late.setdefault(worker, []).append(round(row.begin, 6))
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss = experiment.problem.objective(run.x)
+    return {
+        "steps": len(rows),
+        "seconds": run.seconds,
+        "loss": float(loss),
+        "metrics": dict(run.evaluations[-1].metrics) if run.evaluations else {},
+        "received": sum(row.received for row in rows),
+        "residual": max((row.residual for row in rows), default=0.0),
+        "in_order": [row.step for row in rows] == list(range(len(rows))),
+        "all_stepped": all(row.stepped for row in rows),
+        "workers": [row.workers for row in rows][-1:],
+        "ends": [round(row.end, 6) for row in rows],
+        "late": {str(worker): times for worker, times in sorted(late.items())},
+        "stopped": run.stopped,
+    }
+
+
+def main(folder: Path, role: Role) -> None:
+    """Live one life of a run; the process ends with 0, with `ENDED`, or by the storm's signal."""
+    if read_config(folder / RUN_FILE).run.engine == "mpi":
+        from erasurehead.engines.mpi import serve_unless_coordinator
+
+        serve_unless_coordinator()
+    _Life(folder, role).live()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), next(role for role in get_args(Role) if role == sys.argv[2]))

@@ -1,0 +1,225 @@
+"""A drill: the same run calm and in a storm, and what the difference tells."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.config.checking import build_config
+from erasurehead.config.parts import check_reachable
+from erasurehead.config.sections import Config
+from erasurehead.config.toml import to_toml
+from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE
+from erasurehead.drills.findings import Finder
+from erasurehead.drills.storm import KINDS, Kind, Storm
+from erasurehead.drills.stormfile import write_storm
+from erasurehead.drills.supervising import Performance, Supervisor
+from erasurehead.drills.verdicts import Findings
+from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.experiment import Experiment
+from erasurehead.records.folder import RunFolder
+from erasurehead.records.jsonlines import to_text
+from erasurehead.records.places import next_free
+from erasurehead.schemes import Scheme
+
+REPORT_FILE = "drill.json"
+
+DRILLS = "drills"
+"""The folder that drills are kept in if the user names none."""
+
+SCHEME = "custom(code='fractional_repetition(load=3)', wait='decodable() & confirmed(2)')"
+"""Exact, with three replicas, two of which must agree: what lies can be told from."""
+
+_SAMPLE = 400  # steps whose waiting is worked out beforehand
+_PATIENCE = 3.0  # times the longest of the delays in these steps: silence that is beyond all doubt
+_CHECKPOINTS = 20  # in a run
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a drill is.
+
+    Arguments:
+        engine: virtual, processes, mpi or ray.
+        workers: how many.
+        seconds: how long the calm run is to take, by the engine's clock.
+        seed: of the storm, if it is drawn, and of nothing else.
+        kinds: of the faults that are drawn.
+        scheme: as a text; by default exact with three replicas, two of which must agree.
+        data: a data set of the paper, of which a small twin is made, or a file.
+        delays: injected, of calm and stormy run alike.
+        records: whether training ends where it cannot be recorded (`required`), or goes on (`optional`).
+        address: of a Ray cluster; by default one of our own.
+    """
+
+    engine: str = "virtual"
+    workers: int = 30
+    seconds: float = 600.0
+    seed: int = 0
+    kinds: tuple[Kind, ...] = KINDS
+    scheme: str = SCHEME
+    data: str = "covertype"
+    delays: str = "exponential(mean=0.5, seed=0)"
+    records: str = "required"
+    address: str | None = None
+
+    def config(self) -> Config:
+        """Return the run file of the run, but for its steps.
+
+        Raises:
+            InvalidArgument: if something does not fit.
+        """
+        twin = {"twin": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
+        run = {"engine": self.engine, "workers": self.workers, "records": self.records}
+        tables = {
+            "scheme": self.scheme,
+            "data": {"source": self.data, **twin},
+            "delays": {"model": self.delays},
+            "run": run | ({} if self.address is None else {"address": self.address}),
+            "survive": {"verify": True},
+        }
+        options = {"run.engine": "--engine", "run.workers": "--workers", "run.records": "--records"}
+        return build_config(tables, options)
+
+
+class Drill:
+    """A drill to be: everything is checked, and nothing started.
+
+    Arguments:
+        settings: what it is.
+        storm: what goes wrong; drawn from the seed if None.
+        out: its folder, which must not be used yet; by default a new one in `drills`.
+
+    Raises:
+        InvalidArgument: if something does not fit.
+        DataError: if the data cannot be used.
+    """
+
+    def __init__(
+        self, settings: Settings, storm: Storm | None = None, out: str | os.PathLike[str] | None = None
+    ) -> None:
+        check_count("seed", settings.seed, at_least=0)
+        if not (math.isfinite(settings.seconds) and settings.seconds > 0):
+            raise invalid("seconds", "must be a positive number of seconds", settings.seconds)
+        self.settings = settings
+        experiment = Experiment.from_config(settings.config())
+        self.scheme = experiment.scheme
+        steps = _steps(experiment, settings.seconds)
+        self._patience = _PATIENCE * max(1.0, float(_delays(experiment).max()))
+        run = experiment.config.run.model_copy(update={"steps": steps, "evaluate_every": steps})
+        checkpoints = experiment.config.checkpoints.model_copy(
+            update={"every_steps": max(1, steps // _CHECKPOINTS), "every_seconds": 0.0}
+        )
+        self.config = experiment.config.model_copy(update={"run": run, "checkpoints": checkpoints})
+        check_reachable(self.scheme, experiment.delays, self.config.delays, steps)
+        self.storm = _drawn(settings, self.scheme) if storm is None else storm
+        _check_workers(self.storm, settings.workers)
+        self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
+        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            raise invalid("out", "must be a folder that is empty or not there", str(self.out))
+
+    @property
+    def steps(self) -> int:
+        """How many steps the runs take."""
+        return self.config.run.steps
+
+    def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:
+        """Run it: calm, stormy, and on the virtual clock once more with the same faults but for the coordinator's.
+
+        Arguments:
+            say: told what is going on, in sentences.
+
+        Raises:
+            EngineError: if a coordinator ends in a way that the storm does not explain.
+            MissingExtra: if what the engine needs is not installed.
+        """
+        settings = self.settings
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_storm(self.storm, self.out / STORM_FILE)
+        (self.out / RUN_FILE).write_text(to_toml(self.config.model_dump()), encoding="utf-8")
+        supervisor = Supervisor(self.out, settings.engine, settings.workers, self.storm, 6 * settings.seconds + 300)
+        say(f"the calm run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock")
+        calm = supervisor.perform("calm", say)
+        say(f"the stormy run: {len(self.storm.faults)} faults")
+        stormy = supervisor.perform("stormy", say)
+        unbroken = None
+        if settings.engine == "virtual" and self.storm.of("coordinator", "disk_full"):
+            say("the stormy run once more, with nothing befalling its coordinator")
+            unbroken = supervisor.perform("unbroken", say)
+        findings = Findings(
+            engine=settings.engine,
+            scheme=f"{self.scheme.name}, {self.scheme.rule}",
+            steps=self.steps,
+            calm=calm,
+            stormy=stormy,
+            faults=Finder(self.storm, Chronicle(stormy.journal), stormy.outcome or {}).findings(),
+            same_bits=self._same_bits(stormy, unbroken),
+            patience=self._patience,
+            telling=bool(_equals(self.scheme)),
+            folder=str(self.out),
+        )
+        (self.out / REPORT_FILE).write_text(to_text(findings.as_dict()), encoding="utf-8")
+        return findings
+
+    def _same_bits(self, stormy: Performance, unbroken: Performance | None) -> bool | None:
+        if unbroken is None:
+            return None
+        if stormy.outcome is None or unbroken.outcome is None:
+            return False
+        one, other = (RunFolder.open(self.out / role).x for role in ("stormy", "unbroken"))
+        return np.array_equal(one, other) and stormy.outcome["ends"] == unbroken.outcome["ends"]
+
+
+def _steps(experiment: Experiment, seconds: float) -> int:
+    """Return how many steps fill so much time, by what the wait rule makes of the injected delays."""
+    scheme = experiment.scheme
+    waits = scheme.rule.stop_times(_delays(experiment)[:, scheme.code.owner], scheme.decoder)
+    mean = float(np.mean(waits))
+    if not (math.isfinite(mean) and mean > 0):
+        raise invalid(
+            "delays", "must make each step wait for a finite time, so that the run takes a while",
+            experiment.config.delays.model,
+        )  # fmt: skip
+    return max(2, math.ceil(seconds / mean))
+
+
+def _delays(experiment: Experiment) -> Array:
+    """Return the delays of the first steps, shape (steps, n_workers)."""
+    code = experiment.scheme.code
+    work = float(np.mean([len(code.tasks_of_message(message)) for message in range(code.n_messages)]))
+    return experiment.delays.rows(0, _SAMPLE, code.n_workers, work=work)
+
+
+def _drawn(settings: Settings, scheme: Scheme) -> Storm:
+    """Draw a storm that the guarantees cover: lies only where at least three replicas can tell."""
+    groups = _equals(scheme)
+    kinds: Iterable[Kind] = settings.kinds
+    if not groups:
+        if tuple(settings.kinds) == ("corrupt",):
+            raise InvalidArgument(
+                f"kinds: lies can only be told where at least three workers send the same, but {scheme.name} has no "
+                "such workers; take a load of at least 3."
+            )
+        kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
+    return Storm.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
+
+
+def _equals(scheme: Scheme) -> list[list[int]]:
+    """Return the groups of at least three workers that send the same."""
+    code = scheme.code
+    content = np.asarray(code.content)
+    groups = (sorted({int(worker) for worker in code.owner[content == one]}) for one in np.unique(content))
+    return [group for group in groups if len(group) >= 3]
+
+
+def _check_workers(storm: Storm, workers: int) -> None:
+    for fault in storm.faults:
+        if fault.worker is not None and fault.worker >= workers:
+            raise invalid("a fault's worker", f"must be less than the {workers} workers", fault.worker)

@@ -1,0 +1,136 @@
+"""What became of each fault of a storm: when it was noticed, as what, and what followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from erasurehead.drills.chronicle import Chronicle, Entry
+from erasurehead.drills.storm import Fault, Storm
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a fault.
+
+    Attributes:
+        number: of the fault in its storm.
+        fault: the fault.
+        injected: seconds since the first order; None if it was not injected.
+        after: seconds from there until it was noticed; None if it was not.
+        noticed: as what; if it was not injected, why.
+        effect: what followed.
+        excused: whether it need not have been noticed, as nothing of it could be seen.
+    """
+
+    number: int
+    fault: Fault
+    injected: float | None = None
+    after: float | None = None
+    noticed: str = ""
+    effect: str = ""
+    excused: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        told = {name: value for name, value in vars(self).items() if name != "fault"}
+        return {"fault": self.fault.as_dict(), **told}
+
+
+@final
+class Finder:
+    """Finds out what became of the faults of a storm.
+
+    Arguments:
+        storm: the faults.
+        chronicle: of the stormy run.
+        outcome: its figures; empty if it did not come to its end.
+    """
+
+    def __init__(self, storm: Storm, chronicle: Chronicle, outcome: Mapping[str, Any]) -> None:
+        self.storm, self.chronicle, self.outcome = storm, chronicle, outcome
+        self._look = {
+            "kill": self._kill,
+            "stop": self._silence,
+            "slow": self._silence,
+            "disconnect": self._silence,
+            "corrupt": self._lie,
+            "disk_full": self._full_disk,
+            "coordinator": self._coordinator,
+        }
+
+    def findings(self) -> list[Finding]:
+        """Return one for each fault, in the storm's order."""
+        found: list[Finding] = []
+        for number, fault in enumerate(self.storm.faults):
+            begin = self.chronicle.injected(number)
+            if begin is None:
+                found.append(Finding(number, fault, noticed=self.chronicle.missed(number), excused=True))
+            else:
+                found.append(self._look[fault.kind](number, fault, begin))
+        return found
+
+    def _kill(self, number: int, fault: Fault, begin: Entry) -> Finding:
+        died = self.chronicle.first(begin, "died", lambda entry: entry.worker == fault.worker)
+        if died is None:
+            return Finding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
+        said = self._notice(died, rf"worker {fault.worker} (died|did not start)")
+        joined = self.chronicle.first(died, "joined", lambda entry: entry.worker == fault.worker)
+        effect = "nobody took its place" if joined is None else f"another was there {joined.time - begin.time:.3g} s on"
+        return Finding(
+            number, fault, begin.time, died.time - begin.time, died.text if said is None else said.text, effect
+        )
+
+    def _silence(self, number: int, fault: Fault, begin: Entry) -> Finding:
+        over = self.chronicle.first(begin, "over", lambda entry: entry.fault == number)
+        times = self.outcome.get("late", {}).get(str(fault.worker), [])
+        until = fault.until if over is None else over.time
+        late = sum(begin.time <= time < until for time in times)
+        effect = f"late in {late} steps"
+        said = self._notice(begin, rf"worker {fault.worker} is suspected")
+        if said is None or said.time > until:
+            return Finding(number, fault, begin.time, noticed="", effect=effect)
+        return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
+
+    def _lie(self, number: int, fault: Fault, begin: Entry) -> Finding:
+        lied = self.chronicle.first(begin, "lied", lambda entry: entry.fault == number)
+        worker = rf"\b{fault.worker}\b"
+        said = self._notice(begin, rf"worker {worker} (lies|is refused)|of workers? [\d, ]*{worker}[\d, ]*(is|differ)")
+        if said is None:
+            why = "no lie of it came in time" if lied is None else "not noticed"
+            return Finding(number, fault, begin.time, noticed=why, excused=lied is None)
+        effect = "put aside" if "put aside" in said.text else "its message was refused"
+        return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
+
+    def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:
+        ended = self.chronicle.first(begin, "ended", lambda entry: True)
+        goes_on = self._notice(begin, r"cannot be written.*goes on without")
+        if goes_on is not None:
+            return Finding(number, fault, begin.time, goes_on.time - begin.time, goes_on.text, "training went on")
+        if ended is None:
+            steps = self.outcome.get("ends", [])
+            written = any(begin.time <= time <= fault.until for time in steps)
+            said = "not noticed" if written else "no step ended meanwhile"
+            return Finding(number, fault, begin.time, noticed=said, excused=not written)
+        return Finding(number, fault, begin.time, ended.time - begin.time, ended.text, self._resumed(begin))
+
+    def _coordinator(self, number: int, fault: Fault, begin: Entry) -> Finding:
+        resumed = self._resumed(begin)
+        said = "the process was gone" if resumed else "not noticed"
+        return Finding(number, fault, begin.time, None, said, resumed)
+
+    def _resumed(self, entry: Entry) -> str:
+        life = self.chronicle.next_life(entry)
+        return "" if life is None else f"gone on with from step {life.step}"
+
+    def _notice(self, entry: Entry, pattern: str) -> Entry | None:
+        return self.chronicle.first(entry, "notice", lambda one: re.search(pattern, one.text) is not None)
+
+    def _ends_soon(self, entry: Entry, seconds: float) -> bool:
+        """Whether its process ended so soon after an entry that nothing more could be noticed."""
+        last = [one.time for one in self.chronicle.after(entry)] or [entry.time]
+        nothing_follows = self.chronicle.next_life(entry) is None
+        end = float(self.outcome.get("seconds", 0.0)) if nothing_follows else max(last)
+        return end - entry.time < seconds

