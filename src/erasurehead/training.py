@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead.arrays import Array, Tree, squared_norm
 from erasurehead.crew import Crew
 from erasurehead.engines.base import Engine, Order
-from erasurehead.errors import Diverged, RecordsError, Unreachable, check_count, invalid
+from erasurehead.errors import DataError, Diverged, ErasureHeadError, RecordsError, Unreachable, check_count, invalid
 from erasurehead.evaluation import Snapshots
 from erasurehead.formation import Formation
 from erasurehead.gathering import DIVERGED, Gathered, Gathering, Thinned
@@ -149,14 +149,22 @@ class _Training:
         """Start the workers, and set the clock to zero; or put everything as it was."""
         elapsed, running = 0.0, False
         if resume is not None:
-            elapsed = float(resume.state["elapsed"])
-            running = resume.state["engine"] is not None and self.engine.state() is not None
-            self._restore(resume, running)
+            try:
+                elapsed = float(resume.state["elapsed"])
+                running = resume.state["engine"] is not None and self.engine.state() is not None
+                self._restore(resume, running)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                if isinstance(error, ErasureHeadError):
+                    raise
+                raise DataError(
+                    f"The checkpoint does not fit this run, which cannot go on from it: {error!r}."
+                ) from None
         if not running:
             self.start_seconds += self.crew.start()
         for watcher in self.watchers:
             watcher.ready(self.start_seconds)
-        self._origin = self.engine.now() - elapsed
+        if not running:  # else the clock goes on from where it stood
+            self._origin = self.engine.now() - elapsed
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
@@ -183,6 +191,7 @@ class _Training:
             "step": self.optimizer.step,
             "round": self._round,
             "elapsed": self.engine.now() - self._origin,
+            "origin": self._origin,
             "start_seconds": self.start_seconds,
             "optimizer": self.optimizer.state(),
             "aggregation": self._scheme.aggregation.state(),
@@ -207,7 +216,7 @@ class _Training:
         self.snapshots.restore(state["snapshots"])
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
-        self._round = int(state["round"])
+        self._round, self._origin = int(state["round"]), float(state["origin"])
 
     def _step(self) -> None:
         optimizer = self.optimizer

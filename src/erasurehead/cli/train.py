@@ -169,6 +169,8 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
             f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
             f"{summary['workers']} workers, {1 - summary['coverage']:.1%} of the gradient left out"
         )
+    if summary["resumed"]:
+        lines[0] += f"; gone on with after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
     loss = [] if summary["loss"] is None else [f"training loss {summary['loss']:.5g}"]
@@ -176,6 +178,6 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     if loss or measured:
         lines.append(", ".join([*loss, *measured]))
     lines.append(f"records and model in {experiment.out}")
-    if done.stopped:
-        screen.say(_way_on(experiment).strip())
+    if way_on := _way_on(experiment):
+        screen.say(way_on.strip())
     screen.result({"folder": str(experiment.out), **summary}, "\n".join(lines))
