@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from erasurehead.config import build_config, merged
+from erasurehead.errors import InvalidArgument
+from erasurehead.experiment import Experiment
 from erasurehead.records import RunFolder
 
 from .shop import SMALL, Typed
@@ -100,3 +103,19 @@ def test_bad_input(typed: Typed, arguments: tuple[object, ...], said: str) -> No
     assert said in done.sentence
     assert not Path("new").exists()
     assert not [entry for entry in Path().iterdir() if entry.name.endswith(".part")]
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_run_goes_on_with_a_copy_of_its_shards_and_with_no_others(typed: Typed) -> None:
+    typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards")
+    typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--seed", 1, "--out", "others")
+    whole = {"data": {"source": "shards"}, "run": {"engine": "virtual", "workers": 6, "out": "whole", "steps": 8}}
+    expected = Experiment.from_config(build_config(whole)).run()
+    saving = {"every_steps": 1, "every_seconds": 0.0, "keep_finished": True}
+    short = merged(whole, {"run": {"steps": 4, "out": "short"}, "checkpoints": saving})
+    Experiment.from_config(build_config(short)).run()
+    Path("shards").rename("moved")
+    with pytest.raises(InvalidArgument, match=r"data was '[0-9a-f]+' and is"):
+        Experiment.resume("short", {"run": {"steps": 8}, "data": {"source": "others"}})
+    found = Experiment.resume("short", {"run": {"steps": 8}, "data": {"source": "moved", "worker_path": "moved"}}).run()
+    np.testing.assert_array_equal(found.x, expected.x)

@@ -235,10 +235,21 @@ def _folder_to_be(folder: Path) -> Generator[Path]:
     try:
         scratch.mkdir(parents=True)
         yield scratch
+        _sync(scratch)
         scratch.replace(folder)
+        _sync(folder.parent)
     except OSError as error:
         said = f"{error.strerror or error}; nothing was left of the shards that were begun"
         culprit = str(error.filename or scratch)
         raise OSError(error.errno, said, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder survive a power cut, as the files' contents do."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
