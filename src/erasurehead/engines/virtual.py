@@ -1,7 +1,8 @@
 """Workers on a virtual clock: a heap of events, and time that jumps from one to the next.
 
-A message is computed only when it is decoded, and equal messages once, so that a virtual run of a group code costs
-no more than plain gradient descent. Computing takes no virtual time unless `seconds_per_task` says so.
+A message is computed only when it is decoded, and equal messages once, so that a virtual run of a group code goes through
+no more samples than plain gradient descent; taking each group's columns out of the model and adding its messages up makes
+it less than twice as long on large sparse data. Computing takes no virtual time unless `seconds_per_task` says so.
 """
 
 from __future__ import annotations
