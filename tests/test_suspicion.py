@@ -245,9 +245,9 @@ class TestBookKeeping:
             suspicion.ordered(worker, 200.0)
             suspicion.ordered(worker, 205.0)
             suspicion.heard(worker, 206.0, began=200.0, done=False)
-        samples = suspicion.state()["samples"]
-        assert isinstance(samples, np.ndarray)
-        assert samples[-1].tolist() == [6.0, 0.0, 3.0]
+        window = suspicion.state()["window"]
+        assert isinstance(window, Mapping)
+        assert np.asarray(window["samples"])[-1].tolist() == [6.0, 0.0, 3.0]
 
     def test_who_failed_left_or_was_let_go_is_not_suspected(self) -> None:
         suspicion = self.taught()

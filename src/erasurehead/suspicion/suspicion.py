@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +12,7 @@ from erasurehead.arrays import Tree
 from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count, invalid
 from erasurehead.suspicion.law import Law
+from erasurehead.suspicion.window import Silence, Window
 
 _PRIOR = 5.0
 """So many answers of the usual speed are assumed of a worker before its own are counted."""
@@ -22,31 +22,6 @@ _FADING = 0.98
 
 _NEW = 0.2
 """The law is learned again when this share of its samples is new."""
-
-
-@dataclass
-class _Worker:
-    """What is known of one worker.
-
-    Attributes:
-        since: when its present silence began; None if it has nothing to answer.
-        heard: when it was last heard of, if ever.
-        silent: seconds of silence since then in orders that it has dropped.
-        orders: how many those are.
-        body, beyond: their hazard.
-        answers, hazard: of the runs of silence that ended in an answer, fading; their ratio is its slowness.
-        due: when it will be suspected, if that has been worked out.
-    """
-
-    since: float | None = None
-    heard: float | None = None
-    silent: float = 0.0
-    body: float = 0.0
-    beyond: float = 0.0
-    orders: int = 0
-    answers: float = 0.0
-    hazard: float = 0.0
-    due: float | None = None
 
 
 @final
@@ -98,9 +73,8 @@ class Suspicion:
         self.least = check_count("least", least, at_least=20)
         window = check_count("window", window, at_least=self.least)
         self.suspects: dict[int, str] = {}
-        self._workers: dict[int, _Worker] = {}
-        self._samples = np.zeros((window, 3))  # seconds, censored, worker
-        self._taken = self._answers = 0  # samples and answers, ever
+        self._workers: dict[int, Silence] = {}
+        self._window = Window(window)
         self._law: Law | None = None
         self._learned = 0, 0  # samples and answers that there were when the law was learned
         self._next: float | None = None  # None: to be worked out
@@ -112,13 +86,13 @@ class Suspicion:
 
     def ordered(self, worker: int, now: float) -> None:
         """Take note that a worker has been given an order."""
-        state = self._workers.setdefault(worker, _Worker())
+        state = self._workers.setdefault(worker, Silence())
         if state.since is not None:
             if self.late == "carry":
                 return
             self._drop(worker, state, now)
         state.since, state.due, self._next = now, None, None
-        if self._law is not None and self._taken - self._learned[0] >= _NEW * min(self._taken, len(self._samples)):
+        if self._law is not None and self._window.taken - self._learned[0] >= _NEW * len(self._window):
             self._learn(now)
 
     def heard(self, worker: int, now: float, began: float | None = None, done: bool = True) -> str:
@@ -134,21 +108,20 @@ class Suspicion:
         Returns:
             A sentence if it was suspected, else "".
         """
-        state = self._workers.setdefault(worker, _Worker())
+        state = self._workers.setdefault(worker, Silence())
         start = state.since
         if began is not None:
             start = began if state.heard is None else max(began, state.heard)
         if start is not None:
             if self._law is not None:
                 self._record(state, self._law, now, start)
-            self._sample(now - start, False, worker)
-            self._answers += 1
+            self._window.add(now - start, False, worker)
         silent = state.silent + (0.0 if state.since is None else now - state.since)
         state.silent = state.body = state.beyond = 0.0
         state.orders = 0
         state.heard, state.due = now, None
         state.since = None if done else now
-        if self._answers >= (self.least if self._law is None else 2 * self._learned[1]):
+        if self._window.answers >= (self.least if self._law is None else 2 * self._learned[1]):
             self._learn(now)
         if self.suspects.pop(worker, None) is None:
             return ""
@@ -166,7 +139,7 @@ class Suspicion:
         """Take note that a worker said that it cannot answer: it does not hang, and has nothing in hand."""
         state = self._workers.get(worker)
         if state is not None:
-            self._workers[worker] = _Worker(heard=state.heard, answers=state.answers, hazard=state.hazard)
+            self._workers[worker] = Silence(heard=state.heard, answers=state.answers, hazard=state.hazard)
         self.suspects.pop(worker, None)
 
     def left(self, worker: int) -> None:
@@ -217,30 +190,24 @@ class Suspicion:
 
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs to go on to the bit."""
-        count = min(self._taken, len(self._samples))
         return {
             "suspects": {str(worker): why for worker, why in sorted(self.suspects.items())},
-            "workers": {str(worker): {**asdict(state), "due": None} for worker, state in sorted(self._workers.items())},
-            "samples": self._samples[:count].copy(),
-            "counts": [self._taken, self._answers, *self._learned],
+            "workers": {str(worker): silence.state() for worker, silence in sorted(self._workers.items())},
+            "window": self._window.state(),
+            "learned": list(self._learned),
             "law": None if self._law is None else self._law.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; floor, chance and window must be those of the run that it was taken from."""
         self.suspects = {int(worker): str(why) for worker, why in state["suspects"].items()}
-        self._workers = {int(worker): _Worker(**values) for worker, values in state["workers"].items()}
-        self._samples[: len(state["samples"])] = state["samples"]
-        self._taken, self._answers, *learned = (int(count) for count in state["counts"])
-        self._learned = learned[0], learned[1]
+        self._workers = {int(worker): Silence(**values) for worker, values in state["workers"].items()}
+        self._window.restore(state["window"])
+        self._learned = int(state["learned"][0]), int(state["learned"][1])
         self._law = None if state["law"] is None else Law.restored(state["law"])
         self._next = None
 
-    def _sample(self, seconds: float, censored: bool, worker: int) -> None:
-        self._samples[self._taken % len(self._samples)] = max(0.0, seconds), censored, worker
-        self._taken += 1
-
-    def _record(self, state: _Worker, law: Law, now: float, start: float) -> None:
+    def _record(self, state: Silence, law: Law, now: float, start: float) -> None:
         """Take down how unlikely a silence was that has ended in an answer."""
         seconds = max(0.0, now - start)
         body, beyond = law.body(seconds), law.beyond(seconds)
@@ -249,10 +216,10 @@ class Suspicion:
         state.answers = _FADING * state.answers + 1.0
         state.hazard = _FADING * state.hazard + law.hazard(body, beyond)
 
-    def _drop(self, worker: int, state: _Worker, now: float) -> None:
+    def _drop(self, worker: int, state: Silence, now: float) -> None:
         assert state.since is not None
         seconds = now - state.since
-        self._sample(seconds, True, worker)
+        self._window.add(seconds, True, worker)
         state.silent += seconds
         state.orders += 1
         if self._law is not None:
@@ -261,9 +228,7 @@ class Suspicion:
 
     def _learn(self, now: float) -> None:
         """Learn from the latest samples, and from those who are silent now; not from the silence of suspects."""
-        samples = self._samples[: min(self._taken, len(self._samples))]
-        seconds, censored = samples[:, 0], samples[:, 1] > 0.0
-        kept = ~(censored & np.isin(samples[:, 2], list(self.suspects)))
+        seconds, censored = self._window.samples(list(self.suspects))
         if np.count_nonzero(~censored) < self.least:
             return
         longest = float(seconds[~censored].max())  # a worker that hangs must not pass for proof that answers are slow
@@ -273,22 +238,22 @@ class Suspicion:
             if state.since is not None and worker not in self.suspects
         ]
         self._law = Law.of(
-            np.concatenate([seconds[kept], np.array(silent)]),
-            np.concatenate([censored[kept], np.ones(len(silent), dtype=bool)]),
+            np.concatenate([seconds, np.array(silent)]),
+            np.concatenate([censored, np.ones(len(silent), dtype=bool)]),
         )
-        self._learned = self._taken, self._answers
+        self._learned = self._window.taken, self._window.answers
         self._next = None
         for state in self._workers.values():
             state.due = None
 
-    def _earliest(self, state: _Worker) -> float:
+    def _earliest(self, state: Silence) -> float:
         """Return a time before which a worker is not suspected."""
         assert state.since is not None
         if state.due is not None:
             return state.due
         return state.since + max(0.0, (self.floor if self.after is None else self.after) - state.silent)
 
-    def _deadline(self, state: _Worker) -> float:
+    def _deadline(self, state: Silence) -> float:
         if self.after is not None:
             return max(0.0, self.after - state.silent)
         if self._law is None:
@@ -297,7 +262,7 @@ class Suspicion:
         seconds = self._law.seconds(-math.log(self.chance) * slowness, state.body, state.beyond)
         return max(seconds, self.floor - state.silent, 0.0)
 
-    def _sentence(self, worker: int, state: _Worker, now: float) -> str:
+    def _sentence(self, worker: int, state: Silence, now: float) -> str:
         assert state.since is not None
         silent = state.silent + now - state.since
         orders = f", over {state.orders + 1} orders" if state.orders else ""
