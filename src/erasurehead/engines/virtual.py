@@ -1,8 +1,9 @@
 """Workers on a virtual clock: a heap of events, and time that jumps from one to the next.
 
-A message is computed only when it is decoded, and equal messages once, so that a virtual run of a group code goes through
-no more samples than plain gradient descent; taking each group's columns out of the model and adding its messages up makes
-it less than twice as long on large sparse data. Computing takes no virtual time unless `seconds_per_task` says so.
+A message is computed only when it is decoded, and equal messages once, so that a virtual run of a group code goes
+through no more samples than plain gradient descent. On large sparse data it takes less than twice as long: each group's
+columns are taken out of the model, and its message is added to all coordinates. Computing takes no virtual time unless
+`seconds_per_task` says so.
 """
 
 from __future__ import annotations
