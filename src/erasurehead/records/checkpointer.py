@@ -73,11 +73,13 @@ class Checkpointer(Instrument):
         """The most steps that training was ahead of a checkpoint that was due."""
         self._background = Background(self._save)
         self._taken: _Taken | None = None
+        self._steps = 0
         self._spent = 0.0
         self._began = self._last = time.monotonic()
         self._off = False
 
     def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._steps = steps
         now = self.facts | {"code": of_code(scheme.code)}
         if self.recorder.checkpoint is not None:
             check_same(self.recorder.checkpoint.facts, now)
@@ -134,7 +136,8 @@ class Checkpointer(Instrument):
 
     def _due(self, step: int, now: float) -> bool:
         by_steps = self.every_steps > 0 and step % self.every_steps == 0
-        return by_steps or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
+        at_end = self.keep_finished and step == self._steps
+        return by_steps or at_end or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
 
     def _save(self, taken: _Taken) -> None:
         self.store.save(taken.step, taken.state, taken.records, self.facts)

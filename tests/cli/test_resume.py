@@ -1,0 +1,123 @@
+"""`erasurehead train --resume`: after Ctrl-C, after a full disk, and after what cannot be gone on from."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from erasurehead.records import RunFolder
+
+from .shop import SMALL, Typed
+
+NAMES = ("steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors")
+
+
+def content(folder: str) -> dict[str, bytes]:
+    return {name: (Path(folder) / name).read_bytes() for name in NAMES}
+
+
+def started(*arguments: object, before: str = "pass") -> subprocess.Popen[str]:
+    """Start a command in a process of its own, with a statement before it."""
+    code = f"import sys; from erasurehead.cli import main; {before}; sys.argv = sys.argv[1:]; main()"
+    command = [sys.executable, "-c", code, "erasurehead", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_steps(folder: str, process: subprocess.Popen[str], least: int = 20) -> None:
+    """Wait until a run has recorded some steps, and has a checkpoint."""
+    end = time.monotonic() + 60
+    path = Path(folder)
+    while not ((path / "checkpoints").is_dir() and (path / "steps.jsonl").read_bytes().count(b"\n") >= least):
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+LONG = (*SMALL[:-3], 1500, *SMALL[-2:], "--evaluate-every", 500)
+"""A run that is long enough to be caught in the middle."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed, shop: Path, how: int) -> None:
+    typed("train", "--data", shop, *LONG, "--out", "whole", "--quiet")
+    process = started("train", "--data", shop, *LONG, "--out", "run", "--checkpoint-every", 5)
+    wait_for_steps("run", process)
+    refused = typed("train", "--resume", "run")
+    assert refused.code == 2
+    assert f"is still going on (process {process.pid})" in refused.sentence
+    process.send_signal(how)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -how)
+    if how == signal.SIGINT:
+        assert "To go on from the last checkpoint: erasurehead train --resume run" in said
+    done = typed("train", "--resume", "run")
+    assert done.code == 0
+    assert re.search(r"erasurehead: 1500 steps in .*; gone on with after step \d+", done.out)
+    assert content("run") == content("whole")
+    assert sorted(path.name for path in Path("run").iterdir()) == sorted(
+        [*NAMES, "config.toml", "encoding.json", "summary.json"]
+    )
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--steps", 60, "--out", "whole", "--quiet")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"
+    options = ("train", "--data", shop, *SMALL, "--steps", 60, "--out", "run", "--checkpoint-every", 1)
+    full = started(*options, before=limit)
+    _, said = full.communicate(timeout=60)
+    assert full.returncode == 1
+    sentence = said.rstrip("\n").rpartition("\n")[2]
+    found = re.fullmatch(
+        r"erasurehead: run/arrivals.jsonl cannot be written: File too large\. "
+        r"The last good checkpoint is that of step (\d+)\.",
+        sentence,
+    )
+    assert found, sentence
+    assert "Traceback" not in said
+    assert len(RunFolder.open("run").run.steps) >= int(found[1]) > 10
+    assert RunFolder.open("run").x.any()
+    done = typed("train", "--resume", "run", "--json")
+    assert done.json["resumed"] == [int(found[1])]
+    assert content("run") == content("whole")
+
+    optional = started(*options, "--overwrite", "--records", "optional", before=limit)
+    _, said = optional.communicate(timeout=60)
+    assert optional.returncode == 0
+    assert said.count("Training goes on without records.") == 1
+    assert RunFolder.open("run").x.tobytes() == RunFolder.open("whole").x.tobytes()
+
+
+def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "run", "--quiet")
+    Path("empty").mkdir()
+    for arguments, said in (
+        (("--resume", "run"), "run.steps must be more than the 12 steps after which the run in 'run' finished"),
+        (("--resume", "run", "--steps", 20), "The run in 'run' is finished, and its checkpoints are gone"),
+        (("--resume", "empty"), "'empty' is no run folder"),
+        (("--resume", "run", "--out", "other"), "must be left out when a run goes on in its own folder"),
+        (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),
+        (("--resume", "run", "--checkpoint-every", -1), "checkpoints.every_steps (--checkpoint-every) must be"),
+        (("--resume", "run", "--records", "never"), "run.records (--records) must be 'required' or 'optional'"),
+    ):
+        done = typed("train", *arguments)
+        assert done.code == 2, done.err
+        assert said in done.sentence
+    assert not Path("other").exists()
+
+
+def test_kept_checkpoints_let_a_finished_run_go_on(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "run", "--quiet", "--keep-checkpoints")
+    done = typed("train", "--resume", "run", "--steps", 20, "--json")
+    assert (done.json["steps"], done.json["resumed"]) == (20, [12])
+    typed("train", "--data", shop, *SMALL, "--steps", 20, "--out", "whole", "--quiet")
+    assert content("run") == content("whole")
+    assert os.listdir("run/checkpoints")
