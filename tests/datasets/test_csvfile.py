@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.datasets import csvfile
-from erasurehead.datasets.csvfile import Kind, Layout, look, read_csv
+from erasurehead.datasets.csvcolumns import Kind
+from erasurehead.datasets.csvfile import Layout, look, read_csv
 from erasurehead.datasets.table import Table, Texts
 from erasurehead.errors import DataError
 

@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from erasurehead.datasets.csvfile import Kind, Layout
+from erasurehead.datasets.csvcolumns import Kind
+from erasurehead.datasets.csvfile import Layout
 from erasurehead.datasets.table import Numbers, Table, Texts
 from erasurehead.errors import DataError, invalid
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import csv
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from erasurehead.arrays import Array
+from erasurehead.datasets.csvcolumns import Builder, Fault, Kind, builder, is_number
 from erasurehead.datasets.files import Lines, text_lines
-from erasurehead.datasets.table import MISSING, Column, Numbers, Table, TextCoder, Texts
+from erasurehead.datasets.table import Table
 from erasurehead.errors import DataError
-
-Kind: TypeAlias = Literal["number", "text", "auto"]
-"""How a column is read; `auto` is `number` or `text` as its first value that is not missing says."""
 
 _CHUNK_FIELDS = 400_000  # fields held as Python strings at a time: about 25 MB
 _DELIMITERS = (",", ";", "\t", "|")
@@ -49,7 +41,7 @@ def look(path: Path) -> Layout:
         DataError: if the file is empty, or a column has no name or the same as another.
     """
     delimiter, names = first_line(path)
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         return Layout(tuple(str(place + 1) for place in range(len(names))), False, delimiter)
     for place, name in enumerate(names):
         if not name or name in names[:place]:
@@ -140,12 +132,12 @@ def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
     return (f"the last line of {path.name} ends without a newline: look whether the file is whole",)
 
 
-def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, _Builder]:
-    return {name: _builder(wanted, hint) for name in layout.names if (wanted := kind(name)) is not None}
+def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
+    return {name: builder(wanted, hint) for name in layout.names if (wanted := kind(name)) is not None}
 
 
 def _fill(
-    builders: Mapping[str, _Builder], rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path
+    builders: Mapping[str, Builder], rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path
 ) -> None:
     """Add the fields of some rows to the columns; `before` rows were read before them."""
     _check_widths(rows, before, layout, path)
@@ -155,16 +147,8 @@ def _fill(
             continue
         try:
             builders[name].add(fields)
-        except _Fault as fault:
+        except Fault as fault:
             raise DataError(f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}.") from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -209,96 +193,3 @@ def _check_widths(rows: Sequence[Sequence[str]], before: int, layout: Layout, pa
         f"{_place(path, layout, before + row)}: {len(rows[row])} fields instead of {width}; "
         f"the file is cut off there, or that line is wrong."
     )
-
-
-class _Fault(Exception):
-    """A field that cannot be used: its row in the chunk, and what is wrong."""
-
-    def __init__(self, row: int, message: str) -> None:
-        super().__init__(message)
-        self.row = row
-
-
-class _Builder(ABC):
-    """Gathers one column, chunk by chunk."""
-
-    @abstractmethod
-    def add(self, fields: Sequence[str]) -> None:
-        """Take the fields of a chunk."""
-
-    @abstractmethod
-    def finish(self) -> Column:
-        """Return the column."""
-
-
-class _NumberBuilder(_Builder):
-    def __init__(self, hint: str) -> None:
-        self._parts: list[Array] = []
-        self._hint = hint
-
-    def add(self, fields: Sequence[str]) -> None:
-        try:
-            part = np.fromiter(map(float, fields), np.float64, len(fields))
-        except ValueError:
-            part = None
-        if part is None or not np.isfinite(part).all():
-            part = np.array([self._parse(row, field.strip()) for row, field in enumerate(fields)], dtype=np.float64)
-        self._parts.append(part)
-
-    def _parse(self, row: int, field: str) -> float:
-        if field in MISSING:
-            return np.nan
-        if not _is_number(field):
-            raise _Fault(row, f"{field!r} is not a number{self._hint}")
-        value = float(field)
-        if not np.isfinite(value):
-            raise _Fault(row, f"{field!r} is not a finite number; leave the field empty if the value is missing")
-        return value
-
-    def finish(self) -> Column:
-        return Numbers(np.concatenate(self._parts))
-
-
-class _TextBuilder(_Builder):
-    def __init__(self) -> None:
-        self._coder = TextCoder()
-        self._parts: list[NDArray[np.int32]] = []
-
-    def add(self, fields: Sequence[str]) -> None:
-        self._parts.append(np.fromiter(map(self._coder.__getitem__, fields), np.int32, len(fields)))
-
-    def finish(self) -> Column:
-        return Texts(np.concatenate(self._parts), self._coder.texts())
-
-
-class _AutoBuilder(_Builder):
-    """Counts missing values until one has a value, whose kind is then that of the column."""
-
-    def __init__(self) -> None:
-        self._missing = 0
-        self._builder: _Builder | None = None
-
-    def add(self, fields: Sequence[str]) -> None:
-        if self._builder is None:
-            first = next((field for field in map(str.strip, fields) if field not in MISSING), None)
-            if first is None:
-                self._missing += len(fields)
-                return
-            self._builder = self._begin(_is_number(first))
-        self._builder.add(fields)
-
-    def _begin(self, number: bool) -> _Builder:
-        hint = " as the values before it are; name the column in one_hot if its values are categories"
-        builder = _NumberBuilder(hint) if number else _TextBuilder()
-        if self._missing:
-            builder.add(("",) * self._missing)
-        return builder
-
-    def finish(self) -> Column:
-        return (self._builder or self._begin(number=True)).finish()
-
-
-def _builder(kind: Kind, hint: str) -> _Builder:
-    if kind == "number":
-        return _NumberBuilder(hint)
-    return _TextBuilder() if kind == "text" else _AutoBuilder()

@@ -12,7 +12,8 @@ import numpy as np
 
 from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.datasets.base import Encoded, Report
-from erasurehead.datasets.csvfile import Kind, Layout, first_line, look, read_csv
+from erasurehead.datasets.csvcolumns import Kind
+from erasurehead.datasets.csvfile import Layout, first_line, look, read_csv
 from erasurehead.datasets.encoding import Encoding, Source
 from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
 from erasurehead.datasets.files import readable, suffix

@@ -10,7 +10,8 @@ import numpy as np
 from erasurehead.arrays import IntArray
 from erasurehead.datasets.base import Task
 from erasurehead.datasets.columns import HINT, Columns, check_names, csv_kinds
-from erasurehead.datasets.csvfile import Kind, Layout, count_rows, csv_blocks, look
+from erasurehead.datasets.csvcolumns import Kind
+from erasurehead.datasets.csvfile import Layout, count_rows, csv_blocks, look
 from erasurehead.datasets.encoding import Encoding
 from erasurehead.datasets.features import Numeric
 from erasurehead.datasets.files import suffix
