@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from erasurehead.experiment import Experiment as Experiment
     from erasurehead.instruments import Instrument as Instrument
     from erasurehead.run import Run as Run
+    from erasurehead.survival import Survival as Survival
     from erasurehead.trained import TrainedModel as TrainedModel
     from erasurehead.training import train as train
 
@@ -49,6 +50,7 @@ _HOMES = {
     "Experiment": "experiment",
     "Instrument": "instruments",
     "Run": "run",
+    "Survival": "survival",
     "TrainedModel": "trained",
     "train": "training",
 }
