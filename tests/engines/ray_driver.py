@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 import numpy as np
 
 from erasurehead.engines import Arrived, Order
 from erasurehead.engines.ray import RayEngine
+from erasurehead.errors import EngineError
 from erasurehead.testing import Echo
+from erasurehead.testing.conformance import PATIENCE
 
 
 class Driver:
@@ -24,7 +27,15 @@ class Driver:
     """
 
     def __init__(self, address: str) -> None:
-        self.engine = RayEngine(late="carry", address=address)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.engine = RayEngine(late="carry", address=address)
+                break
+            except EngineError:  # the head takes some seconds to start
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     def hosts(self) -> dict[str, int | None]:
         """Return where workers can run."""

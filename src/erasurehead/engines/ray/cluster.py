@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ _AT_ONCE = 1024
 
 _NEWS = 100
 """Milliseconds that Ray waits for the news of a death before it calls an actor unavailable; its default is a second."""
+
+_PATIENCE = 10.0  # seconds that the head of a cluster has to open its door
 
 _LONGEST_FOLDER = 40
 """Characters of the temporary folder's path above which names of Ray's sockets in it might become too long."""
@@ -144,10 +147,24 @@ def _start(ray: Any, folder: str) -> None:
 
 
 def _join(ray: Any, address: str) -> None:
+    if address != "auto":
+        _knock(address)
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except Exception as error:
         raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}") from error
+
+
+def _knock(address: str) -> None:
+    """Find out at once that nobody is there: Ray itself would try for ten minutes, and print each attempt."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise invalid("address", "must be HOST:PORT of the cluster's head, or 'auto'", address)
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE):
+            pass
+    except OSError as error:
+        raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}.") from error
 
 
 @contextlib.contextmanager
