@@ -109,14 +109,18 @@ def test_where_it_runs_may_change_and_where_the_data_are() -> None:
 
 
 @pytest.mark.processes
-def test_a_run_goes_on_on_another_engine() -> None:
-    cut("run")
-    run = Experiment.resume("run", {"run": {"engine": "processes"}, "checkpoints": {"every_steps": 2}}).run()
+@pytest.mark.parametrize("first", ["virtual", "processes"])
+def test_on_real_workers_the_same_arrivals_give_the_same_model(first: str) -> None:
+    quick = {"run": {"engine": first}, "delays": {"model": "exponential(mean=0.02, seed=1)", "late": "preempt"}}
+    cut("run", quick)
+    run = Experiment.resume("run", {"run": {"engine": "processes"}}).run()
     assert [row.step for row in run.steps] == list(range(10))
     assert run.steps == RunFolder.open("run").run.steps
-    begins = [row.begin for row in run.steps]
-    assert begins == sorted(begins)
-    assert run.losses[-1] < run.losses[4]
+    times = [time for row in run.steps for time in (row.begin, row.end)]
+    assert times == sorted(times)
+    replayed = {"run": {"engine": "virtual"}, "delays": {"model": "recorded('run/arrivals.jsonl')"}}
+    begin("unbroken", quick, replayed).run()
+    assert (Path("unbroken") / MODEL).read_bytes() == (Path("run") / MODEL).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What happened in a run: rows while it goes on, the run folder, and its replay.
+"""What happened in a run: rows while it goes on, the run folder, its replay, and checkpoints to go on from.
 
 >>> import tempfile
 >>> from erasurehead import delays, engines, optimizers, problems, schemes, training
