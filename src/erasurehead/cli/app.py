@@ -7,7 +7,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from erasurehead.cli import codes, compare, data, delays, evaluate, plan, predict, reproduce, resize, shard, train
+from erasurehead.cli import (
+    codes,
+    compare,
+    data,
+    delays,
+    drill,
+    evaluate,
+    plan,
+    predict,
+    reproduce,
+    resize,
+    shard,
+    train,
+)
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -22,6 +35,7 @@ _COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "plan": plan,
+    "drill": drill,
     "reproduce": reproduce,
 }
 """Each module says what the command does in `HELP`, and does it in `run`, whose dataclass parameters are groups of

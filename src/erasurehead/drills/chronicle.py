@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -14,7 +15,7 @@ class Entry:
     Attributes:
         place: its number.
         life: which of the processes that coordinated the run wrote it, counted from 0.
-        what: life, injected, over, missed, lied, died, joined, notice or ended.
+        what: life, injected, silent, over, missed, lied, died, joined, notice or ended.
         time: seconds since the first order of the run.
         fault: number of the storm's fault, if it is about one; else -1.
         worker: number of the worker, if it is about one; else -1.
@@ -74,3 +75,9 @@ class Chronicle:
     def all(self, *what: str) -> Sequence[Entry]:
         """Return the entries of some kinds."""
         return [entry for entry in self.entries if entry.what in what]
+
+    def kept(self, *what: str) -> Sequence[Entry]:
+        """Return the entries of some kinds that belong to the run as it ended: what was done again counts once."""
+        starts = [entry.time for entry in self.entries if entry.what == "life"]
+        undone = {life: min(starts[life + 1 :], default=math.inf) for life in range(len(starts))}
+        return [entry for entry in self.all(*what) if entry.time <= undone.get(entry.life, math.inf)]

@@ -56,6 +56,7 @@ class Settings:
         data: a data set of the paper, of which a small twin is made, or a file.
         delays: injected, of calm and stormy run alike.
         records: whether training ends where it cannot be recorded (`required`), or goes on (`optional`).
+        suspected: whether workers that seem to hang are named only (`report`), or replaced.
         address: of a Ray cluster; by default one of our own.
     """
 
@@ -68,6 +69,7 @@ class Settings:
     data: str = "covertype"
     delays: str = "exponential(mean=0.5, seed=0)"
     records: str = "required"
+    suspected: str = "report"
     address: str | None = None
 
     def config(self) -> Config:
@@ -83,9 +85,10 @@ class Settings:
             "data": {"source": self.data, **twin},
             "delays": {"model": self.delays},
             "run": run | ({} if self.address is None else {"address": self.address}),
-            "survive": {"verify": True},
+            "survive": {"verify": True, "suspected": self.suspected},
         }
-        options = {"run.engine": "--engine", "run.workers": "--workers", "run.records": "--records"}
+        options = {"run.engine": "--engine", "run.workers": "--workers", "run.records": "--records",
+                   "survive.suspected": "--on-suspicion"}  # fmt: skip
         return build_config(tables, options)
 
 

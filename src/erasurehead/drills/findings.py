@@ -10,6 +10,9 @@ from typing import Any, final
 from erasurehead.drills.chronicle import Chronicle, Entry
 from erasurehead.drills.storm import Fault, Storm
 
+NAMED = "put aside"
+"""What becomes of a worker that is known to lie."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -78,7 +81,11 @@ class Finder:
             return Finding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
         said = self._notice(died, rf"worker {fault.worker} (died|did not start)")
         joined = self.chronicle.first(died, "joined", lambda entry: entry.worker == fault.worker)
-        effect = "nobody took its place" if joined is None else f"another was there {joined.time - begin.time:.3g} s on"
+        if joined is not None:
+            effect = f"another was there {joined.time - begin.time:.3g} s on"
+        else:
+            ended = self.chronicle.next_life(died) is not None
+            effect = "the coordinator ended before another was there" if ended else "nobody took its place"
         return Finding(
             number, fault, begin.time, died.time - begin.time, died.text if said is None else said.text, effect
         )
@@ -97,11 +104,12 @@ class Finder:
     def _lie(self, number: int, fault: Fault, begin: Entry) -> Finding:
         lied = self.chronicle.first(begin, "lied", lambda entry: entry.fault == number)
         worker = rf"\b{fault.worker}\b"
-        said = self._notice(begin, rf"worker {worker} (lies|is refused)|of workers? [\d, ]*{worker}[\d, ]*(is|differ)")
+        said, effect = self._notice(begin, rf"worker {worker} lies"), NAMED
+        if said is None:
+            said, effect = self._notice(begin, rf"of workers? [\d, ]*{worker}[\d, ]*(is|differ)"), "refused"
         if said is None:
             why = "no lie of it came in time" if lied is None else "not noticed"
             return Finding(number, fault, begin.time, noticed=why, excused=lied is None)
-        effect = "put aside" if "put aside" in said.text else "its message was refused"
         return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
 
     def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:

@@ -118,8 +118,8 @@ class Storm:
     ) -> Self:
         """Draw a storm: each kind at least once, about one fault for a worker in ten minutes.
 
-        No worker meets two faults at once, and no two liars hold the same data: the guarantees promise nothing where
-        lies have a majority.
+        No worker meets two faults at once. One worker in ten lies at most, and no two that hold the same data: the
+        guarantees promise nothing where lies have a majority.
 
         Arguments:
             seed: of the draws; the same arguments give the same storm.
@@ -153,6 +153,7 @@ class _Drawing:
         self.workers, self.seconds = workers, seconds
         self.free = np.zeros(workers)  # from when on each worker is free for another fault
         self.liars = [list(group) for group in (apart if apart is not None else [[w] for w in range(workers)])]
+        self.most_liars = max(1, workers // 10)  # they are put aside for good
 
     def faults(self, kinds: Sequence[Kind]) -> list[Fault]:
         """Return faults of these kinds, ascending in time."""
@@ -161,7 +162,11 @@ class _Drawing:
         order: list[Kind] = [kind for kind in kinds for _ in range(1 if kind in repeated else periods)]
         wanted = round(self.workers * self.seconds / _PERIOD)
         while repeated and len(order) < wanted:
-            order.append(repeated[int(self.rng.integers(len(repeated)))])
+            kind = repeated[int(self.rng.integers(len(repeated)))]
+            if kind != "corrupt" or order.count(kind) < self.most_liars:
+                order.append(kind)
+            elif len(repeated) == 1:
+                break
         order = [order[index] for index in self.rng.permutation(len(order)).tolist()]
         # Each has its own share of the time, so that faults of the coordinator do not fall on each other.
         span = (_OVER - _CALM) / len(order)

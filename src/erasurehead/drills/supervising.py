@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -27,6 +27,7 @@ from erasurehead.records.places import STEPS
 _MARK = "ERASUREHEAD_DRILL"
 """Environment variable that a drill's processes inherit, by which those that outlive it are found."""
 
+_SHARED = Path("/dev/shm")
 _GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
 
 
@@ -116,10 +117,10 @@ class Supervisor:
         """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
         mark = secrets.token_hex(8)
         command = [*self._prefix(), sys.executable, "-m", "erasurehead.drills.coordinator", str(self.folder), role]
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as said, _own_folders() as folders:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-                env={**os.environ, _MARK: mark},
+                env={**os.environ, **folders, _MARK: mark},
             )  # fmt: skip
             code = None
             try:
@@ -157,6 +158,20 @@ class Supervisor:
             mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n",
             str(self._ranks),
         ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def _own_folders() -> Generator[dict[str, str]]:
+    """Make folders for what a coordinator that is killed cannot remove, and remove them; yield them as environment."""
+    with contextlib.ExitStack() as ends:
+        folders = {"TMPDIR": ends.enter_context(_folder(None))}
+        if _SHARED.is_dir():
+            folders["OMPI_MCA_btl_sm_backing_directory"] = ends.enter_context(_folder(str(_SHARED)))
+        yield folders
+
+
+def _folder(base: str | None) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="erasurehead-drill-", dir=base, ignore_cleanup_errors=True)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

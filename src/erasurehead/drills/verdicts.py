@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from erasurehead.drills.chronicle import Chronicle
-from erasurehead.drills.findings import Finding
+from erasurehead.drills.findings import NAMED, Finding
 from erasurehead.drills.supervising import Performance
 
 SOON = 1.0
@@ -92,8 +92,8 @@ def _run(run: Performance) -> dict[str, Any]:
         "coordinators": run.lives,
         "steps_taken_again": run.redone,
         "real_seconds": run.seconds,
-        "deaths": len(what.all("died")),
-        "joined": len(what.all("joined")),
+        "deaths": len(what.kept("died")),
+        "joined": len(what.kept("joined")),
         "failure": run.failure,
         "left_running": run.left,
     }
@@ -145,8 +145,8 @@ def _lies(found: Findings) -> Iterator[Verdict]:
     liars = [one for one in found.faults if one.fault.kind == "corrupt"]
     seen = [one for one in liars if not one.excused]
     if seen:
-        caught = [one for one in seen if one.after is not None]
-        text = f"{len(caught)} of {len(seen)} workers whose lies arrived were caught before anything was decoded"
+        caught = [one for one in seen if one.effect == NAMED]
+        text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
         yield Verdict(text, len(caught) == len(seen) if found.telling else None)
     notices = Chronicle(found.stormy.journal).all("notice")
     named = {int(match[1]) for entry in notices if (match := re.match(r"worker (\d+) lies", entry.text))}
@@ -172,14 +172,15 @@ def _silence(found: Findings) -> Iterator[Verdict]:
 
 
 def _length(one: Finding, found: Findings) -> float:
-    """Return for how long a fault did last."""
+    """Return for how long a fault kept its worker from answering an order that it had."""
     chronicle = Chronicle(found.stormy.journal)
     begin = chronicle.injected(one.number)
-    if begin is None:
+    silent = None if begin is None else chronicle.first(begin, "silent", lambda entry: entry.fault == one.number)
+    if silent is None:
         return 0.0
-    over = chronicle.first(begin, "over", lambda entry: entry.fault == one.number)
-    ends = [entry.time for entry in chronicle.after(begin)]
-    return (over.time if over is not None else max(ends, default=begin.time)) - begin.time
+    over = chronicle.first(silent, "over", lambda entry: entry.fault == one.number)
+    ends = [entry.time for entry in chronicle.after(silent)]
+    return (over.time if over is not None else max(ends, default=silent.time)) - silent.time
 
 
 def _coordinators(found: Findings) -> Iterator[Verdict]:
