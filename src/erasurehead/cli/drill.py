@@ -1,0 +1,170 @@
+"""`erasurehead drill`: a storm against a run, and what was noticed of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.drills.storm import Kind
+
+HELP = """
+Rehearse what clusters do to a run, and see that it survives.
+
+[bold]erasurehead drill[/bold]
+  30 workers, ten minutes of virtual time: workers are killed, stopped, slowed,
+  cut off and made to lie, the disk is full, the coordinator is killed.
+
+[bold]erasurehead drill --engine processes --seconds 120[/bold]
+  Two minutes with real processes. mpi and ray are drilled likewise: the ranks
+  are started by mpiexec, the cluster is one of our own.
+
+[bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
+  Another storm, of these two kinds only. The same seed gives the same storm.
+
+[bold]erasurehead drill --storm drills/virtual-7-1/storm.toml[/bold]
+  A storm that was kept, once more.
+
+The same run is taken twice, calm and stormy. You see what was injected, when
+it was noticed and as what, what it cost in time and accuracy, and whether
+each guarantee was kept. The exit code is 1 if one was not.
+"""
+
+_STORM, _RUN = "Storm", "Workers and steps"
+
+
+def run(
+    *,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the storm.", rich_help_panel=_STORM)] = 0,
+    kinds: Annotated[
+        str | None,
+        option(
+            "--kinds",
+            panel=_STORM,
+            metavar="A,B,...",
+            text="Of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
+        ),
+    ] = None,
+    storm: Annotated[
+        str | None,
+        option("--storm", panel=_STORM, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="NAME", help="virtual, processes, mpi or ray.", rich_help_panel=_RUN),
+    ] = "virtual",
+    workers: Annotated[int, typer.Option("--workers", "-w", metavar="N", help="How many.", rich_help_panel=_RUN)] = 30,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            metavar="SECONDS",
+            help="How long the calm run takes, by the engine's clock; it makes the number of steps.",
+            rich_help_panel=_RUN,
+        ),
+    ] = 600.0,
+    scheme: Annotated[
+        str | None,
+        option(
+            "--scheme",
+            "-s",
+            panel=_RUN,
+            metavar="SCHEME",
+            text="As for erasurehead train; by default exact with three replicas, two of which must agree.",
+        ),
+    ] = None,
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data",
+            metavar="NAME|FILE",
+            help="A small twin of amazon, kc_housing or covertype, or a file of your own.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "covertype",
+    delays: Annotated[
+        str,
+        typer.Option("--delays", metavar="MODEL", help="Injected, storm or not.", rich_help_panel=_RUN),
+    ] = "exponential(mean=0.5, seed=0)",
+    on_suspicion: Annotated[
+        str,
+        typer.Option(
+            "--on-suspicion",
+            metavar="WHAT",
+            help="What becomes of workers that seem to hang: report (they are named) or replace.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "report",
+    address: Annotated[
+        str | None, option("--address", panel=_RUN, metavar="HOST:PORT", text="Of a Ray cluster that is there.")
+    ] = None,
+    records: Annotated[
+        str,
+        typer.Option(
+            "--records",
+            metavar="WHEN",
+            help="What a full disk does: training ends and is gone on with (required), or goes on (optional).",
+            rich_help_panel="Output",
+        ),
+    ] = "required",
+    out: Annotated[
+        str | None,
+        option(
+            "--out",
+            "-o",
+            panel="Output",
+            metavar="FOLDER",
+            text="For the storm, the runs and the report; by default a new folder in drills.",
+        ),
+    ] = None,
+    figures: Annotated[
+        bool,
+        typer.Option("--figures/--no-figures", help="Draw a figure (needs matplotlib).", rich_help_panel="Output"),
+    ] = False,
+    output: OutputOptions,
+) -> None:
+    """Rehearse what clusters do to a run."""
+    from erasurehead.drills import report
+    from erasurehead.drills.drill import SCHEME, Drill, Settings
+    from erasurehead.drills.stormfile import read_storm
+
+    screen = Screen(output)
+    settings = Settings(
+        engine, workers, seconds, seed, _kinds(kinds), scheme or SCHEME, data, delays, records, on_suspicion, address
+    )  # fmt: skip
+    drill = Drill(settings, None if storm is None else read_storm(storm), out)
+    for fault in drill.storm.faults:
+        screen.say(f"{fault.at:10.2f} s  {fault}")
+    found = drill.run(screen.say)
+    lines = [report.verdict_line(verdict) for verdict in found.verdicts]
+    screen.result(
+        found.as_dict(),
+        report.fault_table(found),
+        report.cost_table(found),
+        "\n".join([*lines, "", report.conclusion(found)]),
+    )
+    if figures:
+        from erasurehead.drills.picture import draw_drill
+
+        draw_drill(found, Path(found.folder))
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def _kinds(text: str | None) -> tuple[Kind, ...]:
+    from erasurehead.drills.storm import KINDS
+    from erasurehead.errors import invalid
+
+    if text is None:
+        return KINDS
+    names = [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
+    chosen = tuple(kind for kind in KINDS if kind in names)
+    unknown = [name for name in names if name not in KINDS]
+    if unknown or not chosen:
+        raise invalid("--kinds", f"must be among {', '.join(KINDS)}", text)
+    return chosen

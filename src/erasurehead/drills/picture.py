@@ -1,0 +1,95 @@
+"""The picture of a drill: the faults on their workers, and how far each run had come when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from erasurehead.drills.findings import Finding
+from erasurehead.drills.storm import Kind
+from erasurehead.drills.verdicts import Findings
+from erasurehead.reports.canvas import (
+    FAINT,
+    INK,
+    Axes,
+    drawing,
+    line_key,
+    look,
+    made_folder,
+    new_figure,
+    patch_key,
+    save,
+)
+
+_COLOURS: Mapping[Kind, str] = {
+    # Okabe and Ito's colours, which people of every kind of colour vision can tell apart.
+    "kill": "#D55E00",
+    "stop": "#0072B2",
+    "slow": "#56B4E9",
+    "corrupt": "#CC79A7",
+    "disconnect": "#E69F00",
+    "disk_full": "#009E73",
+    "coordinator": "#000000",
+}
+
+
+def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Draw a drill, and return the files.
+
+    Arguments:
+        found: what it has found.
+        folder: where to put them.
+        formats: png, svg or pdf.
+
+    Raises:
+        MissingExtra: if matplotlib is not installed.
+    """
+    place = made_folder(folder)
+    with drawing():
+        figure = new_figure(9.0, 6.0, f"A drill on the engine {found.engine}: {len(found.faults)} faults")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        _draw_faults(above, found)
+        _draw_progress(below, found)
+        kinds = [kind for kind in _COLOURS if any(one.fault.kind == kind for one in found.faults)]
+        keys = [patch_key(_COLOURS[kind], kind.replace("_", " ")) for kind in kinds]
+        figure.legend(handles=[*keys, line_key(INK, "noticed")], loc="outside upper left", ncols=8, handlelength=1.2)
+        return save(figure, place, "drill", formats)
+
+
+def _draw_faults(axes: Axes, found: Findings) -> None:
+    end = _end(found)
+    rows = sorted({_row(one) for one in found.faults})
+    for one in found.faults:
+        if one.injected is None:
+            continue
+        length = min(one.fault.until, end) - one.injected
+        least = 0.004 * end  # a kill has no length, but is to be seen
+        axes.barh(rows.index(_row(one)), max(length, least), left=one.injected, height=0.7,
+                  color=_COLOURS[one.fault.kind])  # fmt: skip
+        if one.after is not None:
+            axes.vlines(one.injected + one.after, rows.index(_row(one)) - 0.5, rows.index(_row(one)) + 0.5, color=INK)
+    axes.set_yticks(range(len(rows)), ["coordinator" if row < 0 else f"worker {row}" for row in rows])
+    axes.grid(axis="y", color=FAINT, linewidth=0.5)
+    axes.set_title("Faults, and when they were noticed")
+
+
+def _draw_progress(axes: Axes, found: Findings) -> None:
+    for index, (name, run) in enumerate((("calm", found.calm), ("stormy", found.stormy))):
+        ends = (run.outcome or {}).get("ends", [])
+        style = look(index)
+        axes.plot(ends, range(1, len(ends) + 1), color=style.colour, linestyle=style.line, label=name)
+    axes.set_xlabel("seconds of training")
+    axes.set_ylabel("steps done")
+    axes.set_xlim(0, _end(found))
+    axes.legend(loc="upper left")
+
+
+def _row(one: Finding) -> int:
+    return -1 if one.fault.worker is None else one.fault.worker
+
+
+def _end(found: Findings) -> float:
+    ends: list[Any] = [run.outcome["seconds"] for run in (found.calm, found.stormy) if run.outcome is not None]
+    return max(ends, default=math.nan)

@@ -1,0 +1,96 @@
+"""What a drill has found, for people: tables and sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.findings import Finding
+from erasurehead.drills.supervising import Performance
+from erasurehead.drills.verdicts import Findings, Verdict
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_MARKS = {True: "kept   ", False: "BROKEN ", None: "no promise "}
+
+
+def fault_table(found: Findings) -> Table:
+    """Return a table with one row a fault."""
+    from rich import box
+    from rich.table import Column, Table
+
+    table = Table(
+        Column("at", justify="right"),
+        "fault",
+        Column("noticed", justify="right"),
+        Column("as", max_width=72),
+        "and then",
+        box=box.SIMPLE_HEAD,
+        title=f"{len(found.faults)} faults on the engine {found.engine}: {found.scheme}",
+        title_justify="left",
+    )
+    for one in found.faults:
+        table.add_row(*_fault_row(one))
+    return table
+
+
+def _fault_row(one: Finding) -> list[str]:
+    at = f"{one.fault.at:.2f} s"
+    if one.injected is None:
+        return [at, str(one.fault), "–", f"not injected: {one.noticed}", ""]
+    return [at, str(one.fault), "–" if one.after is None else _seconds(one.after), one.noticed or "–", one.effect]
+
+
+def cost_table(found: Findings) -> Table:
+    """Return a table of what the storm has cost: the calm run beside the stormy one."""
+    from rich import box
+    from rich.table import Column, Table
+
+    table = Table(
+        "",
+        *(Column(name, justify="right") for name in ("calm", "stormy")),
+        box=box.SIMPLE_HEAD,
+        title="what it cost",
+        title_justify="left",
+    )
+    calm, stormy = _costs(found.calm), _costs(found.stormy)
+    for name in calm | stormy:
+        table.add_row(name, calm.get(name, "–"), stormy.get(name, "–"))
+    return table
+
+
+def _costs(run: Performance) -> dict[str, str]:
+    what, outcome = Chronicle(run.journal), run.outcome or {}
+    costs: dict[str, str] = {}
+    if outcome:
+        costs["seconds of training"] = f"{outcome['seconds']:.2f}"
+        costs["steps"] = str(outcome["steps"])
+        costs["steps taken again"] = str(run.redone)
+        costs["training loss"] = f"{outcome['loss']:.9g}"
+        metrics: dict[str, Any] = outcome["metrics"]
+        costs |= {name: f"{value:.6g}" for name, value in metrics.items()}
+        costs["messages received"] = f"{outcome['received'] / 1e6:.2f} MB"
+        costs["workers at the end"] = ", ".join(map(str, outcome["workers"]))
+    costs["deaths"] = str(len(what.kept("died")))
+    costs["workers that joined"] = str(len(what.kept("joined")))
+    costs["the code was re-formed"] = str(sum("code is re-formed" in entry.text for entry in what.kept("notice")))
+    costs["coordinators"] = str(run.lives)
+    costs["seconds of real time"] = f"{run.seconds:.1f}"
+    return costs
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Return a verdict as a line."""
+    return f"{_MARKS[verdict.kept]}{verdict.text}"
+
+
+def conclusion(found: Findings) -> str:
+    """Return the last line."""
+    broken = sum(verdict.kept is False for verdict in found.verdicts)
+    said = "every promise was kept" if not broken else f"{broken} promises were broken"
+    return f"{said}; the storm, both runs and this report are in {found.folder}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 0.1 or seconds == 0 else f"{1e3 * seconds:.2g} ms"
