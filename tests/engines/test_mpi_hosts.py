@@ -160,3 +160,54 @@ def test_a_host_that_stays_lost_ends_the_job_with_a_sentence_once_the_launcher_k
             job.until(lambda line: "on node host2" in line, "name of the host")
             job.end()
         assert wait_until_empty(network, 30.0) == []
+
+
+ELSEWHERE = """
+    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    serve_unless_coordinator()
+    from erasurehead.errors import EngineError
+    from erasurehead.testing import Echo, Timetable
+    from erasurehead.testing.conformance import arrivals, order, take
+    engine = MPIEngine(Timetable({(1, 1, 0): 30.0}))
+    for worker, host in enumerate(["host1", "host2", "host2", "host0"]):
+        engine.assign(worker, Echo(worker, (worker,)), host)
+    print("joined", *(event.host for event in sorted(take(engine, 4), key=lambda event: event.worker)))
+    begin = engine.now()
+    engine.submit(order(0))
+    events = arrivals(engine, 4)
+    print("clocks agree", all(begin <= event.started <= event.time for event in events))
+    print("clock error", max(event.time - event.started for event in events) < 1.0)
+    try:
+        engine.pause(1)
+    except EngineError as error:
+        print("refused", error)
+    engine.submit(order(1))
+    arrivals(engine, 3)
+    begin = engine.now()
+    engine.kill(1)
+    (died,) = take(engine, 1)
+    print("died", died.worker, died.time - begin < 1.0)
+    engine.assign(1, Echo(1, (1,)), "host2")
+    (joined,) = take(engine, 1)
+    engine.submit(order(1), [1])
+    print("replaced", joined.host in ("host0", "host1"), arrivals(engine, 1)[0].worker, flush=True)
+    engine.close()
+"""
+
+
+def test_workers_elsewhere_are_killed_by_order_and_cannot_be_paused(tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere.py"
+    path.write_text(textwrap.dedent(ELSEWHERE))
+    with several_hosts(3) as network, running(job_over(network, tmp_path, RANKS, [path], {}), tmp_path) as process:
+        job = Watched(process)
+        assert job.end() == 0, job.lines
+    said = [line for line in job.lines if not line.startswith("refused")]
+    assert said[:-1] == [
+        "joined host1 host2 host2 host0",
+        "clocks agree True",
+        "clock error True",
+        "died 1 True",
+        "replaced True 1",
+    ]
+    (refused,) = (line for line in job.lines if line.startswith("refused"))
+    assert "is on host2, and MPI can stop no process there" in refused

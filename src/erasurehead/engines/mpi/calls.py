@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.engines.mpi.backoff import BUSY, Backoff
+from erasurehead.engines.mpi.backoff import BUSY, Backoff, Rhythm
+from erasurehead.engines.mpi.pool import Pool
 from erasurehead.engines.mpi.wire import Frame, Link, Receiving, Sending, Tag, frame_of, new_frame, reap
 
 _COORDINATOR = 0
@@ -42,7 +43,8 @@ class Calls:
         self._link = link
         self._listening = False
         self._sendings: deque[Sending] = deque()
-        self._backoff = Backoff()
+        self._rhythm = Rhythm()
+        self._pool = Pool()
         self._any_tag = int(link.mpi.ANY_TAG)
 
     def take_recall(self) -> tuple[Tag, Frame]:
@@ -64,6 +66,10 @@ class Calls:
             self.rest()
         found, self.order, self.newer = self.order, None, False
         return found
+
+    def give_back(self, order: Frame) -> None:
+        """Let the next order have the memory of one that is taken."""
+        self._pool.give(order)
 
     def listen(self) -> None:
         """Say that an order may come, if that is not said yet."""
@@ -96,11 +102,12 @@ class Calls:
         """
         reap(self._sendings)
         some = False
-        while (receiving := self._link.receive(_COORDINATOR, self._any_tag)) is not None:
+        while (receiving := self._link.receive(_COORDINATOR, self._any_tag, self._pool.take)) is not None:
             some = True
             self._finish(receiving)
             if receiving.tag == Tag.ORDER:
                 self.order, self.newer, self._listening = receiving.frame, True, False
+                self._rhythm.came()
             elif receiving.tag == Tag.NEWER:
                 self.order, self.newer, self._listening = None, True, False
             elif receiving.tag == Tag.CRASH:
@@ -111,11 +118,14 @@ class Calls:
         return some
 
     def rest(self, until: float | None = None) -> None:
-        """Look, and sleep a little if nothing has come."""
+        """Look, and sleep a little if nothing has come, but not beyond a time of `time.monotonic`."""
         if self.look():
-            self._backoff.reset()
-        else:
-            self._backoff.sleep(BUSY if self._sendings else None, until)
+            return
+        longest = BUSY if self._sendings else None
+        if until is not None:
+            left = max(until - time.monotonic(), 0.0)
+            longest = left if longest is None else min(longest, left)
+        self._rhythm.sleep(longest)
 
     def arrays(self, sizes: Sequence[int], tails: Sequence[bytes]) -> list[Frame]:
         """Receive the arrays that come after an assignment.

@@ -25,7 +25,7 @@ from erasurehead.engines.base import (
     Part,
     Program,
 )
-from erasurehead.engines.mpi.backoff import BUSY, Backoff
+from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.orders import order_frame
 from erasurehead.engines.mpi.parcel import pack
 from erasurehead.engines.mpi.pool import Loan
@@ -92,7 +92,7 @@ class MPIEngine(Engine):
         self._by_rank: dict[int, int] = {}
         self._lent: list[Loan] = []
         self._events: deque[Event] = deque()
-        self._backoff = Backoff()
+        self._backoff = Backoff(ALERT)
         self._round = -1
         self._closed = False
 
@@ -191,9 +191,11 @@ class MPIEngine(Engine):
                 return self._events.popleft()
             if until is None and not self._workers:
                 raise EngineError("no worker can still answer: none is alive.")
-            if until is not None and time.monotonic() >= until:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
                 return None
-            self._backoff.sleep(BUSY if station.receiving else None, until)
+            longest = BUSY if station.receiving else None
+            self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
 
     def _take(self, report: Report) -> None:
         worker = self._by_rank.get(report.rank.number)

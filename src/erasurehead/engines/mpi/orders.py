@@ -26,9 +26,10 @@ def order_frame(order: Order) -> Frame:
 def read_order(frame: Frame) -> Order:
     """Return the order in a frame; its points are read-only views."""
     (step, number, epoch, kind, coefficients, note, shapes), offset = read_head(frame)
-    frame.flags.writeable = False
     points: list[Any] = []
     for length, dtype in shapes:
-        points.append(vector_in(frame, length, dtype, offset))
-        offset += whole(points[-1].nbytes)
+        point = vector_in(frame, length, dtype, offset)
+        point.flags.writeable = False
+        points.append(point)
+        offset += whole(point.nbytes)
     return Order(step, tuple(points), number, epoch, kind, coefficients, note)

@@ -222,7 +222,7 @@ class Station:
                     self.pool.give(report.frame)
             if time.monotonic() > deadline:
                 return False
-            backoff.sleep(BUSY if self.receiving else None, deadline)
+            backoff.sleep(BUSY if self.receiving else None)
         return True
 
     def wake(self) -> None:

@@ -49,12 +49,14 @@ class Worker:
     def serve(self) -> None:
         """Answer orders; only an exception ends it: `Recalled`, or `Gone` if the coordinator is no more."""
         while True:
-            self._answer(read_order(self.calls.take_order()))
+            frame = self.calls.take_order()
+            self._answer(read_order(frame), frame)
 
-    def _answer(self, order: Order) -> None:
+    def _answer(self, order: Order, frame: Frame) -> None:
         started = time.monotonic()
         try:
             taken = self.program.take(order)
+            self.calls.give_back(frame)
             done: list[Part] = []
             while parts := self.program.parts(order, done):
                 if not self._one_message(order, parts[0], len(done), taken, started):
