@@ -278,14 +278,15 @@ class _Killer(Instrument):
 
 
 @pytest.mark.usefixtures("shared_memory_names")
-def test_killed_workers_are_erasures_and_the_run_goes_on() -> None:
+def test_killed_workers_are_replaced_and_the_run_goes_on() -> None:
     engine = ProcessEngine(Timetable({(w, s, 0): 0.02 for w in range(8) for s in range(6)}))
     killer = _Killer(engine, after=1, workers=(0, 5, 7))
     run = short_train(schemes.exact(8, 2), engine, 6, killer)
     virtual = short_train(schemes.exact(8, 2), VirtualEngine(), 6)
     np.testing.assert_allclose(run.x, virtual.x, rtol=1e-12)
-    assert sorted(killer.notices) == [f"worker {w} died: killed by SIGKILL" for w in (0, 5, 7)]
-    assert run.steps[-1].dead == [0, 5, 7]
+    died = sorted(text for text in killer.notices if "died" in text)
+    assert died == [f"worker {w} died: killed by SIGKILL; another takes its place" for w in (0, 5, 7)]
+    assert not any(row.dead or row.residual for row in run.steps)
 
 
 @dataclass(eq=False)
@@ -293,6 +294,58 @@ class Big(Faulty):
     """Large messages, so that a torn one would be seen."""
 
     length: int = 50_000
+
+
+_FEW_FILES = """
+    import os, resource, sys
+    import numpy as np
+    from erasurehead import schemes
+    from erasurehead.engines import ProcessEngine
+    from erasurehead.errors import EngineError
+    from erasurehead.instruments import Instrument
+    from erasurehead.optimizers import GradientDescent
+    from erasurehead.testing import Quadratic
+    from erasurehead.training import train
+
+    class Greedy(Instrument):
+        taken = []
+
+        def step(self, row, x):
+            if row.step == 1:  # no file is left for anybody else, and a worker dies
+                limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+                while len(os.listdir("/proc/self/fd")) <= limit - 1:
+                    self.taken.append(os.open(os.devnull, os.O_RDONLY))
+                engine.kill(0)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
+    problem, engine = Quadratic.random(24, 6, seed=4), ProcessEngine()
+    try:
+        run = train(problem, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 6, [Greedy()])
+        print(len(run.steps), max(row.residual for row in run.steps), run.steps[-1].workers)
+        print([text for row in run.steps for text in row.failed][0])
+    except EngineError as error:
+        print(error)
+"""
+
+
+def _with_files(limit: int) -> str:
+    program = textwrap.dedent(_FEW_FILES).replace("LIMIT, LIMIT", f"{limit}, {limit}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which files are open")
+def test_too_few_files_for_the_workers_is_a_sentence_that_says_what_would_work() -> None:
+    said = _with_files(30)
+    assert "workers use up the 30 files that a process may have open; raise the limit (ulimit -n)" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which files are open")
+def test_no_file_for_a_replacement_means_that_the_others_take_its_tasks() -> None:
+    counts, notice = _with_files(100).splitlines()
+    assert counts == "6 0.0 5"
+    assert notice.startswith("worker 0 died: killed by SIGKILL; there is no room for another")
 
 
 def test_messages_are_whole_under_a_storm_of_orders() -> None:

@@ -124,33 +124,41 @@ class ProcessEngine(Engine):
             return
         try:
             self._start(worker, program)
-        except OSError as error:
-            if error.errno != errno.EMFILE:
-                raise
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            raise NoRoom(
-                f"worker {worker} cannot be started: {len(self._workers)} workers use up the {limit} files that a "
-                "process may have open; raise the limit (ulimit -n), or use fewer workers."
-            ) from None
+        except (OSError, NoRoom) as error:
+            raise NoRoom(f"worker {worker} cannot be started: {self._why_not(error)}") from None
+
+    def _why_not(self, error: OSError | NoRoom) -> str:
+        cause = error.__cause__ if isinstance(error, NoRoom) else error
+        if not isinstance(cause, OSError) or cause.errno != errno.EMFILE:
+            return str(error)
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"{len(self._workers)} workers use up the {limit} files that a process may have open; raise the limit "
+            "(ulimit -n), or use fewer workers."
+        )
 
     def _start(self, worker: int, program: Program) -> None:
-        if self._board is None:
-            self._board = Board(program.inbox)
-        self._context.set_forkserver_preload([_PRELOAD, *program.preload])
-        slots = Slots(program.outbox)
-        wake_out, wake_in = self._context.Pipe(duplex=False)
-        inlet, outlet = self._context.Pipe(duplex=False)
-        parcel = pack(program, self.delays, self._store)
-        args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
-        process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
-        with _without_main_module(), _sigint_blocked():
-            process.start()
-        wake_out.close()
-        outlet.close()
-        slots.close()  # the worker has it; our own view of it stays
-        os.set_blocking(wake_in.fileno(), False)
-        self._workers[worker] = _Process(process, slots, wake_in, inlet)
-        self._selector.register(inlet, selectors.EVENT_READ, worker)
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, nothing stays open
+            if self._board is None:
+                self._board = Board(program.inbox)
+            self._context.set_forkserver_preload([_PRELOAD, *program.preload])
+            slots = Slots(program.outbox)
+            theirs.callback(slots.close)  # the worker has it; our own view of it stays
+            wake_out, wake_in = self._context.Pipe(duplex=False)
+            theirs.enter_context(wake_out)
+            ours.enter_context(wake_in)
+            inlet, outlet = self._context.Pipe(duplex=False)
+            theirs.enter_context(outlet)
+            ours.enter_context(inlet)
+            parcel = pack(program, self.delays, self._store)
+            args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
+            process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
+            with _without_main_module(), _sigint_blocked():
+                process.start()
+            os.set_blocking(wake_in.fileno(), False)
+            self._selector.register(inlet, selectors.EVENT_READ, worker)
+            self._workers[worker] = _Process(process, slots, wake_in, inlet)
+            ours.pop_all()
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()

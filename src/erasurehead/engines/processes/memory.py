@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
-from erasurehead.errors import EngineError
+from erasurehead.engines.base import NoRoom
 
 
 class Block:
@@ -24,11 +24,14 @@ class Block:
 
     def __init__(self, size: int) -> None:
         self.size = max(int(size), 1)
+        self._fd = -1
         try:
-            self._fd = _anonymous_file(self.size)
+            self._fd = _anonymous_file()
+            os.ftruncate(self._fd, self.size)
+            self._map = mmap.mmap(self._fd, self.size)
         except OSError as error:
-            raise EngineError(f"cannot get {self.size / 1e6:.1f} MB of shared memory: {error.strerror}.") from error
-        self._map = mmap.mmap(self._fd, self.size)
+            self.close()
+            raise NoRoom(f"cannot get {self.size / 1e6:.1f} MB of shared memory: {error.strerror}.") from error
 
     def __getstate__(self) -> tuple[Any, int]:
         return reduction.DupFd(self._fd), self.size
@@ -62,14 +65,11 @@ class Block:
             self._fd = -1
 
 
-def _anonymous_file(size: int) -> int:
+def _anonymous_file() -> int:
     if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("erasurehead", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    os.ftruncate(fd, size)
-    return fd
+        return os.memfd_create("erasurehead", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def align(offset: int, to: int = 64) -> int:
