@@ -127,6 +127,7 @@ class RayEngine(Engine):
         kind = self._ray.remote(Actor).options(
             num_cpus=self.cpus,
             max_concurrency=THREADS,
+            enable_task_events=False,
             max_restarts=self.max_restarts,
             max_task_retries=0,
             scheduling_strategy=strategy,
