@@ -190,6 +190,12 @@ def test_a_folder_without_a_run_or_without_a_checkpoint_is_said() -> None:
         with pytest.raises(DataError, match=f"'{folder}' is no run folder"):
             Experiment.resume(folder)
     cut("run", {"checkpoints": {"every_steps": 0}})
+    (Path("run") / CONFIG).rename("config.toml")
+    with pytest.raises(
+        DataError, match=r"There is no config.toml in 'run': what was begun from Python"
+    ):
+        Experiment.resume("run")
+    Path("config.toml").rename(Path("run") / CONFIG)
     for file in (Path("run") / "checkpoints").iterdir():
         file.unlink()
     with pytest.raises(DataError, match="There is no checkpoint in 'run'"):

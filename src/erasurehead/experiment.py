@@ -22,7 +22,7 @@ from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import InvalidArgument, RecordsError, invalid
+from erasurehead.errors import DataError, InvalidArgument, RecordsError, invalid
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
@@ -132,6 +132,8 @@ class Experiment:
         """
         opened = RunFolder.open(folder)
         check_unlocked(opened.path / LOCK)
+        if not opened.tables:
+            raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
         config = build_config(merged(opened.tables, changes or {}), options)
         if config.run.out is not None or config.run.overwrite:
             raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -131,6 +132,17 @@ def test_numbers_are_not_mixed_up_when_an_older_one_is_gone_on_from(tmp_path: Pa
     assert len(files(tmp_path / "run")) == 4
 
 
+def test_what_was_passed_over_is_removed_before_the_records_go_on(tmp_path: Path) -> None:
+    fill(tmp_path / "run")
+    (tmp_path / "run" / "rows").write_text('{"n":1}\n')
+    forged(tmp_path / "run", put("checkpoint", "records", {"rows": 8}), step=2)
+    store = CheckpointStore(tmp_path / "run")
+    assert store.load().step == 2
+    store.tidy()
+    (tmp_path / "run" / "rows").write_text('{"n":1}\n{"n":5}\n')  # of the same length, and of another run
+    assert CheckpointStore(tmp_path / "run").load().step == 2
+
+
 def test_records_that_are_too_short_are_no_basis(tmp_path: Path) -> None:
     fill(tmp_path / "run")
     (tmp_path / "run" / "rows").write_text('{"n":1}\n')
@@ -150,6 +162,8 @@ def test_where_there_is_none_that_is_said(tmp_path: Path) -> None:
 def test_what_is_no_plain_data_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="a state must consist of"):
         make(tmp_path / "run").save(1, state_of(1, bad=print), {}, FACTS)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidArgument, match=r"an array of a state must be of bool, .*complex128"):
+        make(tmp_path / "run").save(1, {"z": np.zeros(3, dtype=complex)}, {}, FACTS)
     with pytest.raises(InvalidArgument, match="keep must be at least 1"):
         make(tmp_path / "run", keep=0)
 
@@ -203,11 +217,9 @@ def test_a_manifest_that_is_something_else_is_a_sentence(tmp_path_factory: pytes
         read_manifest(folder / "step-0000001.json")
 
 
-def forged(run: Path, change: Any) -> None:
+def forged(run: Path, change: Any, step: int = 3) -> None:
     """Change what a manifest says, and give it the checksum of what it then says."""
-    import hashlib
-
-    path = run / "checkpoints" / "step-0000003.json"
+    path = run / "checkpoints" / f"step-{step:07d}.json"
     document = json.loads(path.read_text())
     change(document)
     body = json.dumps(document["checkpoint"], separators=(",", ":"))

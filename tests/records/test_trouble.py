@@ -107,6 +107,18 @@ def test_a_full_disk_ends_training_cleanly_and_the_run_goes_on_when_there_is_roo
     assert readable(disk / "run") == list(range(STEPS_DONE))
 
 
+def test_a_disk_that_is_full_at_the_very_end_costs_nothing(disk: Path, tmp_path: Path) -> None:
+    with pytest.raises(RecordsError, match="cannot be written: No space left on device"):
+        train(Recorder(RunFolder.create(disk / "run")), _At(lambda: fill(disk), STEPS_DONE))
+    assert RunFolder.open(disk / "run").summary["status"] != "finished"
+    (disk / "filler").unlink()
+    again = train(Recorder.reopen(RunFolder.open(disk / "run")))
+    expected = whole(tmp_path / "whole")
+    assert again.x.tobytes() == expected.x.tobytes()
+    assert again.evaluations == expected.evaluations
+    assert RunFolder.open(disk / "run").summary["status"] == "finished"
+
+
 def test_a_full_disk_does_not_end_training_if_records_are_optional(disk: Path) -> None:
     told: list[str] = []
     recorder = Recorder(RunFolder.create(disk / "run"), required=False, notify=told.append)

@@ -59,7 +59,7 @@ class CheckpointStore:
         self.keep = check_count("keep", keep)
         self._kept: list[Manifest] = []  # ascending
         self._shelf = Shelf(self.folder)
-        self._tidy = False
+        self._is_tidy = False
 
     @property
     def step(self) -> int | None:
@@ -78,7 +78,7 @@ class CheckpointStore:
         Raises:
             RecordsError: if something cannot be written; the checkpoints before this one are as they were.
         """
-        self._make_ready()
+        self.tidy()
         encoded = self._shelf.put(state)
         for name in records:
             sync_file(self.run / name)
@@ -106,7 +106,7 @@ class CheckpointStore:
                 continue
             self._shelf = Shelf(self.folder, manifest.files, arrays, manifest.next_tensor, manifest.next_file)
             self._kept = [*_readable(path for _, path in sorted(found[place + 1 :])), manifest]
-            self._tidy = False
+            self._is_tidy = False
             return Checkpoint(manifest.step, state, manifest.records, manifest.facts, tuple(passed_over))
         raise self._nothing(passed_over)
 
@@ -131,6 +131,30 @@ class CheckpointStore:
         return DataError(
             f"No checkpoint in {run} can be used. {' '.join(said)}" if said else f"There is no checkpoint in {run}."
         )
+
+    def tidy(self) -> None:
+        """Make the folder, and remove from it what no checkpoint that is to be kept knows of.
+
+        Newer checkpoints that were passed over are among it: once the records go on from an older one, they are of
+        another run.
+
+        Raises:
+            RecordsError: if that cannot be done.
+        """
+        if self._is_tidy:
+            return
+        try:
+            if not self.folder.is_dir():
+                self.folder.mkdir()
+                sync_folder(self.run)
+            there = list(self.folder.iterdir())
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        used = self._used()
+        manifests = [path for _, path in self._manifests()]
+        remove(path for path in manifests if path.name not in used)
+        remove(path for path in there if path.name not in used and path not in manifests)
+        self._is_tidy = True
 
     def clear(self) -> None:
         """Remove all checkpoints, and the folder.
@@ -170,23 +194,6 @@ class CheckpointStore:
             raise DataError(f"{self.folder} cannot be read: {error.strerror}.") from None
         matches = (MANIFEST_NAME.fullmatch(name) for name in names)
         return [(int(match[1]), self.folder / match[0]) for match in matches if match]
-
-    def _make_ready(self) -> None:
-        """Make the folder, and remove from it what no checkpoint that is to be kept knows of."""
-        if self._tidy:
-            return
-        try:
-            if not self.folder.is_dir():
-                self.folder.mkdir()
-                sync_folder(self.run)
-            there = list(self.folder.iterdir())
-        except OSError as error:
-            raise unwritable(self.folder, error) from error
-        used = self._used()
-        manifests = [path for _, path in self._manifests()]
-        remove(path for path in manifests if path.name not in used)
-        remove(path for path in there if path.name not in used and path not in manifests)
-        self._tidy = True
 
     def _prune(self) -> None:
         dropped, self._kept = self._kept[: -self.keep], self._kept[-self.keep :]

@@ -32,10 +32,12 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
         finally:
             os.close(descriptor)
         os.replace(scratch, path)
-    except OSError as error:
+    except BaseException as error:  # Ctrl-C, too, leaves no scratch behind
         with contextlib.suppress(OSError):
             os.unlink(scratch)
-        raise unwritable(path, error) from error
+        if isinstance(error, OSError):
+            raise unwritable(path, error) from error
+        raise
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-import numpy as np
-
 from erasurehead.errors import DataError, check_count
 from erasurehead.records.durable import write_whole
-from erasurehead.records.tensors import TensorFile
+from erasurehead.records.tensors import DTYPES, TensorFile
 
 FORMAT, VERSION = "erasurehead-checkpoint", 1
 
@@ -128,9 +126,9 @@ def _tensor_file(entry: Mapping[str, Any]) -> TensorFile:
 
 
 def _tensor(dtype: str, shape: list[int]) -> tuple[str, tuple[int, ...]]:
-    if np.dtype(dtype).kind not in "biuf":
+    if dtype not in DTYPES:
         raise ValueError(f"a tensor of {dtype!r}")
-    return np.dtype(dtype).name, tuple(check_count("shape", length, at_least=0) for length in shape)
+    return dtype, tuple(check_count("shape", length, at_least=0) for length in shape)
 
 
 def _file_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -116,6 +116,8 @@ class Recorder(Instrument):
     def _open(self) -> None:
         if self._lock is None:
             self._take_lock()
+        if self.store is not None:
+            self.store.tidy()
         before = self.checkpoint
         for name in (STEPS, ARRIVALS):
             self._files[name] = RowFile(self.folder.path / name, before.records.get(name, 0) if before else 0)
@@ -160,26 +162,22 @@ class Recorder(Instrument):
     def _end(self, status: str, reason: str, first: Callable[[], None] = lambda: None) -> None:
         if self._summary["status"] != "running":
             return
-        self._summary |= {"status": status, "reason": reason}
         acts: list[Callable[[], None]] = [first]
         for file in self._files.values():
             file.close()
             acts.append(partial(sync_file, file.path))
         if self._x is not None:
             acts.append(partial(self.folder.write_model, self._x))
-        acts.append(partial(self.folder.write_summary, self._summary))
-        failure: OSError | None = None
-        for act in acts:  # where one file finds no room, a smaller one may
-            try:
-                act()
-            except OSError as error:
-                failure = failure or error
+        failure = _first_failure(acts)
+        serious = status == "finished" and self.required
+        if failure is not None and serious:
+            status, reason = "failed", str(failure)  # so that it can be gone on with, and be finished
+        self._summary |= {"status": status, "reason": reason}
+        failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
         self._release_lock()
-        if failure is None:
-            return
-        if status == "finished" and self.required:
+        if failure is not None and serious:
             raise failure
-        if not self._lost:
+        if failure is not None and not self._lost:
             self.notify(str(failure))
 
     def _try(self, act: Callable[[], None]) -> None:
@@ -207,3 +205,14 @@ class Recorder(Instrument):
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def _first_failure(acts: Iterable[Callable[[], None]]) -> OSError | None:
+    """Do everything, as where one file finds no room a smaller one may; return what went wrong first."""
+    failure: OSError | None = None
+    for act in acts:
+        try:
+            act()
+        except OSError as error:
+            failure = failure or error
+    return failure

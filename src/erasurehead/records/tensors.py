@@ -14,10 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, invalid
 from erasurehead.records.durable import write_whole
 
 _NAME = "x"
+
+DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64"] + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+"""Of arrays that can be stored, as numpy names them."""
 
 
 def save_model(path: Path, x: Array) -> None:
@@ -70,8 +75,12 @@ def save_tensors(path: Path, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
     """Write numbered arrays to a file; it is there whole or not at all.
 
     Raises:
+        InvalidArgument: if one is of numbers that cannot be stored.
         RecordsError: if it cannot be written.
     """
+    for array in tensors.values():
+        if array.dtype.name not in DTYPES:
+            raise invalid("an array of a state", f"must be of {', '.join(sorted(DTYPES))}", array.dtype.name)
     named = {str(number): np.ascontiguousarray(array).reshape(array.shape) for number, array in tensors.items()}
     data: bytes = _library().save(named, {"format": "erasurehead-checkpoint"})
     write_whole(path, [data])
