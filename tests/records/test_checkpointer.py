@@ -21,7 +21,17 @@ from erasurehead.testing import Quadratic
 STEPS_DONE = 9
 
 
-def train(recorder: Recorder, *watching: Instrument, steps: int = STEPS_DONE, load: int = 2, **options: Any) -> Run:
+LEAVE = Survival(death="leave")
+
+
+def train(
+    recorder: Recorder,
+    *watching: Instrument,
+    steps: int = STEPS_DONE,
+    load: int = 2,
+    survival: Survival = LEAVE,
+    **options: Any,
+) -> Run:
     problem = Quadratic.random(24, 5, seed=1, l2=0.01)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry")
     engine.kill(3, at=1.0)
@@ -29,7 +39,7 @@ def train(recorder: Recorder, *watching: Instrument, steps: int = STEPS_DONE, lo
     checkpointer = Checkpointer(recorder, **{"every_steps": 1, "behind": 0, **options})
     return training.train(
         problem, schemes.erasurehead(6, load=load, wait_for=3), optimizer, engine, steps,
-        [recorder, checkpointer, *watching], survival=Survival(death="leave"), resume=recorder.resumption,
+        [recorder, checkpointer, *watching], survival=survival, resume=recorder.resumption,
     )  # fmt: skip
 
 
@@ -84,6 +94,26 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(tmp_path: Path, whole: dict[s
     assert folder.run.steps == run.steps
     assert folder.run.arrivals == run.arrivals
     assert (folder.summary["status"], folder.summary["resumed"]) == ("finished", [after])
+
+
+@pytest.mark.parametrize(
+    "survival",
+    [
+        Survival(),
+        Survival(death="spread"),
+        Survival(death="spread", verify=True),
+        Survival(suspected="replace", suspect_after=1.0),
+    ],
+    ids=["replace", "spread", "verify", "suspect"],
+)
+def test_whatever_is_done_about_deaths_hangs_and_lies_is_gone_on_with(tmp_path: Path, survival: Survival) -> None:
+    whole = train(begin(tmp_path / "whole"), survival=survival)
+    assert any(row.failed for row in whole.steps)
+    for after in (3, 4, 6):
+        path = tmp_path / str(after)
+        train(begin(path), _Stop(after), survival=survival)
+        train(go_on(path), survival=survival)
+        assert content(path) == content(tmp_path / "whole")
 
 
 def test_a_run_can_be_cut_off_again_and_again(tmp_path: Path, whole: dict[str, bytes]) -> None:
