@@ -24,6 +24,7 @@ from erasurehead.drills.supervising import Performance, Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.experiment import Experiment
+from erasurehead.records.durable import write_whole
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import next_free
@@ -133,6 +134,12 @@ class Drill:
         """How many steps the runs take."""
         return self.config.run.steps
 
+    def prepare(self) -> None:
+        """Make its folder, with the storm and the run file."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_storm(self.storm, self.out / STORM_FILE)
+        write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
+
     def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:
         """Run it: calm, stormy, and on the virtual clock once more with the same faults but for the coordinator's.
 
@@ -144,9 +151,7 @@ class Drill:
             MissingExtra: if what the engine needs is not installed.
         """
         settings = self.settings
-        self.out.mkdir(parents=True, exist_ok=True)
-        write_storm(self.storm, self.out / STORM_FILE)
-        (self.out / RUN_FILE).write_text(to_toml(self.config.model_dump()), encoding="utf-8")
+        self.prepare()
         supervisor = Supervisor(self.out, settings.engine, settings.workers, self.storm, 6 * settings.seconds + 300)
         say(f"the calm run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock")
         calm = supervisor.perform("calm", say)
@@ -168,7 +173,7 @@ class Drill:
             telling=bool(_equals(self.scheme)),
             folder=str(self.out),
         )
-        (self.out / REPORT_FILE).write_text(to_text(findings.as_dict()), encoding="utf-8")
+        write_whole(self.out / REPORT_FILE, [to_text(findings.as_dict()).encode()])
         return findings
 
     def _same_bits(self, stormy: Performance, unbroken: Performance | None) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,11 +96,16 @@ class Finder:
         times = self.outcome.get("late", {}).get(str(fault.worker), [])
         until = fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
-        effect = f"late in {late} steps"
+        effect = f"late in {late} steps; the longest took {self._longest(begin.time, until):.3g} s"
         said = self._notice(begin, rf"worker {fault.worker} is suspected")
         if said is None or said.time > until:
             return Finding(number, fault, begin.time, noticed="", effect=effect)
         return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
+
+    def _longest(self, begin: float, end: float) -> float:
+        """Return how long the longest of the steps took that overlap with a time."""
+        ends = [0.0, *self.outcome.get("ends", [])]
+        return max((b - a for a, b in itertools.pairwise(ends) if b >= begin and a <= end), default=0.0)
 
     def _lie(self, number: int, fault: Fault, begin: Entry) -> Finding:
         lied = self.chronicle.first(begin, "lied", lambda entry: entry.fault == number)
@@ -116,7 +122,7 @@ class Finder:
         ended = self.chronicle.first(begin, "ended", lambda entry: True)
         goes_on = self._notice(begin, r"cannot be written.*goes on without")
         if goes_on is not None:
-            return Finding(number, fault, begin.time, goes_on.time - begin.time, goes_on.text, "training went on")
+            return Finding(number, fault, begin.time, goes_on.time - begin.time, goes_on.text, "went on without")
         if ended is None:
             steps = self.outcome.get("ends", [])
             written = any(begin.time <= time <= fault.until for time in steps)
@@ -131,7 +137,7 @@ class Finder:
 
     def _resumed(self, entry: Entry) -> str:
         life = self.chronicle.next_life(entry)
-        return "" if life is None else f"gone on with from step {life.step}"
+        return "" if life is None else f"went on from step {life.step}"
 
     def _notice(self, entry: Entry, pattern: str) -> Entry | None:
         return self.chronicle.first(entry, "notice", lambda one: re.search(pattern, one.text) is not None)

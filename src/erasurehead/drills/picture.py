@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from erasurehead.drills.findings import Finding
-from erasurehead.drills.storm import Kind
+from erasurehead.drills.findings import NAMED, Finding
+from erasurehead.drills.storm import KINDS, Kind
 from erasurehead.drills.verdicts import Findings
 from erasurehead.reports.canvas import (
     FAINT,
@@ -48,13 +48,14 @@ def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("p
     """
     place = made_folder(folder)
     with drawing():
-        figure = new_figure(9.0, 6.0, f"A drill on the engine {found.engine}: {len(found.faults)} faults")
+        figure = new_figure(9.0, 6.0)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         _draw_faults(above, found)
         _draw_progress(below, found)
-        kinds = [kind for kind in _COLOURS if any(one.fault.kind == kind for one in found.faults)]
+        kinds: list[Kind] = [kind for kind in KINDS if any(one.fault.kind == kind for one in found.faults)]
         keys = [patch_key(_COLOURS[kind], kind.replace("_", " ")) for kind in kinds]
-        figure.legend(handles=[*keys, line_key(INK, "noticed")], loc="outside upper left", ncols=8, handlelength=1.2)
+        figure.legend(handles=[*keys, line_key(INK, "noticed")], loc="outside upper left", ncols=8, handlelength=1.0,
+                      columnspacing=1.0)  # fmt: skip
         return save(figure, place, "drill", formats)
 
 
@@ -64,7 +65,9 @@ def _draw_faults(axes: Axes, found: Findings) -> None:
     for one in found.faults:
         if one.injected is None:
             continue
-        length = min(one.fault.until, end) - one.injected
+        length = (
+            min(one.fault.until, end) if one.effect != NAMED else one.injected + (one.after or 0.0)
+        ) - one.injected
         least = 0.004 * end  # a kill has no length, but is to be seen
         axes.barh(rows.index(_row(one)), max(length, least), left=one.injected, height=0.7,
                   color=_COLOURS[one.fault.kind])  # fmt: skip
@@ -72,7 +75,8 @@ def _draw_faults(axes: Axes, found: Findings) -> None:
             axes.vlines(one.injected + one.after, rows.index(_row(one)) - 0.5, rows.index(_row(one)) + 0.5, color=INK)
     axes.set_yticks(range(len(rows)), ["coordinator" if row < 0 else f"worker {row}" for row in rows])
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
-    axes.set_title("Faults, and when they were noticed")
+    axes.set_axisbelow(True)
+    axes.set_title(f"{len(found.faults)} faults on the engine {found.engine}, and when they were noticed")
 
 
 def _draw_progress(axes: Axes, found: Findings) -> None:

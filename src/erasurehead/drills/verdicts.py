@@ -188,9 +188,11 @@ def _coordinators(found: Findings) -> Iterator[Verdict]:
         if one.injected is None or one.excused:
             continue
         if one.fault.kind == "disk_full":
-            yield Verdict(f"the full disk ended in a sentence, and {one.effect or 'nothing more'}", bool(one.effect))
+            yield Verdict(
+                f"the full disk was told in a sentence, and training {one.effect or 'ended'}", bool(one.effect)
+            )
         elif one.fault.kind == "coordinator":
-            yield Verdict(f"the killed coordinator's run was {one.effect or 'not gone on with'}", bool(one.effect))
+            yield Verdict(f"the coordinator was killed, and training {one.effect or 'ended'}", bool(one.effect))
     if found.same_bits is not None:
         text = "the same bits" if found.same_bits else "other bits"
         yield Verdict(f"with and without what befell the coordinator, the run ended with {text}", found.same_bits)

@@ -1,0 +1,91 @@
+"""A small run on the virtual clock, in a storm, in this process: what the tests of drills share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from erasurehead import schemes
+from erasurehead.arrays import Array
+from erasurehead.delays import Exponential
+from erasurehead.drills import Fault, Storm, StormyEngine
+from erasurehead.drills.journal import Witness
+from erasurehead.engines import LateWork, VirtualEngine
+from erasurehead.instruments import Instrument
+from erasurehead.optimizers import GradientDescent
+from erasurehead.run import Run
+from erasurehead.survival import Survival
+from erasurehead.testing import Quadratic
+from erasurehead.training import train
+
+PROBLEM = Quadratic.random(36, 5, seed=3, l2=0.01)
+WORKERS, LOAD, STEPS = 9, 3, 24
+GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+def scheme(wait: str = "decodable() & confirmed(2)", load: int = LOAD) -> schemes.Scheme:
+    """Return nine workers in groups of three, two of which must agree."""
+    from erasurehead.codes import fractional_repetition
+
+    return schemes.custom(fractional_repetition(WORKERS, load), wait)
+
+
+def descend(steps: int = STEPS, rate: float = 0.1) -> Array:
+    """Return the model of plain gradient descent."""
+    x = np.zeros(PROBLEM.n_parameters)
+    for _ in range(steps):
+        x = x - rate * (PROBLEM.gradient(x) + PROBLEM.penalty_gradient(x))
+    return x
+
+
+@dataclass
+class Stormy:
+    """A run that was taken.
+
+    Attributes:
+        run: the run.
+        log: what was told of it.
+    """
+
+    run: Run
+    log: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def of(self, what: str) -> list[dict[str, Any]]:
+        """Return the entries of one kind."""
+        return [entry for entry in self.log if entry["what"] == what]
+
+    @property
+    def said(self) -> str:
+        """All notices, one a line."""
+        return "\n".join(entry["text"] for entry in self.of("notice"))
+
+
+def taken(
+    storm: Storm | Sequence[Fault],
+    chosen: schemes.Scheme | None = None,
+    late: LateWork = "preempt",
+    survival: Survival | None = None,
+    steps: int = STEPS,
+    instruments: Sequence[Instrument] = (),
+    **others: Any,
+) -> Stormy:
+    """Take a run in a storm, with delays of half a second."""
+    log: list[dict[str, Any]] = []
+    faults = storm if isinstance(storm, Storm) else Storm(tuple(storm))
+    engine = StormyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, told=log.append)
+    witness = Witness(log.append, lambda: engine.time)
+    run = train(
+        PROBLEM,
+        chosen or scheme(),
+        GradientDescent(np.zeros(PROBLEM.n_parameters), 0.1),
+        engine,
+        steps,
+        [witness, *instruments],
+        evaluate_every=0,
+        survival=survival or Survival(verify=True),
+        **others,
+    )
+    return Stormy(run, log)

@@ -1,0 +1,162 @@
+"""Whole drills, with coordinators that are killed and disks that are full: on the virtual clock and on real engines."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from erasurehead.drills import Fault, Storm
+from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.stormfile import read_storm
+from erasurehead.drills.supervising import Supervisor
+from erasurehead.drills.verdicts import Findings
+from erasurehead.errors import InvalidArgument
+from erasurehead.records import RunFolder
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+
+SHORT = "exponential(mean=0.05, seed=0)"
+
+
+def all_kinds(scale: float) -> Storm:
+    """Return a storm of all kinds for six workers, which takes twelve times so many seconds."""
+    return Storm(
+        (
+            Fault("slow", 1 * scale, 5, 2 * scale, by=0.2 * scale),
+            Fault("kill", 2 * scale, 1),
+            Fault("stop", 3 * scale, 3, 3 * scale),
+            Fault("disconnect", 3.5 * scale, 0, 1 * scale),
+            Fault("coordinator", 6 * scale),
+            Fault("disk_full", 7.5 * scale, lasting=0.5 * scale),
+            Fault("corrupt", 8.5 * scale, 4, lie="flip"),
+        )
+    )
+
+
+def check(found: Findings) -> None:
+    """Check that every promise was kept, and that nothing is left where others would find it."""
+    assert found.passed, "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
+    assert all(one.injected is not None for one in found.faults), [one.noticed for one in found.faults]
+    assert found.stormy.lives == 3
+    assert not list(Path("/dev/shm").glob("erasurehead-drill-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: Path) -> None:
+    said: list[str] = []
+    drill = Drill(Settings(workers=6, seconds=48.0), all_kinds(4.0), tmp_path / "drill")
+    found = drill.run(said.append)
+    check(found)
+    assert found.same_bits
+    assert found.stormy.redone > 0
+    assert sum("another one goes on" in text for text in said) == 2
+    assert RunFolder.open(tmp_path / "drill" / "stormy").summary["status"] == "finished"
+    assert read_storm(tmp_path / "drill" / "storm.toml") == drill.storm
+    texts = " ".join(verdict.text for verdict in found.verdicts)
+    for promise in ("kills were noticed", "named and put aside", "full disk", "coordinator was killed", "same bits"):
+        assert promise in texts
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path) -> None:
+    storm = Storm((Fault("disk_full", 5.0, lasting=2.0),))
+    found = Drill(Settings(workers=6, seconds=12.0, records="optional"), storm, tmp_path / "drill").run()
+    assert found.passed
+    assert found.stormy.lives == 1
+    assert found.faults[0].effect == "went on without"
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.timeout(240)
+def test_real_processes_survive_the_storm(tmp_path: Path) -> None:
+    drill = Drill(Settings("processes", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
+    check(drill.run())
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
+@pytest.mark.skipif(
+    not (shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")),
+    reason="there is no mpiexec",
+)
+def test_ranks_of_an_mpi_job_survive_the_storm(tmp_path: Path) -> None:
+    drill = Drill(Settings("mpi", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
+    check(drill.run())
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
+def test_actors_of_a_ray_cluster_survive_the_storm(tmp_path: Path) -> None:
+    drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
+    check(drill.run())
+
+
+def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
+    short, long = (Drill(Settings(seconds=seconds), out=tmp_path / str(seconds)) for seconds in (60.0, 600.0))
+    assert 9 < long.steps / short.steps < 11
+    assert long.storm == Drill(Settings(), out=tmp_path / "again").storm
+    assert not list(tmp_path.iterdir())  # nothing is made before it is run
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (Settings(engine="cloud"), r"run\.engine \(--engine\) must be 'processes', 'virtual', 'mpi' or 'ray'"),
+        (Settings(workers=0), r"run\.workers \(--workers\) must be greater than or equal to 1"),
+        (Settings(seconds=0.0), "seconds must be a positive number of seconds"),
+        (Settings(seconds=float("nan")), "seconds must be a positive number of seconds"),
+        (Settings(seed=-1), "seed must be at least 0"),
+        (Settings(delays="none()"), "delays must make each step wait for a finite time"),
+        (Settings(scheme="exact(load=2)", kinds=("corrupt",)), "kinds: lies can only be told where at least three"),
+    ],
+)
+def test_settings_that_make_no_drill_are_refused(tmp_path: Path, settings: Settings, sentence: str) -> None:
+    with pytest.raises(InvalidArgument, match=sentence):
+        Drill(settings, out=tmp_path / "drill")
+
+
+def test_workers_that_are_not_there_and_folders_that_are_used_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="a fault's worker must be less than the 6 workers, but it is 9"):
+        Drill(Settings(workers=6), Storm((Fault("kill", 1.0, 9),)), tmp_path / "drill")
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "note").touch()
+    with pytest.raises(InvalidArgument, match="out must be a folder that is empty or not there"):
+        Drill(Settings(workers=6), out=tmp_path / "used")
+
+
+def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
+    drill = Drill(Settings(workers=6, scheme="exact(load=2)"), out=tmp_path / "drill")
+    assert not drill.storm.of("corrupt")
+    assert drill.storm.of("kill")
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path: Path) -> None:
+    drill = Drill(Settings("processes", 6, 60.0, delays=SHORT), Storm(), tmp_path / "drill")
+    drill.prepare()
+    done = Supervisor(drill.out, "processes", 6, drill.storm, 4.0).perform("calm", lambda text: None)
+    assert done.failure == "it was not over within 4 s of real time"
+    assert done.outcome is None
+    mine = str(drill.out).encode()
+    running = [path for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]
+    assert not [path for path in running if mine in _command(path)]
+
+
+def _command(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,62 @@
+"""Verification in training, from end to end: who lies is named, outvoted and put aside before anything is decoded."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from erasurehead import codes, schemes
+from erasurehead.drills import LIES, Fault
+from erasurehead.errors import Unreachable
+from erasurehead.survival import Survival
+
+from .storms import STEPS, WORKERS, descend, taken
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_liar_among_three_is_named_outvoted_and_put_aside(lie: str) -> None:
+    found = taken([Fault("corrupt", 2.0, 4, lie=lie)])
+    assert re.search(
+        r"worker 4 lies, and is put aside: its message 4 .*, and workers 3, 5 agree on another", found.said
+    )
+    assert found.said.count("lies, and is put aside") == 1
+    assert "the code is re-formed for 8 workers" in found.said
+    np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
+    assert found.run.steps[-1].workers == 8
+
+
+def test_one_liar_in_each_group_is_survived() -> None:
+    found = taken([Fault("corrupt", 1.0 + at, worker, lie="shift") for at, worker in enumerate((1, 3, 8))])
+    assert found.said.count("lies, and is put aside") == 3
+    np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
+
+
+def test_a_worker_that_lies_for_a_moment_is_put_aside_all_the_same() -> None:
+    found = taken([Fault("corrupt", 2.0, 4, 1.5, lie="flip")])
+    assert "worker 4 lies" in found.said
+    np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
+
+
+def test_two_replicas_that_disagree_are_refused_and_nobody_is_blamed() -> None:
+    pairs = schemes.custom(codes.fractional_repetition(WORKERS + 1, 2), "decodable() & confirmed(2)")
+    with pytest.raises(Unreachable, match=r"the wait rule .* cannot be met"):
+        taken([Fault("corrupt", 2.0, 4, lie="scale")], pairs)
+    going_on = Survival(verify=True, lost="go_on")
+    found = taken([Fault("corrupt", 2.0, 4, 4.0, lie="scale")], pairs, survival=going_on)
+    assert "the equal messages of workers 4, 5 differ, and no majority says who lies" in found.said
+    assert "lies, and is put aside" not in found.said
+    spoiled = [row for row in found.run.steps if row.lost]
+    assert spoiled
+    assert all(row.lost == [4, 5] for row in spoiled)
+    assert len(found.run.steps) == STEPS
+
+
+def test_what_verification_costs_is_said_at_the_end() -> None:
+    found = taken([])
+    last = found.said.splitlines()[-1]
+    assert re.fullmatch(
+        r"verification cost [\d.e-]+ ms a step \([\d.]+% of the step\), with \d+\.\d comparisons a step", last
+    )
+    assert "verification" not in taken([], survival=Survival()).said

@@ -1,0 +1,200 @@
+"""Verdicts: what a drill says of journals that are known beforehand, above all of promises that were broken."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from erasurehead.drills import Fault, Storm
+from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.findings import Finder, Finding
+from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
+from erasurehead.drills.supervising import Performance
+from erasurehead.drills.verdicts import Findings
+
+OUTCOME: dict[str, Any] = {
+    "steps": 3,
+    "seconds": 30.0,
+    "loss": 0.5,
+    "metrics": {"auc": 0.8},
+    "received": 1000,
+    "residual": 0.0,
+    "in_order": True,
+    "all_stepped": True,
+    "workers": [4],
+    "ends": [10.0, 20.0, 30.0],
+    "late": {"1": [10.0]},
+    "stopped": "",
+}
+LIFE = {"what": "life", "time": 0.0, "step": 0, "resumed": False}
+
+
+def drilled(*entries: dict[str, Any], faults: tuple[Fault, ...] = (), **changes: Any) -> Findings:
+    """Return what a drill finds in a stormy journal, beside a calm run."""
+    given: dict[str, Any] = {"outcome": OUTCOME, "journal": [LIFE, *entries], "lives": 1}
+    stormy = Performance(**{**given, **{key: changes.pop(key) for key in given if key in changes}})
+    storm = Storm(faults)
+    found = Finder(storm, Chronicle(stormy.journal), stormy.outcome or {}).findings()
+    settings: dict[str, Any] = {"same_bits": None, "patience": 5.0, "telling": True}
+    calm = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    return Findings("virtual", "exact", 3, calm, stormy, found, **{**settings, **changes})
+
+
+def injected(fault: int, time: float) -> dict[str, Any]:
+    return {"what": "injected", "time": time, "fault": fault}
+
+
+def notice(text: str, time: float) -> dict[str, Any]:
+    return {"what": "notice", "time": time, "text": text}
+
+
+def broken(found: Findings) -> list[str]:
+    return [verdict.text for verdict in found.verdicts if verdict.kept is False]
+
+
+def test_a_calm_storm_keeps_every_promise() -> None:
+    found = drilled()
+    assert found.passed
+    assert not broken(found)
+    assert "every promise was kept" in conclusion(found)
+
+
+KILL = (Fault("kill", 5.0, 1),)
+
+
+def test_a_kill_is_to_be_noticed_within_a_second() -> None:
+    def after(seconds: float) -> Findings:
+        died = {"what": "died", "time": 5.0 + seconds, "worker": 1, "text": "killed"}
+        joined = {"what": "joined", "time": 7.5, "worker": 1}
+        said = notice("worker 1 died: killed; another takes its place", 5.0 + seconds)
+        return drilled(injected(0, 5.0), died, said, joined, faults=KILL)
+
+    soon = after(0.25)
+    assert soon.passed
+    (one,) = soon.faults
+    assert (one.injected, one.after, one.effect) == (5.0, 0.25, "another was there 2.5 s on")
+    assert one.noticed == "worker 1 died: killed; another takes its place"
+    assert broken(after(1.5)) == ["1 of 1 kills were noticed, at most 1.5 s after"]
+    assert broken(drilled(injected(0, 5.0), faults=KILL)) == ["0 of 1 kills were noticed, at most 0 s after"]
+    assert drilled(injected(0, 29.5), faults=KILL).passed  # the run was over before anybody could notice
+
+
+def test_what_was_not_injected_need_not_be_noticed_and_is_said() -> None:
+    missed = {"what": "missed", "time": 5.0, "fault": 0, "text": "worker 1 is not there"}
+    found = drilled(missed, faults=KILL)
+    assert found.passed
+    assert found.faults[0].noticed == "worker 1 is not there"
+
+
+def test_a_death_that_nobody_caused_is_a_failure() -> None:
+    died = {"what": "died", "time": 5.0, "worker": 2, "text": "exited with status 1"}
+    assert broken(drilled(died)) == ["workers 2 died, and nobody had killed them"]
+
+
+LIE = (Fault("corrupt", 5.0, 1, lie="flip"),)
+LIED = {"what": "lied", "time": 6.0, "fault": 0}
+
+
+def test_a_lie_that_arrived_is_to_be_found_and_nobody_else_blamed() -> None:
+    named = notice("worker 1 lies, and is put aside: its message 1 differs", 7.0)
+    found = drilled(injected(0, 5.0), LIED, named, faults=LIE)
+    assert found.passed
+    assert (found.faults[0].after, found.faults[0].effect) == (2.0, "put aside")
+    assert drilled(injected(0, 5.0), faults=LIE).passed  # nothing of it arrived
+    unseen = drilled(injected(0, 5.0), LIED, faults=LIE)
+    assert broken(unseen) == ["0 of 1 workers whose lies arrived were named and put aside"]
+    refused = notice("messages 0, 1 refused: the equal messages of workers 0, 1 differ, and no majority says", 7.0)
+    assert not drilled(injected(0, 5.0), LIED, refused, faults=LIE).passed
+    assert drilled(injected(0, 5.0), LIED, refused, faults=LIE, telling=False).passed  # two cannot tell
+    other = notice("worker 3 lies, and is put aside: its message 3 differs", 8.0)
+    assert broken(drilled(injected(0, 5.0), LIED, named, other, faults=LIE)) == [
+        "workers 3 were put aside as liars, and are honest"
+    ]
+
+
+STOP = (Fault("stop", 5.0, 1, 12.0),)
+SILENT, OVER = {"what": "silent", "time": 6.0, "fault": 0}, {"what": "over", "time": 17.0, "fault": 0}
+
+
+def test_long_silence_is_to_raise_suspicion() -> None:
+    suspected = notice("worker 1 is suspected to hang: silent for 3 s", 9.0)
+    found = drilled(injected(0, 5.0), SILENT, suspected, OVER, faults=STOP)
+    assert found.passed
+    assert found.faults[0].effect == "late in 1 steps; the longest took 10 s"
+    assert broken(drilled(injected(0, 5.0), SILENT, OVER, faults=STOP)) == [
+        "0 of 1 workers that were silent for more than 5 s were named"
+    ]
+    assert drilled(injected(0, 5.0), OVER, faults=STOP).passed  # it owed no answer
+    assert drilled(injected(0, 5.0), SILENT, OVER, faults=STOP, patience=20.0).passed
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"steps": 2}, "2 of 3 steps were taken"),
+        ({"in_order": False}, "3 of 3 steps were taken"),
+        ({"all_stepped": False}, "3 of 3 steps were taken"),
+        ({"loss": 0.5001}, "a relative difference of 0.0002, of 1e-06 that are allowed"),
+        ({"residual": 1.0}, "the last model's loss is 0.5"),
+    ],
+)
+def test_steps_that_were_lost_and_losses_that_differ_are_failures(change: dict[str, Any], sentence: str) -> None:
+    (text,) = broken(drilled(outcome={**OUTCOME, **change}))
+    assert sentence in text
+
+
+def test_a_run_that_did_not_end_is_a_failure_with_its_reason() -> None:
+    stormy = Performance(failure="too few workers are left", journal=[LIFE], lives=1)
+    calm = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    found = Findings("virtual", "exact", 3, calm, stormy, [], None, 5.0, True)
+    assert broken(found) == ["the stormy run did not come to its end: too few workers are left"]
+    assert broken(Findings("virtual", "exact", 3, stormy, calm, [], None, 5.0, True)) == [
+        "the calm run did not come to its end: too few workers are left"
+    ]
+
+
+END = (Fault("disk_full", 5.0, lasting=3.0), Fault("coordinator", 15.0))
+
+
+def test_what_befell_the_coordinator_is_told_with_where_the_run_went_on() -> None:
+    ended = {"what": "ended", "time": 6.0, "text": "steps.jsonl cannot be written: File too large."}
+    lives = [{"what": "life", "time": 4.0, "step": 1, "resumed": True}, {"what": "life", "time": 9.0, "step": 2}]
+    found = drilled(injected(0, 5.0), ended, lives[0], injected(1, 15.0), lives[1], faults=END, same_bits=True)
+    assert found.passed
+    assert [one.effect for one in found.faults] == ["went on from step 1", "went on from step 2"]
+    assert broken(drilled(same_bits=False)) == [
+        "with and without what befell the coordinator, the run ended with other bits"
+    ]
+    unseen = drilled(injected(0, 9.0), faults=(Fault("disk_full", 9.0, lasting=3.0),), same_bits=True)
+    assert broken(unseen) == ["the full disk was told in a sentence, and training ended"]
+
+
+def test_what_is_done_again_counts_once() -> None:
+    died = {"what": "died", "time": 12.0, "worker": 1, "text": "killed"}
+    journal = [LIFE, died, {"what": "life", "time": 10.0, "step": 1}, died]
+    assert len(Chronicle(journal).all("died")) == 2
+    assert len(Chronicle(journal).kept("died")) == 1
+
+
+def test_processes_that_are_left_are_a_failure() -> None:
+    stormy = Performance(outcome=OUTCOME, journal=[LIFE], lives=1, left=["python (123)"])
+    calm = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    assert broken(Findings("virtual", "exact", 3, calm, stormy, [], None, 5.0, True)) == ["left running: python (123)"]
+
+
+def test_the_report_says_all_of_it() -> None:
+    from rich.console import Console
+
+    found = drilled(injected(0, 5.0), faults=(*KILL, Fault("slow", 29.9, 2, 3.0, by=1.0)))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(fault_table(found), cost_table(found))
+    text = console.export_text()
+    assert "kill worker 1" in text
+    assert "not noticed" in text
+    assert "not injected: the run was over before" in text
+    assert "seconds of training" in text
+    assert verdict_line(found.verdicts[0]).startswith("kept")
+    assert found.as_dict()["faults"][0]["fault"] == {"kind": "kill", "at": 5.0, "worker": 1}
+    assert isinstance(found.faults[0], Finding)
