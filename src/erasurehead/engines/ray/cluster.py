@@ -30,8 +30,8 @@ _NEWS = 100
 
 _PATIENCE = 10.0  # seconds that the head of a cluster has to open its door
 
-_LONGEST_FOLDER = 40
-"""Characters of the temporary folder's path above which names of Ray's sockets in it might become too long."""
+_LONGEST = 26
+"""Characters of the folder for temporary files that leave room for the names of Ray's sockets: 107 are allowed."""
 
 
 def library() -> Any:
@@ -171,7 +171,7 @@ def _knock(address: str) -> None:
 def _folder() -> Generator[str]:
     """Make the folder for the logs and sockets of our own cluster; a guard removes it when we leave, or are killed."""
     base = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="erasurehead-ray-", dir=base if len(base) <= _LONGEST_FOLDER else "/tmp")
+    folder = tempfile.mkdtemp(prefix="eh-ray-", dir=base if len(base) <= _LONGEST else "/tmp")
     # A session of its own: Ctrl-C, which goes to the whole terminal, is not meant for it.
     command = [sys.executable, "-I", "-S", guard.__file__, folder]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
