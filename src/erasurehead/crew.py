@@ -92,10 +92,13 @@ class Crew:
             event = engine.next_event(until=begin + START_TIMEOUT)
             if isinstance(event, Joined):
                 self.join(event)
-            elif isinstance(event, Died):
+            elif isinstance(event, Died):  # one that was ready may die while others are still waited for
+                self.living.pop(event.worker, None)
                 self.coming.pop(event.worker, None)
                 self._give_up(event.worker, event.reason)
                 self.tell(f"worker {event.worker} did not start: {event.reason}")
+            elif isinstance(event, Offered):
+                self.offered(event)
             elif isinstance(event, Failed):
                 raise EngineError(f"worker {event.worker} did not start: {event.reason}.")
             elif event is None:
@@ -162,7 +165,7 @@ class Crew:
         self._deaths[worker] += 1
         policy = self.survival
         if policy.death == "replace" and self._deaths[worker] <= policy.replacements:
-            if self._assign(place):
+            if self._assign(place, self._places_to_run()[place]):
                 self.tell(f"worker {worker} {what}; another takes its place")
                 return True
             what += "; there is no room for another"
@@ -176,15 +179,23 @@ class Crew:
         self.dead[worker] = self.gone[worker] = reason
         self._thinned = True
 
-    def _assign(self, place: int, host: str | None = None) -> bool:
+    def _assign(self, place: int, host: str | None) -> bool:
         worker = self.formation.seats[place]
+        self.living.pop(worker, None)
         try:
             self.engine.assign(worker, self.formation.programs[place], host)
         except NoRoom:
+            self.engine.assign(worker, None)  # whoever had the number is of no use: it has other data
+            self.dead[worker] = "found no room"
             return False
-        self.living.pop(worker, None)
         self.coming[worker] = self.engine.now() + START_TIMEOUT
         return True
+
+    def _places_to_run(self) -> list[str | None]:
+        """Return for each place a host where it would be apart from its replicas, those that live staying put."""
+        places = self.formation.places
+        settled = {places[worker]: host for worker, host in self.living.items() if worker in places}
+        return spread(self.formation.code, self.engine.hosts(), settled)
 
     # --- re-forming the code --------------------------------------------------------------------------------------
 
@@ -200,14 +211,17 @@ class Crew:
         """
         if self.wanted is None and not self.thinned:
             return False
-        kept = len(self.able())
-        target = self.wanted or kept
+        target = self.wanted or len(self.able())
         self.wanted, self._thinned = None, False
         changed = False
-        while target and not target == len(self.formation.seats) == kept and self._reform(target):
-            changed = True
-            kept = len(self.able())
-            target = min(target, kept)  # fewer than was wanted where there was no room
+        while target and not target == len(self.formation.seats) == len(self.able()):
+            if self._reform(target):
+                changed = True
+                target = min(target, len(self.able()))  # fewer than was wanted where there was no room
+            elif target != len(self.able()):
+                target = len(self.able())  # if not as many as are wanted, then as many as there are
+            else:
+                break
         return changed
 
     def _reform(self, n_workers: int) -> bool:
@@ -215,33 +229,48 @@ class Crew:
         try:
             if self._form is None:
                 raise InvalidArgument("this run cannot be re-formed.")
-            held = self._replicas()
+            staying = self._staying(n_workers)
+            held = self._replicas(staying)
             scheme = self._scheme.reformed(n_workers, held)
             programs, layout = self._form(scheme)
         except InvalidArgument as error:
             self.tell(f"the code stays as it is: {error}")
             return False
-        staying = [before.seats[place] for place in sorted(self.able())][:n_workers]
         used = {*self.living, *self.coming, *self.gone}
         fresh = (number for number in itertools.count() if number not in used)
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
         self._held = held
-        self.formation, moved = reseated(before, scheme, programs, layout, [*staying, *coming])
+        self.formation, moved = reseated(
+            before, scheme, programs, layout, [*(before.seats[place] for place in staying), *coming]
+        )
         for worker in {*before.seats, *self.living, *self.coming} - {*self.formation.seats}:
             if worker in self.living or worker in self.coming:
                 self.engine.assign(worker, None)
             self.living.pop(worker, None)
             self.coming.pop(worker, None)
             self.dead.pop(worker, None)
-        hosts = spread(self.formation.code, self.engine.hosts())
+        for place in moved:
+            self.living.pop(self.formation.seats[place], None)
+        hosts = self._places_to_run()
         for place in moved:
             self._assign(place, hosts[place])
         self.tell(self._said_of(programs, moved))
         return True
 
-    def _replicas(self) -> list[int]:
-        """Return how many of the workers that are able hold each task."""
-        rows = self.formation.code.assignment[sorted(self.able()), :]
+    def _staying(self, n_workers: int) -> list[int]:
+        """Return the places of those that stay, ascending: whose tasks the most others hold are the first to leave."""
+        tasks_of = self.formation.code.tasks_of
+        staying = sorted(self.able())
+        replicas = np.array(self._replicas(staying))
+        while len(staying) > max(n_workers, 0):
+            spare = [int(replicas[tasks_of(place)].min(initial=len(staying))) for place in staying]
+            leaver = max(range(len(staying)), key=lambda number: (spare[number], number))
+            replicas[tasks_of(staying.pop(leaver))] -= 1
+        return staying
+
+    def _replicas(self, places: Sequence[int]) -> list[int]:
+        """Return how many of some places hold each task."""
+        rows = self.formation.code.assignment[list(places), :]
         counts: list[int] = np.bincount(rows.indices, minlength=self.formation.code.n_tasks).tolist()
         return counts
 

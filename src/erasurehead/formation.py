@@ -74,6 +74,13 @@ class Formation:
         return frozenset((worker, program.outbox[-1].message) for worker, program in pairs if program.outbox)
 
     @cached_property
+    def mute(self) -> frozenset[int]:
+        """Workers that have nothing to send, whatever the order."""
+        return frozenset(
+            worker for worker, program in zip(self.seats, self.programs, strict=True) if not program.outbox
+        )
+
+    @cached_property
     def workers_of_rows(self) -> Sequence[int]:
         """The worker that sends each row."""
         owners: list[int] = self.code.owner.tolist()
@@ -108,12 +115,13 @@ def reseated(
         The formation; and the places whose worker must be given its program, ascending.
     """
     held = {worker: before.programs[place] for worker, place in before.places.items()}
+    works = [program.work for program in programs]
     cost = np.ones((len(programs), len(workers)))
     for column, worker in enumerate(workers):
         has = held.get(worker)
-        for place, program in enumerate(programs):
-            if isinstance(has, CodedProgram) and program.work == has.work:
-                cost[place, column] = 0.0
+        if isinstance(has, CodedProgram):
+            work = has.work
+            cost[[place for place, wanted in enumerate(works) if wanted == work], column] = 0.0
     places, columns = linear_sum_assignment(cost)
     seats = [workers[column] for column in columns.tolist()]
     moved = [place for place, column in zip(places.tolist(), columns.tolist(), strict=True) if cost[place, column]]

@@ -10,7 +10,9 @@ from erasurehead.arrays import IntArray
 from erasurehead.codes.base import GradientCode
 
 
-def spread(code: GradientCode, hosts: Mapping[str, int | None]) -> list[str | None]:
+def spread(
+    code: GradientCode, hosts: Mapping[str, int | None], settled: Mapping[int, str] | None = None
+) -> list[str | None]:
     """Return the host of each of a code's workers, shape (n_workers,); None where all hosts are full.
 
     Worker by worker, each goes where the fewest replicas of its tasks are, and among such hosts to the emptiest, so
@@ -19,6 +21,7 @@ def spread(code: GradientCode, hosts: Mapping[str, int | None]) -> list[str | No
     Arguments:
         code: who holds what.
         hosts: each host, with the number of workers that it bears; None for any number.
+        settled: workers that are somewhere already, and stay there.
 
     >>> from erasurehead.codes import fractional_repetition
     >>> spread(fractional_repetition(4, load=2), {"a": None, "b": None})
@@ -28,9 +31,17 @@ def spread(code: GradientCode, hosts: Mapping[str, int | None]) -> list[str | No
     rooms = np.array([np.inf if room is None else room for room in hosts.values()])
     held = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
     count = np.zeros(len(names))
+    settled = settled or {}
+    for worker, name in settled.items():
+        if name in hosts:
+            held[names.index(name), code.tasks_of(worker)] += 1
+            count[names.index(name)] += 1
     chosen: list[str | None] = []
     for worker in range(code.n_workers):
         tasks = code.tasks_of(worker)
+        if worker in settled:
+            chosen.append(settled[worker])
+            continue
         free = count < rooms
         if not free.any():
             chosen.append(None)

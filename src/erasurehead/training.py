@@ -227,9 +227,8 @@ class _Training:
             try:
                 gathered = self.gathering.gather(order)
                 break
-            except Thinned as never:
-                if not self.crew.settle():
-                    raise Unreachable(str(never)) from None
+            except Thinned:
+                self.crew.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(gathered, order)
         optimizer.tell(gradient)
         if not np.isfinite(optimizer.x).all():
@@ -261,7 +260,6 @@ class _Training:
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
 
     def _row(self, order: Order, gathered: Gathered, gradient: Array | None, loss: float | None) -> StepRow:
-        finished = {row.worker for row in gathered.rows if not row.censored}
         formation, decoding = gathered.formation, gathered.decoding
         kept = 1.0 - len(gathered.lost) / formation.code.n_tasks
         return StepRow(
@@ -273,7 +271,7 @@ class _Training:
             end=self.engine.now() - self._origin,
             arrived=gathered.view.finished,
             used=decoding.used.tolist(),
-            missing=sorted({formation.seats[place] for place in gathered.view.able} - finished),
+            missing=sorted({row.worker for row in gathered.rows if row.censored}),
             dead=sorted(self.crew.dead),
             failed=list(gathered.notices),
             residual=decoding.residual + len(gathered.lost),

@@ -58,6 +58,8 @@ def reformed(code: GradientCode, n_workers: int, held: Sequence[int] | None = No
             f"{code!r} cannot be re-formed for {n_workers} workers: it is not built from a number of workers; "
             "repetition and cyclic codes are."
         )
+    if "stragglers" in parameters:  # no more of them than there are others
+        parameters["stragglers"] = min(int(cast("int", parameters["stragglers"])), n_workers - 1)
     if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; else Tandon's takes its place
         inner = exact_cyclic(n_workers, int(cast("int", parameters["stragglers"])))
     else:
@@ -75,7 +77,7 @@ def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
     assert code.groups is not None
     sizes = np.bincount(code.groups)
     first = np.unique(code.groups, return_index=True)[1]
-    holders = np.array([min(held[task] for task in code.tasks_of(worker).tolist()) for worker in first.tolist()])
+    holders = np.array([int(np.asarray(held)[code.tasks_of(worker)].min()) for worker in first.tolist()])
     dealt = np.empty_like(sizes)
     dealt[np.argsort(-holders, kind="stable")] = sizes  # which come the larger ones first
     return None if (dealt == sizes).all() else dealt.tolist()

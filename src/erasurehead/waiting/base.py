@@ -105,8 +105,9 @@ class View:
         self._reachable = None
 
     def regain(self, worker: int) -> None:
-        """Take note that a worker will answer after all: it, or a replacement, has joined."""
+        """Take note that a worker will answer after all: it, or a replacement, has joined. What it sends is new."""
         self.able.add(worker)
+        self.refused.difference_update(self.code.messages_of(worker).tolist())
         self._reachable = None
 
     def refuse(self, messages: Iterable[int]) -> None:

@@ -12,7 +12,7 @@ from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
-from erasurehead.waiting.base import Verdict, View, WaitRule
+from erasurehead.waiting.base import Verdict, View, WaitRule, scaled_count
 
 
 class Copies:
@@ -118,6 +118,9 @@ class Confirmed(WaitRule):
                 "confirmed(copies)", f"must be at most {most}, as no more messages of the code are equal", self.copies,
                 "use a code of replicas with a larger load",
             )  # fmt: skip
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        return Confirmed(min(self.copies, scaled_count(self.copies, before, after)))
 
     def __str__(self) -> str:
         return f"confirmed({self.copies})"
