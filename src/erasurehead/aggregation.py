@@ -59,7 +59,7 @@ class Plain(Aggregation):
     """
 
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        if not len(decoding.messages):
+        if not decoding.weights.any():  # nothing has come, or nothing that says anything of the gradient
             return None
         return layout.decode(decoding, vectors)
 
@@ -92,7 +92,7 @@ class ByExpectation(Aggregation):
     presence: tuple[float, ...]
 
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        if not len(decoding.messages):
+        if not decoding.weights.any():  # nothing has come, or nothing that says anything of the gradient
             return None
         presence = np.asarray(self.presence)[decoding.messages]
         return layout.decode(replace(decoding, weights=decoding.weights / presence), vectors)

@@ -127,14 +127,12 @@ class Crew:
 
     def replace_suspect(self, worker: int) -> bool:
         """End a worker that seems to hang, and start another in its place; return whether that could be done."""
-        self.living.pop(worker, None)
-        self.engine.assign(worker, None)
+        self._end(worker)
         return self._replace(worker, "is ended")
 
     def put_aside(self, worker: int, reason: str) -> None:
         """Use a worker no more, and let no other take its number: it lied."""
-        self.living.pop(worker, None)
-        self.engine.assign(worker, None)
+        self._end(worker)
         self._give_up(worker, f"lied: {reason}")
 
     def wake(self) -> float:
@@ -145,8 +143,7 @@ class Crew:
         """Give up workers that were started, and are not there in time; return them."""
         late = [worker for worker, until in self.coming.items() if until <= now]
         for worker in late:
-            del self.coming[worker]
-            self.engine.assign(worker, None)
+            self._end(worker)
             self.tell(f"worker {worker} was not ready within {START_TIMEOUT:.0f} s, and is given up")
             self._give_up(worker, "did not start")
         return late
@@ -157,6 +154,11 @@ class Crew:
             self.wanted = (self.wanted or len(self.formation.seats)) + event.workers
         does = "they are started before the next step" if self.survival.grow else "nobody is started there unasked"
         self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
+
+    def _end(self, worker: int) -> None:
+        self.living.pop(worker, None)
+        self.coming.pop(worker, None)
+        self.engine.assign(worker, None)
 
     def _replace(self, worker: int, what: str) -> bool:
         place = self.formation.places.get(worker)
@@ -245,9 +247,7 @@ class Crew:
         )
         for worker in {*before.seats, *self.living, *self.coming} - {*self.formation.seats}:
             if worker in self.living or worker in self.coming:
-                self.engine.assign(worker, None)
-            self.living.pop(worker, None)
-            self.coming.pop(worker, None)
+                self._end(worker)
             self.dead.pop(worker, None)
         for place in moved:
             self.living.pop(self.formation.seats[place], None)

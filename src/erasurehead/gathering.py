@@ -131,9 +131,9 @@ class Gathering:
         return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
 
     def _take_up(self, formation: Formation) -> None:
-        """Take note of who sits where now; nobody waits any more for those who have left."""
+        """Take note of who sits where now; nobody is waited for who has left, or been given other data."""
         if self._suspicion is not None and self._formation is not formation:
-            for worker in {*self._formation.seats} - {*formation.seats}:
+            for worker in {*self._formation.seats} - {*self.crew.present()}:  # gone, or started anew
                 self._suspicion.left(worker)
         self._formation = formation
 

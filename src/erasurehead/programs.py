@@ -180,10 +180,13 @@ def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ..
     shard, so that no sample is held twice.
     """
     messages = code.messages_of(worker).tolist()
-    sets = [tuple(code.tasks_of_message(message).tolist()) for message in messages]
-    if len(set(sets)) > 1 and sum(map(len, sets)) > len({task for tasks in sets for task in tasks}):
-        sets = [tuple(code.tasks_of(worker).tolist())] * len(messages)
-    return list(zip(messages, sets, strict=True))
+    own = [frozenset(code.tasks_of_message(message).tolist()) for message in messages]
+    shards: list[frozenset[int]] = []
+    for tasks in own:
+        touching = [shard for shard in shards if shard & tasks]
+        shards = [shard for shard in shards if not shard & tasks] + [tasks.union(*touching)]
+    held = [next(shard for shard in shards if shard & tasks or shard == tasks) for tasks in own]
+    return [(message, tuple(sorted(shard))) for message, shard in zip(messages, held, strict=True)]
 
 
 def _recipe(
@@ -200,7 +203,7 @@ def _recipe(
     else:
         places, positions = _cut(code, coordinates, problem.n_parameters + 1)
         length = places.shape[1]
-    # Rows of equal content combine equal tasks, and so the same shard: their vectors are equal too.
+    # Equal rows have equal vectors only if they come of the same shard, and so lie on the same support.
     part = Part(message, float(len(own)), length, content=_content(code, tasks, coefficients))
     return Recipe(part, index, coefficients, places), positions
 

@@ -16,6 +16,7 @@ from erasurehead.evaluation import Snapshots
 from erasurehead.formation import Formation
 from erasurehead.gathering import DIVERGED, Gathered, Gathering, Thinned
 from erasurehead.instruments import Instrument
+from erasurehead.interruption import uninterrupted
 from erasurehead.layout import Layout
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
@@ -134,7 +135,11 @@ class _Training:
         self._between = True  # steps, when the engine's state can be taken
 
     def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
-        return build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
+        programs, layout = build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
+        used = {id(shard) for program in programs for shard in program.shards}
+        for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
+            del self._shards[tasks]  # workers that keep theirs are the only ones to hold those of earlier codes
+        return programs, layout
 
     @property
     def run(self) -> Run:
@@ -230,14 +235,15 @@ class _Training:
             except Thinned:
                 self.crew.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(gathered, order)
-        optimizer.tell(gradient)
-        if not np.isfinite(optimizer.x).all():
-            raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-        row = self._row(order, gathered, gradient, loss)
-        for watcher in self.watchers:
-            for arrival in gathered.rows:
-                watcher.arrival(arrival)
-            watcher.step(row, optimizer.x)
+        with uninterrupted():  # a model that has moved is a step that is recorded
+            optimizer.tell(gradient)
+            if not np.isfinite(optimizer.x).all():
+                raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
+            row = self._row(order, gathered, gradient, loss)
+            for watcher in self.watchers:
+                for arrival in gathered.rows:
+                    watcher.arrival(arrival)
+                watcher.step(row, optimizer.x)
 
     def _penalised(self, gathered: Gathered, order: Order) -> tuple[Array | None, float | None]:
         """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
