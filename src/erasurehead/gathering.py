@@ -170,7 +170,7 @@ class Gathering:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; the crew is restored already."""
-        formation = self.crew.formation
+        self._formation = formation = self.crew.formation
         numbers = {
             epoch: {(worker, message): (row, unit) for worker, message, row, unit in table}
             for epoch, table in state["numbers"]

@@ -75,7 +75,9 @@ class UniformOverlap(Decoder):
         self.overlap = overlap
 
     def weight(self, n_arrived: int) -> float:
-        """Return the weight of every message when so many have arrived."""
+        """Return the weight of every message when so many have arrived, at least 0."""
+        if not n_arrived:  # where all messages are equal, `own` is 0
+            return 0.0
         return self.overlap.total / (self.overlap.own + self.overlap.shared * n_arrived)
 
     def residual_with(self, n_arrived: int) -> float:
