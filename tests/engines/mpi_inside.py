@@ -155,6 +155,14 @@ class TestOwn:
             engine.submit(order(1, n_parameters=length))
             assert {event.worker for event in arrivals(engine, 2)} == {0, 2}
 
+    def test_one_engine_at_a_time_uses_the_ranks(self) -> None:
+        with MPIEngine() as engine, MPIEngine() as other:
+            start(engine, [Echo(0, (0,))])
+            with pytest.raises(EngineError, match="another MPIEngine uses these ranks"):
+                other.hosts()
+            engine.close()
+            start(other, [Echo(0, (0,))])
+
     def test_rank_0_does_not_serve(self) -> None:
         with pytest.raises(EngineError, match="rank 0 coordinates"):
             serve()

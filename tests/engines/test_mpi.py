@@ -49,7 +49,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Run all tests of `mpi_inside` in one job; return, by their names, what each says that failed."""
     folder = tmp_path_factory.mktemp("mpi")
     report = folder / "report.xml"
-    words = ("-q", "-p", "no:cacheprovider", f"--junitxml={report}", str(Path(mpi_inside.__file__)))
+    words = ("-q", "--color=no", "-p", "no:cacheprovider", f"--junitxml={report}", str(Path(mpi_inside.__file__)))
     command = job(RANKS, "-c", INSIDE, *words)
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment(folder))
     assert report.is_file(), done.stdout + done.stderr
@@ -140,6 +140,45 @@ def test_no_rank_is_left_when_the_coordinator_is_killed(tmp_path: Path, ft: bool
         assert left == []
         process.stdout.read()
         process.wait(30.0)
+
+
+UNUSED = """
+    import sys
+    from erasurehead.engines.mpi import serve_unless_coordinator
+    serve_unless_coordinator()
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("ft", [True, False])
+def test_the_ranks_end_with_a_coordinator_that_makes_no_engine(tmp_path: Path, ft: bool) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(UNUSED))
+    done = subprocess.run(job(3, script, ft=ft), timeout=60, check=False, env=environment(tmp_path))
+    assert done.returncode == 3
+
+
+PART = """
+    from mpi4py import MPI
+    from erasurehead.engines.mpi import MPIEngine, serve
+    rank = MPI.COMM_WORLD.Get_rank()
+    part = MPI.COMM_WORLD.Split(rank < 3)
+    if rank == 0:
+        for _ in range(2):
+            with MPIEngine(comm=part) as engine:
+                print("room", sum(engine.hosts().values()), flush=True)
+    elif rank < 3:
+        serve(part)
+        print("served", flush=True)
+"""
+
+
+def test_a_part_of_a_job_serves_and_then_goes_its_way(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(PART))
+    command = job(4, script)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment(tmp_path))
+    assert sorted(done.stdout.splitlines()) == ["room 2", "room 2", "served", "served"]
 
 
 IDLE = """

@@ -13,6 +13,9 @@ from collections import deque
 _FIRST = 50e-6  # seconds; a shorter sleep takes as long
 _LONG_WAIT = 100  # in a long wait a sleep may be as long as one part in so many of it
 _LONGEST = 0.05
+_SAFE = 0.75  # of the usual interval is waited for in long sleeps
+_SURE = 0.03  # the longest of these, in seconds
+_CLOSE = 10  # looks in the time of a usual interval after that
 
 IDLE = 0.01
 """Longest sleep between two looks of a rank in the first second of a wait, in seconds; later it may be 1% of it."""
@@ -75,7 +78,7 @@ class Rhythm:
         if waited >= 2 * usual:
             self._backoff.sleep(longest)
             return
-        seconds = min(max(usual / 16, 0.7 * usual - waited, _FIRST), IDLE)
+        seconds = max(min(_SAFE * usual - waited, _SURE), min(usual / _CLOSE, IDLE), _FIRST)
         seconds = seconds if longest is None else min(seconds, longest)
         if seconds > 0:
             time.sleep(seconds)

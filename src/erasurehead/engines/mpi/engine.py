@@ -102,7 +102,10 @@ class MPIEngine(Engine):
         if self._closed:
             raise EngineError(CLOSED)
         if self._opened is None:
-            self._opened = station_of(self._comm)
+            station = station_of(self._comm)
+            if station.taken:
+                raise EngineError("another MPIEngine uses these ranks; close it before the next one is used.")
+            self._opened, station.taken = station, True
         return self._opened
 
     def hosts(self) -> Mapping[str, int | None]:
@@ -283,6 +286,7 @@ class MPIEngine(Engine):
         for loan in self._lent:
             loan.end()
         station.pool.clear()
+        station.taken = False
         for held in (self._workers, self._by_rank, self._lent, self._events):
             held.clear()
 

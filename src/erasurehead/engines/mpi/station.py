@@ -87,6 +87,7 @@ class Station:
     Attributes:
         ranks: by their number, the dead included.
         pool: frames to receive into.
+        taken: whether an engine uses it.
     """
 
     def __init__(self, comm: MPI.Intracomm) -> None:
@@ -94,6 +95,7 @@ class Station:
         self.own = places[0]
         self.ranks = {number: Rank(number, place) for number, place in enumerate(places) if number != 0}
         self.pool = Pool()
+        self.taken = False
         self._any_source, self._any_tag = int(self._link.mpi.ANY_SOURCE), int(self._link.mpi.ANY_TAG)
         self._lives = 0
         self._gone: deque[Rank] = deque()
