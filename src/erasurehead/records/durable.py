@@ -14,7 +14,7 @@ _NO_SUCH_THING = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
 """What file systems answer that do not flush folders; they need not be asked to."""
 
 
-def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
+def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write a file as a whole: whoever reads it finds the old one or the new one, also after a crash.
 
     The name itself outlasts a crash once `sync_folder` was called.
@@ -40,7 +40,7 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
         raise
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write all of some bytes: the system may take them in several bites."""
     left = memoryview(data)
     while left:

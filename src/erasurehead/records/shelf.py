@@ -15,7 +15,7 @@ from erasurehead.records import trees
 from erasurehead.records.tensors import TensorFile, save_tensors
 
 MOST_BYTES = 64 << 20
-"""Bytes of tensors in one file, unless a single one is larger: what is written is in memory twice meanwhile."""
+"""Bytes of tensors in one file, unless a single one is larger: what is read is in memory as a whole."""
 
 SMALL, ALIKE = 1 << 20, 8
 """Files that hold less than this many bytes are merged, as many as this of about the same size at a time."""
