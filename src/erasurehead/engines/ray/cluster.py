@@ -6,19 +6,18 @@ Ray has one connection a process. Engines of one process share it; the last of t
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
 from erasurehead.engines.ray import guard
+from erasurehead.engines.ray.manners import no_tips, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
 _LOOPBACK = "127.0.0.1"
@@ -66,16 +65,18 @@ class Connection:
         """Start or join the cluster."""
         ray = library()
         with contextlib.ExitStack() as ends:
-            ends.enter_context(_quiet())
-            started = ends.enter_context(_sigterm_kept())
+            ends.enter_context(quiet())
+            started = ends.enter_context(sigterm_kept())
             if self.address is None:
                 folder = ends.enter_context(_folder())
                 ends.enter_context(_private_cluster())
                 ends.callback(ray.shutdown)
-                _start(ray, folder)
+                with no_tips():
+                    _start(ray, folder)
             else:
                 ends.callback(ray.shutdown)
-                _join(ray, self.address)
+                with no_tips():
+                    _join(ray, self.address)
             started()
             self._ends = ends.pop_all()
 
@@ -216,44 +217,3 @@ def _read_settings_again() -> None:
         raylet: Any = import_module("ray._raylet")
         raylet.Config.initialize("")
         raylet.AuthenticationTokenLoader.instance().reset_cache()
-
-
-@contextlib.contextmanager
-def _quiet() -> Generator[None]:
-    """Keep Ray from writing to the terminal what events say better; errors of the cluster are in its logs."""
-    worker: Any = import_module("ray._private.worker")
-    logger = logging.getLogger("ray")
-    before, level = getattr(worker, "print_to_stdstream", None), logger.level
-    worker.print_to_stdstream = _swallow
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        if before is not None:
-            worker.print_to_stdstream = before
-
-
-def _swallow(*_: object, **__: object) -> None:
-    pass
-
-
-@contextlib.contextmanager
-def _sigterm_kept() -> Generator[Callable[[], None]]:
-    """Keep the program's own handler of SIGTERM, which Ray replaces when it starts.
-
-    Yields what to call when Ray has started. Where the program has no handler, Ray's stays until the connection ends:
-    it raises `SystemExit`, and so lets the program clean up.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    theirs = before
-
-    def started() -> None:
-        nonlocal theirs
-        theirs = signal.getsignal(signal.SIGTERM)
-        if theirs is not before:  # set even theirs again: over it, Ray puts one that prints a page of addresses
-            signal.signal(signal.SIGTERM, theirs if before in (signal.SIG_DFL, None) else before)
-
-    yield started
-    if theirs is not before and signal.getsignal(signal.SIGTERM) is theirs:
-        signal.signal(signal.SIGTERM, before)

@@ -84,8 +84,12 @@ class RayEngine(Engine):
         self._assigned = False
         self._closed = False
         self._machine = machine()
-        self._inbox = Inbox(self._ray)
-        self._nodes = Nodes(self._ray, self._connection.local, self._offer)
+        try:
+            self._inbox = Inbox(self._ray)
+            self._nodes = Nodes(self._ray, self._connection.local, self._offer)
+        except BaseException:
+            self._connection.close()
+            raise
         self._watch = None if self._connection.local else Watch(self._nodes)
 
     def hosts(self) -> Mapping[str, int | None]:

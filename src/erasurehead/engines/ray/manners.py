@@ -1,0 +1,60 @@
+"""What Ray does to the process that starts it, and is kept from: lines on the terminal, and handlers of signals."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import warnings
+from collections.abc import Callable, Generator
+from importlib import import_module
+from typing import Any
+
+
+@contextlib.contextmanager
+def quiet() -> Generator[None]:
+    """Keep Ray from writing to the terminal what events say better; errors of the cluster are in its logs."""
+    worker: Any = import_module("ray._private.worker")
+    logger = logging.getLogger("ray")
+    before, level = getattr(worker, "print_to_stdstream", None), logger.level
+    worker.print_to_stdstream = _swallow
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if before is not None:
+            worker.print_to_stdstream = before
+
+
+@contextlib.contextmanager
+def no_tips() -> Generator[None]:
+    """Keep some versions of Ray from warning whoever starts it of what its later versions will do."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Tip: In future versions of Ray", FutureWarning)
+        yield
+
+
+def _swallow(*_: object, **__: object) -> None:
+    pass
+
+
+@contextlib.contextmanager
+def sigterm_kept() -> Generator[Callable[[], None]]:
+    """Keep the program's own handler of SIGTERM, which Ray replaces when it starts.
+
+    Yields what to call when Ray has started. Where the program has no handler, Ray's stays until the connection ends:
+    it raises `SystemExit`, and so lets the program clean up.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    theirs = before
+
+    def started() -> None:
+        nonlocal theirs
+        theirs = signal.getsignal(signal.SIGTERM)
+        if theirs is not before:  # set even theirs again: over it, Ray puts one that prints a page of addresses
+            signal.signal(signal.SIGTERM, theirs if before in (signal.SIG_DFL, None) else before)
+
+    yield started
+    if theirs is not before and signal.getsignal(signal.SIGTERM) is theirs:
+        signal.signal(signal.SIGTERM, before)
