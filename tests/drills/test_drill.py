@@ -23,26 +23,25 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 SHORT = "exponential(mean=0.05, seed=0)"
 
 
-def all_kinds(scale: float) -> Storm:
-    """Return a storm of all kinds for six workers, which takes twelve times so many seconds."""
-    return Storm(
-        (
-            Fault("slow", 1 * scale, 5, 2 * scale, by=0.2 * scale),
-            Fault("kill", 2 * scale, 1),
-            Fault("stop", 3 * scale, 3, 3 * scale),
-            Fault("disconnect", 3.5 * scale, 0, 1 * scale),
-            Fault("coordinator", 6 * scale),
-            Fault("disk_full", 7.5 * scale, lasting=0.5 * scale),
-            Fault("corrupt", 8.5 * scale, 4, lie="flip"),
-        )
+def all_kinds(scale: float, *but: str) -> Storm:
+    """Return a storm of all kinds but some for six workers, which takes twelve times so many seconds."""
+    faults = (
+        Fault("slow", 1 * scale, 5, 2 * scale, by=0.2 * scale),
+        Fault("kill", 2 * scale, 1),
+        Fault("stop", 3 * scale, 3, 3 * scale),
+        Fault("disconnect", 3.5 * scale, 0, 1 * scale),
+        Fault("coordinator", 6 * scale),
+        Fault("disk_full", 7.5 * scale, lasting=0.5 * scale),
+        Fault("corrupt", 8.5 * scale, 4, lie="flip"),
     )
+    return Storm(tuple(fault for fault in faults if fault.kind not in but))
 
 
-def check(found: Findings) -> None:
+def check(found: Findings, coordinators: int) -> None:
     """Check that every promise was kept, and that nothing is left where others would find it."""
     assert found.passed, "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
     assert all(one.injected is not None for one in found.faults), [one.noticed for one in found.faults]
-    assert found.stormy.lives == 3
+    assert found.stormy.lives == coordinators
     assert not list(Path("/dev/shm").glob("erasurehead-drill-*"))
 
 
@@ -52,7 +51,7 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
     said: list[str] = []
     drill = Drill(Settings(workers=6, seconds=48.0), all_kinds(4.0), tmp_path / "drill")
     found = drill.run(said.append)
-    check(found)
+    check(found, coordinators=3)
     assert found.same_bits
     assert found.stormy.redone > 0
     assert sum("another one goes on" in text for text in said) == 2
@@ -78,7 +77,7 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path) -> None:
 @pytest.mark.timeout(240)
 def test_real_processes_survive_the_storm(tmp_path: Path) -> None:
     drill = Drill(Settings("processes", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
-    check(drill.run())
+    check(drill.run(), coordinators=3)
 
 
 @pytest.mark.slow
@@ -90,8 +89,8 @@ def test_real_processes_survive_the_storm(tmp_path: Path) -> None:
     reason="there is no mpiexec",
 )
 def test_ranks_of_an_mpi_job_survive_the_storm(tmp_path: Path) -> None:
-    drill = Drill(Settings("mpi", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
-    check(drill.run())
+    drill = Drill(Settings("mpi", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")
+    check(drill.run(), coordinators=2)
 
 
 @pytest.mark.slow
@@ -99,8 +98,8 @@ def test_ranks_of_an_mpi_job_survive_the_storm(tmp_path: Path) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_storm(tmp_path: Path) -> None:
-    drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
-    check(drill.run())
+    drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")
+    check(drill.run(), coordinators=2)
 
 
 def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
