@@ -149,19 +149,21 @@ def _start(ray: Any, folder: str) -> None:
 
 def _join(ray: Any, address: str) -> None:
     if address != "auto":
-        _knock(address)
+        _knock(ray, address)
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except Exception as error:
         raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}") from error
 
 
-def _knock(address: str) -> None:
+def _knock(ray: Any, address: str) -> None:
     """Find out at once that nobody is there: Ray itself would try for ten minutes, and print each attempt."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise invalid("address", "must be HOST:PORT of the cluster's head, or 'auto'", address)
     try:
+        if host in ("localhost", "127.0.0.1", "[::1]"):
+            host = ray.util.get_node_ip_address()  # Ray takes the one for the other
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE):
             pass
     except OSError as error:
