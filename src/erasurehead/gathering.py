@@ -221,8 +221,14 @@ class Gathering:
                 self._examine(self._verifier, current)
             if view.elapsed >= told + TELL_EVERY:
                 told = view.elapsed
-                for instrument in self.instruments:
-                    instrument.waiting(current.order.step, current.missing, view.elapsed)
+                self._tell_of(current)
+
+    def _tell_of(self, current: Round) -> None:
+        """Tell those who want to know who is late."""
+        watching = [one for one in self.instruments if type(one).waiting is not Instrument.waiting]
+        missing = current.missing if watching else []
+        for instrument in watching:
+            instrument.waiting(current.order.step, missing, current.view.elapsed)
 
     def _check(self) -> float:
         """Return when to `_look` again at who is missing, in the engine's seconds."""

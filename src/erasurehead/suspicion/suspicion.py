@@ -78,6 +78,7 @@ class Suspicion:
         self._law: Law | None = None
         self._learned = 0, 0  # samples and answers that there were when the law was learned
         self._next: float | None = None  # None: to be worked out
+        self._priced = -1.0, 0.0, 0.0  # the latest silence whose hazard was looked up: many have dropped one order
 
     @property
     def law(self) -> Law | None:
@@ -152,14 +153,18 @@ class Suspicion:
         if now < self.next_check():
             return []
         found: list[int] = []
+        self._next = math.inf
         for worker, state in self._workers.items():
-            if state.since is None or worker in self.suspects or now < self._earliest(state):
+            if state.since is None or worker in self.suspects:
                 continue
-            state.due = state.since + self._deadline(state)
-            if now >= state.due - 1e-9 * max(1.0, abs(now)):
-                self.suspects[worker] = self._sentence(worker, state, now)
-                found.append(worker)
-        self._next = None
+            earliest = self._earliest(state)
+            if now >= earliest:
+                state.due = earliest = state.since + self._deadline(state)
+                if now >= earliest - 1e-9 * max(1.0, abs(now)):
+                    self.suspects[worker] = self._sentence(worker, state, now)
+                    found.append(worker)
+                    continue
+            self._next = min(self._next, earliest)
         return sorted(found)
 
     def next_check(self) -> float:
@@ -205,7 +210,7 @@ class Suspicion:
         self._window.restore(state["window"])
         self._learned = int(state["learned"][0]), int(state["learned"][1])
         self._law = None if state["law"] is None else Law.restored(state["law"])
-        self._next = None
+        self._next, self._priced = None, (-1.0, 0.0, 0.0)
 
     def _record(self, state: Silence, law: Law, now: float, start: float) -> None:
         """Take down how unlikely a silence was that has ended in an answer."""
@@ -223,8 +228,10 @@ class Suspicion:
         state.silent += seconds
         state.orders += 1
         if self._law is not None:
-            state.body += self._law.body(seconds)
-            state.beyond += self._law.beyond(seconds)
+            if self._priced[0] != seconds:
+                self._priced = seconds, self._law.body(seconds), self._law.beyond(seconds)
+            state.body += self._priced[1]
+            state.beyond += self._priced[2]
 
     def _learn(self, now: float) -> None:
         """Learn from the latest samples, and from those who are silent now; not from the silence of suspects."""
@@ -242,7 +249,7 @@ class Suspicion:
             np.concatenate([censored, np.ones(len(silent), dtype=bool)]),
         )
         self._learned = self._window.taken, self._window.answers
-        self._next = None
+        self._next, self._priced = None, (-1.0, 0.0, 0.0)
         for state in self._workers.values():
             state.due = None
 
