@@ -1,0 +1,62 @@
+"""Fault drills at full size: 30 workers in a storm for ten minutes of virtual time, and two of real time.
+
+Beside each stormy run stands the calm one: same data, same delays, same first model, same number of steps. The storm
+kills, stops, slows, cuts off and corrupts workers, fills the disk and kills the coordinator; `broken` counts the
+guarantees that did not hold. What time the storm costs depends on what is injected: with `report`, a step that needs a
+stopped worker waits for it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from common import report
+from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.report import verdict_line
+from erasurehead.drills.verdicts import Findings
+
+VIRTUAL = Settings("virtual", 30, 600.0)
+REPLACING = Settings("virtual", 30, 600.0, suspected="replace")
+REAL = Settings("processes", 30, 120.0, delays="exponential(mean=0.3, seed=0)")
+
+
+def drilled(name: str, settings: Settings) -> Findings:
+    """Run a drill in a folder of its own, and print its verdicts."""
+    with tempfile.TemporaryDirectory(prefix="erasurehead-bench-") as folder:
+        found = Drill(settings, out=Path(folder) / "drill").run()
+    print(f"{name}: {len(found.faults)} faults in {found.steps} steps")
+    for one in found.faults:
+        noticed = "" if one.after is None else f", noticed {one.after:.3g} s after"
+        print(f"  {one.fault.at:8.2f} s  {one.fault}{noticed}; {one.effect}")
+    for verdict in found.verdicts:
+        print(f"  {verdict_line(verdict)}")
+    return found
+
+
+def ratio(found: Findings, figure: str) -> float:
+    """Return a figure of the stormy run over that of the calm one."""
+    calm, stormy = found.calm.outcome, found.stormy.outcome
+    assert calm is not None, found.calm.failure
+    assert stormy is not None, found.stormy.failure
+    return stormy[figure] / calm[figure]
+
+
+def main() -> None:
+    """Measure and report."""
+    ratios: dict[str, float] = {}
+    for name, settings in (("virtual", VIRTUAL), ("replacing", REPLACING), ("processes", REAL)):
+        found = drilled(name, settings)
+        ratios[f"{name}_broken"] = sum(verdict.kept is False for verdict in found.verdicts)
+        ratios[f"{name}_stormy_over_calm_seconds"] = ratio(found, "seconds")
+        ratios[f"{name}_stormy_over_calm_loss"] = ratio(found, "loss")
+        ratios[f"{name}_stormy_over_calm_bytes"] = ratio(found, "received")
+        delays = [one.after for one in found.faults if one.fault.kind == "kill" and one.after is not None]
+        ratios[f"{name}_longest_until_a_death_is_known"] = max(delays, default=0.0)
+    targets = {key: "<= 0" for key in ratios if key.endswith("_broken")}
+    targets |= {key: "<= 1.0" for key in ratios if key.endswith("_known")}
+    report("drill", ratios, targets)
+
+
+if __name__ == "__main__":
+    main()
