@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from erasurehead import codes, schemes
 from erasurehead.arrays import Array
 from erasurehead.delays import Exponential
-from erasurehead.engines import Died, Event, VirtualEngine
+from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.placement import gathered_on_one, spread
-from erasurehead.records.rows import StepRow
+from erasurehead.problems.base import Shard
+from erasurehead.records.rows import ArrivalRow, StepRow
 from erasurehead.run import Run
 from erasurehead.survival import Survival
 from erasurehead.testing import Quadratic, Timetable
@@ -294,3 +299,192 @@ def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
         "worker 2 is suspected to hang: silent for 2.5 s; 2.5 s were allowed",
         "worker 2 does not hang: it answers after 4 s",
     ] * 2
+
+
+class _SlowToStart(VirtualEngine):
+    """Every worker takes longer to start than the one before it."""
+
+    def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
+        super()._push(time + 0.1 * worker if isinstance(event, Joined) else time, worker, number, event)
+
+
+def test_a_worker_that_dies_while_others_are_still_started_is_not_waited_for() -> None:
+    engine = _SlowToStart(SECOND)
+    engine.kill(1, at=0.25)
+    run = train(PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 4)
+    np.testing.assert_allclose(run.x, descend(4), rtol=1e-9)
+    assert run.seconds == pytest.approx(4.0)
+    assert run.steps[0].workers == 5
+
+
+def test_room_that_is_offered_while_workers_start_is_taken() -> None:
+    engine = _SlowToStart(SECOND, hosts={"one": 6})
+    engine.offer(2, "two", at=0.25)
+    run = train(
+        PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 2, survival=Survival(grow=True)
+    )
+    assert run.steps[0].workers == 8
+
+
+def test_a_code_that_cannot_be_reformed_goes_on_without_what_is_lost_if_the_user_wants() -> None:
+    scheme = schemes.custom(codes.projective_plane(2), "first(6)")
+    run = run_with(scheme, {0: 0.5, 1: 0.5}, Survival(death="spread", lost="go_on"))
+    assert "the code stays as it is" in said(run)
+    assert [row.step for row in run.steps] == list(range(8))
+    assert all(row.arrived == 5 and not row.lost for row in run.steps)
+    with pytest.raises(Unreachable, match=r"step 0: .*first\(6\).* workers 0, 1 will not answer"):
+        run_with(scheme, {0: 0.5, 1: 0.5}, Survival(death="spread"))
+
+
+def test_a_wish_that_cannot_be_granted_does_not_keep_the_living_from_taking_over() -> None:
+    run = run_with(schemes.uncoded(6), {5: 0.5}, Survival(death="spread"), wanted=dict.fromkeys(range(8), 50).get)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert run.steps[0].workers == 5
+
+
+def test_those_leave_first_whose_tasks_others_hold() -> None:
+    run = run_with(schemes.exact(12, 3), {}, Survival(), wanted={3: 8}.get)
+    assert "the code is re-formed for 8 workers" in said(run)
+    assert "0 of them get other data" in said(run)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+
+
+def test_fewer_workers_than_a_cyclic_code_bears_stragglers_hold_all_tasks() -> None:
+    run = run_with(schemes.exact(6, 5, code="cyclic"), {}, Survival(), wanted={2: 3}.get)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert run.steps[-1].workers == 3
+
+
+def test_a_replacement_goes_where_no_replica_of_its_tasks_is() -> None:
+    code = codes.fractional_repetition(4, load=2)
+    hosts: dict[str, int | None] = {"a": None, "b": None}
+    assert spread(code, hosts, {0: "a", 2: "b", 3: "b"})[1] == "b"  # though more are there already
+    assert spread(code, hosts, {0: "elsewhere", 2: "b", 3: "b"}) == ["elsewhere", "a", "b", "b"]
+
+
+def test_what_is_lost_later_in_the_same_step_is_left_out_too() -> None:
+    run = run_with(schemes.exact(6, 2), {0: 0.2, 1: 0.2, 2: 0.5, 3: 0.5}, Survival(death="leave", lost="go_on"))
+    remaining = Quadratic(PROBLEM.rows[16:], PROBLEM.centres[16:], l2=0.01)
+    np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
+    assert all(row.lost == [0, 1, 2, 3] and row.residual == pytest.approx(4.0) for row in run.steps)
+
+
+def test_a_loss_while_all_others_are_waited_for_is_left_out_too() -> None:
+    scheme = schemes.custom(codes.fractional_repetition(6, 2), "first(6)")
+    run = run_with(scheme, {2: 0.2, 0: 0.5, 1: 0.6}, Survival(death="leave", lost="go_on"), steps=1)
+    remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
+    np.testing.assert_allclose(run.x, descend(1, problem=remaining), rtol=1e-9)
+    assert run.steps[0].lost == [0, 1]
+
+
+def test_a_worker_with_nothing_to_send_is_neither_missed_nor_suspected() -> None:
+    code = codes.GradientCode("idle", {}, sparse.csr_array(np.eye(2)), np.array([0, 1]), 3, 2)
+    survival = Survival(suspected="replace", suspect_after=1.5)
+    run = run_with(schemes.custom(code, "decodable()"), {}, survival, steps=4)
+    assert all(row.failed == [] and row.missing == [] for row in run.steps)
+
+
+def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() -> None:
+    class Slow(VirtualEngine):
+        def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
+            super()._push(time + 3.0 * (isinstance(event, Joined) and time > 0), worker, number, event)
+
+    survival = Survival(suspected="replace", suspect_after=2.0)
+    scheme = schemes.custom(codes.uncoded(4, 6), "first(1)")
+    delays = Timetable({(w, s, 0): 0.5 + w for w in range(6) for s in range(9)})
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    run = train(PROBLEM, scheme, optimizer, Slow(delays, "carry"), 4, survival=survival, wanted={1: 3}.get)
+    assert run.steps[-1].workers == 3
+    assert "suspected" not in said(run)
+
+
+def test_only_so_many_earlier_rounds_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("erasurehead.gathering.REMEMBERED", 3)
+    delays = Timetable({(0, 0, 0): 1.5, (1, 0, 0): 9.5, **{(w, s, 0): 1.0 for w in range(2, 6) for s in range(12)}})
+    counts: list[int] = []
+
+    class Counts(Instrument):
+        def settled(self, step: int, state: Any) -> None:
+            counts.append(len(state()["gathering"]["begun"]))
+
+    scheme = schemes.custom(codes.uncoded(6), "first(4)")
+    engine = VirtualEngine(delays, "carry")
+    run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 12, [Counts()])
+    assert counts == [1, 2] + 10 * [3]
+    assert [(row.worker, row.step) for row in run.arrivals if row.late and row.step == 0] == [(0, 0)]
+
+
+def test_an_idle_message_is_no_step() -> None:
+    code = codes.custom([[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]])
+    delays = Timetable({(w, s, 0): 1.0 for w in (0, 2) for s in range(3)})
+    run = train(
+        PROBLEM, schemes.custom(code, "first(1)"), GradientDescent(np.ones(6), 0.1), VirtualEngine(delays), 3
+    )  # the first to come is a difference, and says nothing of the sum
+    assert not any(row.stepped for row in run.steps)
+    assert (run.x == 1.0).all()
+
+
+class _Raises(Quadratic):
+    """A problem that cannot be computed."""
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        shard = super().shard(tasks)
+
+        def fail(*_: object) -> float:
+            raise ValueError("no such column")
+
+        shard.combine = fail  # type: ignore[method-assign]
+        return shard
+
+
+def test_programs_that_fail_are_not_taken_for_a_diverged_model() -> None:
+    problem = _Raises(PROBLEM.rows, PROBLEM.centres)
+    with pytest.raises(Unreachable, match="message 0 is refused: message 0: ValueError: no such column"):
+        train(problem, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+
+
+class _Lies(VirtualEngine):
+    """Worker 1 answers something else."""
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = super().next_event(until)
+        if isinstance(event, Arrived) and event.worker == 1:
+            read = event.read
+            return replace(event, read=lambda: read() + 1.0)
+        return event
+
+
+def test_a_message_in_doubt_is_here_but_not_used() -> None:
+    delays = Timetable({(2, s, 0): 10.0 for s in range(2)})
+    scheme = schemes.custom(codes.fractional_repetition(3, 3), "deadline(1.0)")
+    run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), _Lies(delays), 1, survival=Survival(verify=True))
+    assert [(row.message, row.used, row.censored) for row in run.arrivals] == [
+        (0, False, False), (1, False, False), (2, False, True),
+    ]  # fmt: skip
+    assert run.steps[0].missing == [2]
+    assert not run.steps[0].stepped
+
+
+@pytest.mark.parametrize("where", ["arrival", "step"])
+def test_ctrl_c_waits_until_a_step_is_recorded(where: str) -> None:
+    class Impatient(Instrument):
+        def arrival(self, row: ArrivalRow) -> None:
+            if where == "arrival" and row.step == 2 and row.worker == 3:
+                signal.raise_signal(signal.SIGINT)
+
+        def step(self, row: StepRow, x: Array) -> None:
+            if where == "step" and row.step == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    class After(Instrument):
+        steps = 0
+
+        def step(self, row: StepRow, x: Array) -> None:
+            self.steps += 1
+
+    after = After()
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    run = train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 9, [Impatient(), after])
+    assert run.stopped == "stopped by Ctrl-C"
+    assert len(run.steps) == after.steps == 3
+    np.testing.assert_allclose(run.x, descend(3), rtol=1e-9)

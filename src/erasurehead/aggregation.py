@@ -59,7 +59,7 @@ class Plain(Aggregation):
     """
 
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        if not decoding.weights.any():  # nothing has come, or nothing that says anything of the gradient
+        if not _counted(decoding):
             return None
         return layout.decode(decoding, vectors)
 
@@ -73,8 +73,8 @@ class ByCoverage(Aggregation):
     """
 
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        coverage = decoding.coverage if len(decoding.messages) else 0.0
-        if coverage <= 1e-12:
+        coverage = _counted(decoding)
+        if coverage <= 0.0:
             return None
         return layout.decode(replace(decoding, weights=decoding.weights / coverage), vectors)
 
@@ -92,10 +92,16 @@ class ByExpectation(Aggregation):
     presence: tuple[float, ...]
 
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        if not decoding.weights.any():  # nothing has come, or nothing that says anything of the gradient
+        if not _counted(decoding):
             return None
         presence = np.asarray(self.presence)[decoding.messages]
         return layout.decode(replace(decoding, weights=decoding.weights / presence), vectors)
+
+
+def _counted(decoding: Decoding) -> float:
+    """Return the coverage; exactly 0 where nothing has come, or nothing that says anything of the gradient."""
+    coverage = decoding.coverage if len(decoding.messages) else 0.0
+    return coverage if abs(coverage) > 1e-12 else 0.0
 
 
 def presence_among_first(code: GradientCode, arrivals: int) -> tuple[float, ...]:
