@@ -160,3 +160,21 @@ def test_coverage_is_the_mean_of_alpha_where_the_target_is_one(name: str) -> Non
     for messages in ([0], list(range(code.n_messages // 2)), list(range(code.n_messages))):
         outcome = decoding.for_code(code).decode(messages)
         assert outcome.coverage == pytest.approx(outcome.alpha[code.target > 0].mean())
+
+
+def test_messages_that_share_no_task_with_others_keep_a_support_of_their_own() -> None:
+    """Replicas of task 0 lie on the same support, whatever else their workers send, and can be compared."""
+    rows = np.zeros((6, 6))
+    for message, tasks in enumerate([[0], [1, 2], [2, 3], [0], [4, 5], [5, 1]]):
+        rows[message, tasks] = 1.0
+    code = GradientCode("replicas", {}, sparse.csr_array(rows), np.repeat([0, 1], 3), 2, 6)
+    problem = Quadratic(np.eye(6), np.arange(6.0), sparse=True)
+    programs, layout = build_programs(code, problem)
+    first, second = programs[0].outbox[0], programs[1].outbox[0]
+    assert first.content == second.content
+    for part in (first, second):
+        positions = layout.positions[part.message]
+        assert positions is not None
+        assert positions.tolist() == [[0, 6]]  # the one parameter that task 0 touches, and the loss
+    for program in programs:  # those that share tasks share a shard
+        assert [shard.n_tasks for shard in program.shards] == [1, 3]

@@ -259,13 +259,14 @@ class Crew:
 
     def _staying(self, n_workers: int) -> list[int]:
         """Return the places of those that stay, ascending: whose tasks the most others hold are the first to leave."""
-        tasks_of = self.formation.code.tasks_of
         staying = sorted(self.able())
+        tasks = {place: self.formation.code.tasks_of(place) for place in staying}
         replicas = np.array(self._replicas(staying))
         while len(staying) > max(n_workers, 0):
-            spare = [int(replicas[tasks_of(place)].min(initial=len(staying))) for place in staying]
-            leaver = max(range(len(staying)), key=lambda number: (spare[number], number))
-            replicas[tasks_of(staying.pop(leaver))] -= 1
+            spare = {place: int(replicas[tasks[place]].min(initial=len(staying))) for place in staying}
+            leaver = max(staying, key=lambda place: (spare[place], place))
+            replicas[tasks[leaver]] -= 1
+            staying.remove(leaver)
         return staying
 
     def _replicas(self, places: Sequence[int]) -> list[int]:
