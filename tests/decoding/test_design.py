@@ -92,3 +92,10 @@ def test_a_message_added_twice_counts_once():
     assert session.residual() == pytest.approx(UniformOverlap(code_of(FANO)).residual_with(1))
     residuals = UniformOverlap(code_of(FANO)).residuals([3, 3, 4])
     assert residuals[0] == residuals[1] > residuals[2]
+
+
+def test_equal_messages_have_a_residual_before_any_is_in() -> None:
+    decoder = UniformOverlap(codes.cyclic_mds(4, stragglers=3))
+    assert decoder.residual([]) == 4.0
+    assert decoder.decode([]).messages.tolist() == []
+    assert decoder.residual([2]) == pytest.approx(0.0, abs=1e-9)
