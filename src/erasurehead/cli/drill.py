@@ -163,7 +163,7 @@ def _kinds(text: str | None) -> tuple[Kind, ...]:
     if text is None:
         return KINDS
     names = [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
-    chosen = tuple(kind for kind in KINDS if kind in names)
+    chosen: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in names)
     unknown = [name for name in names if name not in KINDS]
     if unknown or not chosen:
         raise invalid("--kinds", f"must be among {', '.join(KINDS)}", text)
