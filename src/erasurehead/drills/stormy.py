@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias, final
 from erasurehead.arrays import Tree
 from erasurehead.drills.corrupted import NOTE, Corrupted
 from erasurehead.drills.gates import Gates
+from erasurehead.drills.ledger import Ledger
 from erasurehead.drills.storm import OF_WORKERS, Fault, Storm
 from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Program
 from erasurehead.errors import EngineError
@@ -80,13 +81,9 @@ class StormyEngine(Engine):
         self._origin: float | None = None
         self._round = -1
         self._order: tuple[Order, Order] | None = None
-        self._messages: dict[int, int] = {}  # of each worker that was assigned a program, how many it sends a round
+        self._ledger = Ledger()
         self._there: set[int] = set()
         self._suffering: defaultdict[int, set[int]] = defaultdict(set)  # by worker: numbers of the faults under way
-        self._lying: dict[int, dict[int, int]] = {}  # by round: who lies, each by which fault
-        self._lied: set[int] = set()
-        self._owed: dict[int, int] = {}  # messages of the current round that have not come, by worker
-        self._silent: set[int] = set()  # numbers of the faults whose worker has something to answer, and cannot
 
     @property
     def time(self) -> float:
@@ -100,11 +97,11 @@ class StormyEngine(Engine):
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._free(worker)
-        self._messages.pop(worker, None)
+        self._ledger.messages.pop(worker, None)
         with self._assigning():
             self.engine.assign(worker, None if program is None else self._wrapped(worker, program), host)
         if program is not None:
-            self._messages[worker] = len(program.outbox)
+            self._ledger.messages[worker] = len(program.outbox)
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         if self._origin is None:
@@ -113,15 +110,14 @@ class StormyEngine(Engine):
             self._round = order.round
             self._gates.new_round()
         sent = self._annotated(order)
-        chosen = sorted(self._messages) if workers is None else list(workers)
+        chosen = sorted(self._ledger.messages) if workers is None else list(workers)
         shut = [worker for worker in chosen if self._gates.shut(worker)]
         for worker in shut:
             self._gates.keep(worker, sent)
         self.engine.submit(sent, [worker for worker in chosen if worker not in shut])
         for worker in chosen:
-            if worker in self._messages:
-                self._owed[worker] = self._messages[worker]
-                self._note_silence(worker)
+            self._ledger.ordered(worker, order.round)
+            self._note_silence(worker)
 
     def next_event(self, until: float | None = None) -> Event | None:
         while True:
@@ -171,12 +167,9 @@ class StormyEngine(Engine):
             "position": self._position,
             "origin": self._origin,
             "round": self._round,
-            "messages": {str(worker): count for worker, count in self._messages.items()},
-            "owed": {str(worker): count for worker, count in self._owed.items()},
-            "silent": sorted(self._silent),
+            "ledger": self._ledger.state(),
             "there": sorted(self._there),
             "suffering": {str(worker): sorted(numbers) for worker, numbers in self._suffering.items()},
-            "lied": sorted(self._lied),
         }
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
@@ -186,12 +179,10 @@ class StormyEngine(Engine):
         self._gates.restore(saved["gates"])
         self._position, self._round = int(saved["position"]), int(saved["round"])
         self._origin = None if saved["origin"] is None else float(saved["origin"])
-        self._messages = {int(worker): int(count) for worker, count in saved["messages"].items()}
-        self._owed = {int(worker): int(count) for worker, count in saved["owed"].items()}
-        self._silent, self._there = set(saved["silent"]), set(saved["there"])
+        self._there = set(saved["there"])
+        self._ledger.restore(saved["ledger"])
         self._suffering.clear()
         self._suffering.update({int(worker): set(numbers) for worker, numbers in saved["suffering"].items()})
-        self._lied = set(saved["lied"])
 
     # --- faults -----------------------------------------------------------------------------------------------------
 
@@ -240,11 +231,10 @@ class StormyEngine(Engine):
 
     def _note_silence(self, worker: int) -> None:
         """Take note of when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
-        for number in self._suffering.get(worker, ()):
-            silenced = self.storm.faults[number].kind in ("stop", "disconnect")
-            if silenced and self._owed.get(worker) and number not in self._silent:
-                self._silent.add(number)
-                self._log("silent", self.time, fault=number)
+        suffering = self._suffering.get(worker, ())
+        mute = [number for number in suffering if self.storm.faults[number].kind in ("stop", "disconnect")]
+        for number in self._ledger.silenced(worker, mute) if mute else ():
+            self._log("silent", self.time, fault=number)
 
     def _end(self, time: float, number: int, fault: Fault, worker: int) -> None:
         self._suffering[worker].discard(number)
@@ -262,7 +252,7 @@ class StormyEngine(Engine):
         """End all that a worker suffers from: its process is gone, or about to be."""
         self._gates.forget(worker)
         self._there.discard(worker)
-        self._owed.pop(worker, None)
+        self._ledger.left(worker)
         for number in sorted(self._suffering.pop(worker, ())):
             self._log("over", self.time, fault=number, text="with its process")
 
@@ -279,7 +269,7 @@ class StormyEngine(Engine):
             for number in numbers
             if self.storm.faults[number].kind == "corrupt"
         }
-        self._lying = {order.round: lying}
+        self._ledger.lying = lying
         sent = order
         if lying:
             lies = {str(worker): self.storm.faults[number].lie for worker, number in sorted(lying.items())}
@@ -303,11 +293,8 @@ class StormyEngine(Engine):
 
     def _delivered(self, event: Arrived | Failed) -> Event:
         """Take note of what is not owed any more, and of the first lie that gets through."""
-        if event.order_round == self._round and self._owed.get(event.worker):
-            self._owed[event.worker] = self._owed[event.worker] - 1 if isinstance(event, Arrived) else 0
-        number = self._lying.get(event.order_round, {}).get(event.worker)
-        if number is not None and number not in self._lied and isinstance(event, Arrived):
-            self._lied.add(number)
+        number = self._ledger.answered(event)
+        if number is not None:
             self._log("lied", self.time, fault=number)
         return event
 
