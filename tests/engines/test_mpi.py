@@ -50,9 +50,11 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     folder = tmp_path_factory.mktemp("mpi")
     report = folder / "report.xml"
     words = ("-q", "--color=no", "-p", "no:cacheprovider", f"--junitxml={report}", str(Path(mpi_inside.__file__)))
-    command = job(RANKS, "-c", INSIDE, *words)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment(folder))
-    assert report.is_file(), done.stdout + done.stderr
+    said = folder / "said.txt"
+    with said.open("w") as output, contextlib.suppress(subprocess.TimeoutExpired):
+        command = job(RANKS, "-c", INSIDE, *words)
+        subprocess.run(command, stdout=output, stderr=output, timeout=280, check=False, env=environment(folder))
+    assert report.is_file(), said.read_text()
     found: dict[str, list[str]] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead.engines.mpi.backoff import Backoff
-from erasurehead.engines.mpi.wire import Link, library
+from erasurehead.engines.mpi.wire import START_TIMEOUT, Link, ended_after, library
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-MUSTER_TIMEOUT = 300.0
-"""Seconds within which every rank of a job must be there."""
 
 _RECORD = 512  # bytes that a rank tells of itself
 _GRACE = 10  # seconds that MPI may take to end; with ranks that hang it takes for ever
@@ -54,7 +49,7 @@ def own_place() -> Place:
     return Place(host, machine, os.getpid())
 
 
-def muster(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, list[Place]]:
+def muster(comm: MPI.Intracomm, seconds: float = START_TIMEOUT) -> tuple[Link, list[Place]]:
     """Meet all other ranks, which must call this too.
 
     Arguments:
@@ -88,7 +83,7 @@ def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> Non
     while not done():
         if time.monotonic() > deadline:
             raise EngineError(
-                f"the {comm.Get_size()} ranks of the job did not all come within {MUSTER_TIMEOUT:.0f} s: every rank "
+                f"the {comm.Get_size()} ranks of the job did not all come within {START_TIMEOUT} s: every rank "
                 "but 0 must call serve()."
             )
         backoff.sleep()
@@ -96,8 +91,5 @@ def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> Non
 
 def finalize() -> None:
     """End MPI in this process; if some rank keeps it from ending, end the process all the same."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_GRACE)
-    library().Finalize()
-    signal.alarm(0)
+    with ended_after(_GRACE):
+        library().Finalize()

@@ -6,9 +6,12 @@ rather than bytes lets one message have up to 137 GB, as MPI counts with 31 bits
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import signal
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, cast
@@ -47,19 +50,39 @@ class Tag(IntEnum):
     REPORT = 8  # from a rank: its head says the rest
 
 
+START_TIMEOUT = 300
+"""Seconds within which every rank of a job must be there; one that failed before MPI began is waited for in vain."""
+
+
 class Gone(Exception):
     """The other side of a message is no more."""
 
 
+@contextlib.contextmanager
+def ended_after(seconds: int) -> Generator[None]:
+    """End this process, without a word, if the block takes longer; for calls of MPI that may never return."""
+    if threading.current_thread() is not threading.main_thread():  # only that one can ask for it
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def library() -> Any:
-    """Return the module `mpi4py.MPI`; importing it starts MPI.
+    """Return the module `mpi4py.MPI`; importing it starts MPI, for which it waits for all other ranks.
 
     Raises:
         MissingExtra: if mpi4py is not installed.
         EngineError: if it finds no MPI library.
     """
     try:
-        from mpi4py import MPI
+        with ended_after(START_TIMEOUT):
+            from mpi4py import MPI
     except ImportError:
         raise MissingExtra("The MPI engine needs mpi4py: pip install 'erasurehead[mpi]'.") from None
     except RuntimeError as error:
