@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 
 from rich.console import Console
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.instruments import Instrument
-from erasurehead.progress import Notices, ProgressBar
+from erasurehead.progress import Notices, ProgressBar, ProgressLines
 from erasurehead.testing import Quadratic
 
 
@@ -70,3 +71,41 @@ def test_deaths_are_told_but_not_without_end() -> None:
         many.notice(f"notice {number}")
     assert "notice 9" in text.getvalue()
     assert "notice 10" not in text.getvalue()
+
+
+class _Clock:
+    """Each look at it takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_lines_for_a_log_tell_step_loss_pace_and_the_time_left() -> None:
+    text = io.StringIO()
+    watch([ProgressLines(Console(file=text, width=40), every=5.0, clock=_Clock())])
+    first, *lines = text.getvalue().splitlines()
+    assert first == "starting 6 workers ..."
+    assert 1 <= len(lines) < 8
+    assert all(
+        re.fullmatch(r"step \d of 8(: loss .+, .+ s a step, \d+ s left| is waited for.*)", line) for line in lines
+    )
+
+
+def test_lines_for_a_log_say_who_is_waited_for() -> None:
+    text = io.StringIO()
+    lines = ProgressLines(Console(file=text, width=40), every=5.0, clock=_Clock())
+    lines.preparing(schemes.uncoded(4), 3)
+    lines.ready(0.5)
+    for _ in range(5):
+        lines.waiting(0, [1, 3], 0.2)
+    assert text.getvalue().splitlines()[1:] == ["step 1 of 3 is waited for; late: 1, 3"]
+
+
+def test_a_short_run_has_no_such_lines() -> None:
+    text = io.StringIO()
+    watch([ProgressLines(Console(file=text))])
+    assert text.getvalue() == "starting 6 workers ...\n"

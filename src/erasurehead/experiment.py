@@ -24,6 +24,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, RecordsError, invalid
 from erasurehead.instruments import Instrument
+from erasurehead.interruption import stopped_by
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
@@ -80,6 +81,7 @@ class Experiment:
         workers = config.run.workers
         text = config.scheme or default_scheme(workers)
         scheme = parse_scheme(text, workers)
+        parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
         parts.check_optimizer(config.optimizer)
         if config.delays.model is not None:
@@ -185,7 +187,7 @@ class Experiment:
             engine: where to, if not on a new one as configured.
 
         Returns:
-            The run; `stopped` says so after Ctrl-C.
+            The run; `stopped` says so after Ctrl-C, and after SIGTERM as for `train`.
 
         Raises:
             InvalidArgument: if the run folder was taken meanwhile.
@@ -210,9 +212,11 @@ class Experiment:
         except BaseException as error:
             if recorder is None or checkpointer is None:
                 raise
-            interrupted = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may be what ended the run
-                recorder.end(*("stopped", "stopped by Ctrl-C") if interrupted else ("failed", _said(error)))
+                if isinstance(error, KeyboardInterrupt):
+                    recorder.end("stopped", stopped_by(error))
+                else:
+                    recorder.end("failed", _said(error))
             checkpointer.close()
             if isinstance(error, RecordsError):
                 raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error

@@ -1,10 +1,10 @@
-"""Progress on a terminal: step, loss, who is late, time left."""
+"""Progress: a bar on a terminal, a line now and then in a file: step, loss, who is late, time left."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -94,6 +94,52 @@ class ProgressBar(Instrument):
         self._drawn = time.monotonic()
 
 
+class ProgressLines(Instrument):
+    """Prints a line now and then, for those who read along in a file: the log of a batch job, say.
+
+    Arguments:
+        console: where to print.
+        every: seconds from one line to the next, at least; a run that is shorter has none.
+        clock: returns seconds.
+    """
+
+    def __init__(self, console: Console, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._every = every
+        self._clock = clock
+        self._steps = self._first = self._done = 0
+        self._began = self._last = 0.0
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._steps, self._done = steps, 0
+        self._say(f"starting {scheme.code.n_workers} workers ...")
+
+    def ready(self, seconds: float) -> None:
+        self._began = self._last = self._clock()
+
+    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self._is_time():
+            self._say(f"step {step + 1} of {self._steps} is waited for; {late_workers(missing)}")
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if self._done == 0:
+            self._first = row.step  # not the first of all when a run goes on
+        self._done = row.step + 1
+        if not self._is_time():
+            return
+        pace = (self._clock() - self._began) / (self._done - self._first)
+        loss = "" if row.loss is None else f"loss {row.loss:.4g}, "
+        left = (self._steps - self._done) * pace
+        self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
+
+    def _is_time(self) -> bool:
+        return self._clock() - self._last >= self._every
+
+    def _say(self, text: str) -> None:
+        self._last = self._clock()
+        self._console.print(escape(text), highlight=False, soft_wrap=True)
+
+
 class Notices(Instrument):
     """Prints what a person should know, such as deaths; after the first few of a run only their number.
 
@@ -134,6 +180,19 @@ def late_workers(missing: Sequence[int]) -> str:
     shown = ", ".join(map(str, missing[:_MOST_LATE]))
     more = len(missing) - _MOST_LATE
     return f"late: {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the two largest of its units.
+
+    >>> duration(42.4), duration(754.0), duration(7_900.0), duration(200_000.0)
+    ('42 s', '12 min 34 s', '2 h 11 min', '2 d 7 h')
+    """
+    whole = round(seconds)
+    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // smaller} {name}"
+    return f"{whole} s"
 
 
 def seconds_text(seconds: float) -> str:

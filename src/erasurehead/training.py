@@ -16,7 +16,7 @@ from erasurehead.evaluation import Snapshots
 from erasurehead.formation import Formation
 from erasurehead.gathering import DIVERGED, Gathered, Gathering, Thinned
 from erasurehead.instruments import Instrument
-from erasurehead.interruption import uninterrupted
+from erasurehead.interruption import Terminated, stopped_by, uninterrupted
 from erasurehead.layout import Layout
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
@@ -58,7 +58,8 @@ def train(
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
 
     Returns:
-        The final model with all that happened. After Ctrl-C: what there is up to then, with `stopped` saying so.
+        The final model with all that happened. After Ctrl-C, or SIGTERM where `terminable` has it raise: what there is
+        up to then, with `stopped` saying so.
 
     Raises:
         InvalidArgument: before any worker is started.
@@ -93,10 +94,10 @@ def train(
         failure = training.go(steps, wanted)
     run = training.run
     try:
-        for evaluation in snapshots.evaluate(problem):
+        for evaluation in () if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
-    except KeyboardInterrupt:
-        run.stopped = run.stopped or "stopped by Ctrl-C while the models were evaluated"
+    except KeyboardInterrupt as error:
+        run.stopped = run.stopped or f"{stopped_by(error)} while the models were evaluated"
     for watcher in training.watchers:
         watcher.finished(run)
     if failure is not None:
@@ -125,6 +126,7 @@ class _Training:
         self.watchers = [self.history, snapshots, *instruments]
         self.start_seconds = 0.0
         self.stopped = ""
+        self.hurried = False  # nothing is done any more that can be done when the run goes on
         self._shards: Shards = {}
         self.crew = Crew(engine, Formation.first(scheme, *self._form(scheme)), self._form, survival)
         self.gathering = Gathering(self.crew, self.watchers)
@@ -183,8 +185,8 @@ class _Training:
                 for watcher in self.watchers:
                     watcher.settled(self.optimizer.step, self.state)
             self.gathering.end()
-        except KeyboardInterrupt:
-            self.stopped = "stopped by Ctrl-C"
+        except KeyboardInterrupt as error:
+            self.stopped, self.hurried = stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
             self.stopped = str(error)
             return error

@@ -45,7 +45,7 @@ LONG = (*SMALL[:-3], 1500, *SMALL[-2:], "--evaluate-every", 500)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed, shop: Path, how: int) -> None:
     typed("train", "--data", shop, *LONG, "--out", "whole", "--quiet")
     process = started("train", "--data", shop, *LONG, "--out", "run", "--checkpoint-every", 5)
@@ -55,8 +55,9 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     assert f"is still going on (process {process.pid})" in refused.sentence
     process.send_signal(how)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == (130 if how == signal.SIGINT else -how)
-    if how == signal.SIGINT:
+    assert process.returncode == (-how if how == signal.SIGKILL else 130)
+    if how != signal.SIGKILL:
+        assert RunFolder.open("run").summary["status"] == "stopped"
         assert "To go on from the last checkpoint: erasurehead train --resume run" in said
     done = typed("train", "--resume", "run")
     assert done.code == 0
@@ -102,7 +103,10 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
     for arguments, said in (
         (("--resume", "run"), "run.steps must be more than the 12 steps after which the run in 'run' finished"),
         (("--resume", "run", "--steps", 20), "The run in 'run' is finished, and its checkpoints are gone"),
-        (("--resume", "empty"), "'empty' is no run folder"),
+        (("--resume", "empty"), "'empty' is no run folder: there is no steps.jsonl in it"),
+        (("--resume", "nowhere"), "'nowhere' is no run folder: it is not there"),
+        (("--resume", "shop.csv"), "'shop.csv' is no run folder: it is a file"),
+        (("run",), "The run file 'run' is a folder. To go on with the run in it: erasurehead train --resume FOLDER."),
         (("--resume", "run", "--out", "other"), "must be left out when a run goes on in its own folder"),
         (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),
         (("--resume", "run", "--checkpoint-every", -1), "checkpoints.every_steps (--checkpoint-every) must be"),

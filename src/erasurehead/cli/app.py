@@ -24,7 +24,7 @@ from erasurehead.cli import (
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C."""
+"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C or SIGTERM."""
 
 _COMMANDS = {
     "train": train,
@@ -55,7 +55,7 @@ or in no time at all, on a virtual clock and synthetic data:
 
 Then train on data of your own, and use what was learned:
 
-  [bold]erasurehead train --data houses.csv --target price --out runs/houses[/bold]
+  [bold]erasurehead train --data houses.csv --label price --categorical --out runs/houses[/bold]
 
   [bold]erasurehead predict runs/houses new_houses.csv[/bold]
 """
@@ -64,8 +64,14 @@ Then train on data of your own, and use what was learned:
 class _Group(TyperGroup):
     """Turns errors into one sentence on stderr and an exit code; a traceback is for what nobody has foreseen."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[:1] == ["resume"]:
+            ctx.fail("To go on with a run: erasurehead train --resume FOLDER.")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
+        from erasurehead.interruption import stopped_by
 
         try:
             return super().invoke(ctx)
@@ -73,8 +79,9 @@ class _Group(TyperGroup):
             raise _exit(str(error), BAD_INPUT) from None
         except ErasureHeadError as error:
             raise _exit(str(error), FAILED) from None
-        except KeyboardInterrupt:
-            raise _exit("Stopped by Ctrl-C.", INTERRUPTED) from None
+        except KeyboardInterrupt as error:
+            said = stopped_by(error)
+            raise _exit(f"{said[0].upper()}{said[1:]}.", INTERRUPTED) from None
         except BrokenPipeError:
             raise  # whoever read our output has gone; typer ends quietly
         except OSError as error:

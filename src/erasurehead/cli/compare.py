@@ -36,7 +36,7 @@ _PANEL = "Schemes"
 def run(
     *,
     run_file: Annotated[
-        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options go before it.", show_default=False)
+        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options take precedence.", show_default=False)
     ] = None,
     scheme: Annotated[
         list[str] | None,
@@ -67,6 +67,7 @@ def run(
     config = options.config(run_file)
     from erasurehead.comparison import Comparison
     from erasurehead.errors import ErasureHeadError, MissingExtra
+    from erasurehead.interruption import terminable
     from erasurehead.reports import render_table
 
     screen = Screen(output)
@@ -76,10 +77,11 @@ def run(
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")
     try:
-        with screen.watching() as instruments:
+        with terminable(), screen.watching() as instruments:
             runs = comparison.run(instruments)
     except ErasureHeadError:
-        screen.say(f"The records up to then are in {comparison.folder}.")
+        if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
+            screen.say(f"The records up to then are in {comparison.folder}.")
         raise
     try:
         outcome = comparison.report(runs, ("png", "svg") if figures else ())

@@ -57,12 +57,15 @@ class Screen:
 
     @contextlib.contextmanager
     def watching(self) -> Generator[Sequence[Instrument]]:
-        """Return what watches runs: notices always, a bar where somebody sees it."""
-        from erasurehead.progress import Notices, ProgressBar
+        """Return what watches runs: notices always, a bar where somebody sees it, else lines for a log."""
+        from erasurehead.progress import Notices, ProgressBar, ProgressLines
 
         notices = Notices(self._aside)
-        if self._options.quiet or not self._aside.is_terminal:
+        if self._options.quiet:
             yield [notices]
+            return
+        if not self._aside.is_terminal:
+            yield [notices, ProgressLines(self._aside)]
             return
         with ProgressBar(self._aside) as bar:
             yield [notices, bar]

@@ -119,11 +119,13 @@ def run(
         return
     from erasurehead.datasets.sharded import shard
     from erasurehead.errors import invalid
+    from erasurehead.interruption import terminable
 
     if tasks is None or out is None:
         missing = "--tasks" if tasks is None else "--out"
         raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
-    folder = shard(file, tasks, out, **encoding.arguments(), say=screen.say)
+    with terminable():
+        folder = shard(file, tasks, out, **encoding.arguments(), say=screen.say)
     screen.result(_facts(folder), _described(folder))
 
 

@@ -22,7 +22,7 @@ Train one model, and record the run in a folder.
 [bold]erasurehead train[/bold]
   ErasureHead on the paper's Amazon data: 30 processes, the published settings.
 
-[bold]erasurehead train --data houses.csv --target price --scheme 'exact(load=3)'[/bold]
+[bold]erasurehead train --data houses.csv --label price --scheme 'exact(load=3)'[/bold]
   A file of your own; exact gradients, whoever of three is late.
 
 [bold]erasurehead train run.toml --steps 50[/bold]
@@ -34,6 +34,7 @@ Train one model, and record the run in a folder.
 
 [bold]erasurehead train --resume runs/x[/bold]
   A run that was cut off, from its newest checkpoint; --steps may ask for more.
+  Ctrl-C and SIGTERM write one before they end it.
 """
 
 
@@ -60,7 +61,7 @@ class TrainOptions(RunOptions):
 def run(
     *,
     run_file: Annotated[
-        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options go before it.", show_default=False)
+        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options take precedence.", show_default=False)
     ] = None,
     scheme: Annotated[
         str | None,
@@ -88,6 +89,7 @@ def run(
 ) -> None:
     """Train one model, and record the run in a folder."""
     from erasurehead.errors import ErasureHeadError
+    from erasurehead.interruption import terminable
 
     screen = Screen(output)
     if resume is None:
@@ -97,10 +99,11 @@ def run(
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
     try:
-        with screen.watching() as instruments:
+        with terminable(), screen.watching() as instruments:
             done = experiment.run(instruments)
     except ErasureHeadError:
-        screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
+        if experiment.out is not None and experiment.out.is_dir():
+            screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
         raise
     _conclude(screen, experiment, done)
     if done.stopped:

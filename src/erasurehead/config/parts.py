@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -47,6 +48,21 @@ def check_data_keys(section: DataSection) -> None:
             raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
     if section.rows is not None and section.twin != "always":
         raise invalid("data.rows", "is for twins only", section.rows, "take the twin always, or all rows")
+
+
+def check_engine_keys(run: RunSection) -> None:
+    """Raise if keys are given that do not go with the engine.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    if run.address is not None and run.engine != "ray":
+        raise invalid(
+            "run.address (--address)", f"is for the engine ray, not for {run.engine}", run.address,
+            "leave it out, or take the engine ray",
+        )  # fmt: skip
+    if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
+        raise invalid("run.address (--address)", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
 
 
 def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
@@ -183,11 +199,9 @@ def build_delays(model: str) -> Delays:
 
 
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
-    """Return a new engine."""
+    """Return a new engine; the section was checked by `check_engine_keys`."""
     from erasurehead import engines
 
-    if run.address is not None and run.engine != "ray":
-        raise invalid("run.address", "is for the engine ray only", run.address)
     if run.engine == "virtual":
         return engines.VirtualEngine(model, section.late, run.seconds_per_task)
     if run.engine == "mpi":

@@ -21,6 +21,11 @@ def read_tables(path: str | os.PathLike[str]) -> dict[str, Any]:
     place = Path(path).expanduser()
     try:
         return tomllib.loads(place.read_text(encoding="utf-8"))
+    except IsADirectoryError:
+        raise InvalidArgument(
+            f"The run file {str(place)!r} is a folder. To go on with the run in it: erasurehead train --resume FOLDER. "
+            "To make that run again, name the config.toml in it."
+        ) from None
     except OSError as error:
         raise InvalidArgument(f"The run file {str(place)!r} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:

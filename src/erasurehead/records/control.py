@@ -53,7 +53,10 @@ def ask_for_workers(folder: Path, workers: int) -> None:
     """
     check_count("workers", workers)
     if not is_locked(folder / LOCK):
-        raise DataError(f"No run is going on in {str(folder)!r}, so that nobody would take workers there.")
+        raise DataError(
+            f"No run is going on in {str(folder)!r}, so that nobody would take workers there; name the folder of one "
+            "that is."
+        )
     scratch = folder / f".{CONTROL}.new"
     scratch.write_text(json.dumps({"workers": workers}), encoding="utf-8")
     scratch.replace(folder / CONTROL)

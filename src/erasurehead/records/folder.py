@@ -72,7 +72,7 @@ class RunFolder:
         """
         place = Path(path).expanduser()
         if not (place / STEPS).is_file():
-            raise DataError(f"{str(place)!r} is no run folder: there is no {STEPS} in it.")
+            raise DataError(f"{str(place)!r} is no run folder: {_unlike_a_run(place)}.")
         return cls(place)
 
     @property
@@ -200,6 +200,12 @@ class RunFolder:
             # Keys of later versions are passed over.
             rows.append(kind(**{key: row[key] for key in names & row.keys()}))
         return rows
+
+
+def _unlike_a_run(place: Path) -> str:
+    if place.is_dir():
+        return f"there is no {STEPS} in it"
+    return "it is a file" if place.exists() else "it is not there"
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:

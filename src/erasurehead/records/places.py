@@ -79,7 +79,7 @@ def _check_contents(place: Path, overwrite: bool) -> None:
     if entries and not overwrite:
         raise InvalidArgument(
             f"The run folder {str(place)!r} is used already: it is not empty; name another one, leave it out to have a"
-            " new one made, or say overwrite."
+            " new one made, or say overwrite (--overwrite)."
         )
     strange = next((entry for entry in entries if not _is_ours(entry)), None)
     if strange is not None:

@@ -40,5 +40,5 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     if not (folder.path / CHECKPOINTS).is_dir():
         raise InvalidArgument(
             f"The run in {str(folder.path)!r} is finished, and its checkpoints are gone: there is nothing to go on"
-            " from. With checkpoints.keep_finished = true they stay."
+            " from. They stay when a run is trained with checkpoints.keep_finished = true (--keep-checkpoints)."
         )

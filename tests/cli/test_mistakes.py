@@ -1,0 +1,44 @@
+"""Mistakes that users make: each is a sentence that says what would work, before any data are read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .shop import SMALL, Typed
+
+
+def test_an_address_goes_with_the_engine_ray_only(typed: Typed) -> None:
+    done = typed("train", "--twin", "always", "--engine", "processes", "--address", "auto")
+    assert done.code == 2
+    assert "run.address (--address) is for the engine ray, not for processes" in done.sentence
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("address", ["nonsense", "host", "http://host:6379", "host:", ""])
+def test_an_address_is_host_and_port_or_auto(typed: Typed, address: str) -> None:
+    done = typed("train", "--twin", "always", "--engine", "ray", "--address", address)
+    assert done.code == 2
+    assert done.sentence.endswith(f"must be HOST:PORT of the cluster's head, or 'auto', but it is {address!r}.")
+
+
+def test_resuming_is_an_option_and_no_command(typed: Typed) -> None:
+    done = typed("resume", "runs/x")
+    assert done.code == 2
+    assert "To go on with a run: erasurehead train --resume FOLDER." in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_records_are_not_said_to_be_in_a_folder_that_is_not_there(shop: Path) -> None:
+    pytest.importorskip("mpi4py")
+    arguments = ["train", "--data", shop, *SMALL, "--engine", "mpi", "--out", "run"]
+    command = [sys.executable, "-c", "from erasurehead.cli import main; main()", *map(str, arguments)]
+    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "start the job with one rank more than there are workers" in done.stderr  # there is no mpiexec around it
+    assert "The records up to then" not in done.stderr
+    assert not (shop.parent / "run").exists()

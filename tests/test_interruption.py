@@ -1,0 +1,118 @@
+"""Ctrl-C and SIGTERM: what they raise, and when."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, optimizers, schemes, training
+from erasurehead.arrays import Array
+from erasurehead.instruments import Instrument
+from erasurehead.interruption import Terminated, terminable, uninterrupted
+from erasurehead.records.rows import StepRow
+from erasurehead.run import Run
+from erasurehead.testing import Quadratic
+
+
+class _Signal(Instrument):
+    """Sends a signal in the middle of recording a step, and sees what the last instrument sees."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.recorded = 0
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if row.step == 3:
+            signal.raise_signal(self.number)
+        self.recorded += 1
+
+
+def trained(watching: Instrument) -> Run:
+    problem = Quadratic.random(24, 5, seed=1)
+    engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
+    return training.train(
+        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 0.1), engine, 8,
+        [watching],
+    )  # fmt: skip
+
+
+def test_sigterm_ends_training_after_the_step_and_leaves_evaluating_for_later() -> None:
+    watching = _Signal(signal.SIGTERM)
+    with terminable():
+        run = trained(watching)
+    assert run.stopped == "stopped by SIGTERM"
+    assert len(run.steps) == watching.recorded == 4
+    assert run.evaluations == []
+    assert np.isfinite(run.x).all()
+
+
+def test_ctrl_c_evaluates_what_there_is() -> None:
+    run = trained(_Signal(signal.SIGINT))
+    assert run.stopped == "stopped by Ctrl-C"
+    assert [evaluation.step for evaluation in run.evaluations] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_both_wait_until_the_block_is_done(number: int, kind: type[BaseException]) -> None:
+    done: list[str] = []
+
+    def recorded() -> None:
+        with terminable(), uninterrupted():
+            signal.raise_signal(number)
+            done.append("the rest of it")
+
+    with pytest.raises(kind):
+        recorded()
+    assert done
+
+
+def test_a_second_one_does_not_wait() -> None:
+    def recorded() -> None:
+        with terminable(), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            pytest.fail("the second was put off, too")
+
+    with pytest.raises(KeyboardInterrupt):
+        recorded()
+
+
+def test_handlers_are_as_before_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with terminable():
+        assert signal.getsignal(signal.SIGTERM) != before[1]
+        with uninterrupted():
+            pass
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_handler_of_the_program_is_left_alone() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    try:
+        with terminable():
+            signal.raise_signal(signal.SIGTERM)
+            with uninterrupted():
+                signal.raise_signal(signal.SIGTERM)
+                assert len(seen) == 1  # put off
+        assert seen == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_other_threads_are_never_interrupted() -> None:
+    ran: list[str] = []
+
+    def elsewhere() -> None:
+        with terminable(), uninterrupted():
+            ran.append("ran")
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join(10)
+    assert ran == ["ran"]
