@@ -42,7 +42,7 @@ def check(found: Findings, coordinators: int) -> None:
     assert found.passed, "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
     assert all(one.injected is not None for one in found.faults), [one.noticed for one in found.faults]
     assert found.stormy.lives == coordinators
-    assert not list(Path("/dev/shm").glob("erasurehead-drill-*"))
+    assert not list(Path("/dev/shm").glob(f"erasurehead-{os.getpid()}-*"))
 
 
 @pytest.mark.slow

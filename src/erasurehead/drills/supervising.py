@@ -171,7 +171,7 @@ def _own_folders() -> Generator[dict[str, str]]:
 
 
 def _folder(base: str | None) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="erasurehead-drill-", dir=base, ignore_cleanup_errors=True)
+    return tempfile.TemporaryDirectory(prefix=f"erasurehead-{os.getpid()}-", dir=base, ignore_cleanup_errors=True)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -45,7 +45,7 @@ class Findings:
         faults: what became of each.
         same_bits: whether the stormy run ended as the same storm without what befell the coordinator; None if that
             was not asked.
-        patience: seconds of silence that must raise suspicion.
+        patience: seconds of silence that must raise suspicion, unless answers have come after about as long before.
         telling: whether lies can be told: at least three workers send the same, and messages are compared.
     """
 
@@ -157,17 +157,19 @@ def _lies(found: Findings) -> Iterator[Verdict]:
 
 def _silence(found: Findings) -> Iterator[Verdict]:
     slowed = {one.fault.worker for one in found.faults if one.fault.kind == "slow"}
-    silent = [
-        one
-        for one in found.faults
-        if one.fault.kind in ("stop", "disconnect")
-        and one.injected is not None
-        and one.fault.worker not in slowed  # whose answers took long before is given longer
-        and _length(one, found) > found.patience
-    ]
+    silent, longest = list[Finding](), 0.0
+    for one in found.faults:
+        if one.fault.kind not in ("stop", "disconnect") or one.injected is None:
+            continue
+        length = _length(one, found)
+        # What is usual is learned from the answers: one that came after so long, and those that are often late, teach
+        # patience.
+        if length > max(found.patience, 2.0 * longest) and one.fault.worker not in slowed:
+            silent.append(one)
+        longest = max(longest, length)
     if silent:
         named = [one for one in silent if one.after is not None]
-        text = f"{len(named)} of {len(silent)} workers that were silent for more than {found.patience:.3g} s were named"
+        text = f"{len(named)} of {len(silent)} workers that were silent for longer than any before were suspected"
         yield Verdict(text, len(named) == len(silent))
 
 
