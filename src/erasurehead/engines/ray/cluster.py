@@ -27,6 +27,13 @@ _AT_ONCE = 1024
 _NEWS = 100
 """Milliseconds that Ray waits for the news of a death before it calls an actor unavailable; its default is a second."""
 
+_DIRECT = 1_000_000
+"""Bytes up to which a message comes with the call, rather than through the store, which costs more up to there.
+
+With 30 messages of 160 kB a step took 105 ms at Ray's default of 100 kB, and 67 ms with this; of 1.9 MB, 126 ms through
+the store and 163 ms without it.
+"""
+
 _PATIENCE = 10.0  # seconds that the head of a cluster has to open its door
 
 _LONGEST = 26
@@ -135,6 +142,7 @@ def _start(ray: Any, folder: str) -> None:
             _system_config={
                 "worker_maximum_startup_concurrency": _AT_ONCE,
                 "timeout_ms_task_wait_for_death_info": _NEWS,
+                "max_direct_call_object_size": _DIRECT,
             },
         )
     except Exception as error:
