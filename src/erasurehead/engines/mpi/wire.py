@@ -7,6 +7,7 @@ rather than bytes lets one message have up to 137 GB, as MPI counts with 31 bits
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import signal
 import threading
@@ -32,6 +33,7 @@ HEAD = 512
 """Bytes that a frame with a vector keeps for its head."""
 
 _PREFIX = 8  # bytes that say how long the pickled head is
+_RANKS = ("PMIX_RANK", "PMI_RANK")  # set by launchers, for each rank
 _MOST_LINES = 2**31 - 1
 
 Frame = NDArray[np.uint8]
@@ -80,6 +82,8 @@ def library() -> Any:
         MissingExtra: if mpi4py is not installed.
         EngineError: if it finds no MPI library.
     """
+    if not any(name in os.environ for name in _RANKS):
+        os.environ.setdefault("OMPI_MCA_btl", "self")  # a process alone leaves a file in /dev/shm otherwise
     try:
         with ended_after(START_TIMEOUT):
             from mpi4py import MPI
