@@ -39,11 +39,12 @@ def trained(watching: Instrument) -> Run:
     )  # fmt: skip
 
 
-def test_sigterm_ends_training_after_the_step_and_leaves_evaluating_for_later() -> None:
-    watching = _Signal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_batch_system_ends_training_after_the_step_and_leaves_evaluating_for_later(number: signal.Signals) -> None:
+    watching = _Signal(number)
     with terminable():
         run = trained(watching)
-    assert run.stopped == "stopped by SIGTERM"
+    assert run.stopped == f"stopped by {number.name}"
     assert len(run.steps) == watching.recorded == 4
     assert run.evaluations == []
     assert np.isfinite(run.x).all()

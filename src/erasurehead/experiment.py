@@ -187,7 +187,7 @@ class Experiment:
             engine: where to, if not on a new one as configured.
 
         Returns:
-            The run; `stopped` says so after Ctrl-C, and after SIGTERM as for `train`.
+            The run; `stopped` says so after Ctrl-C and the like, as for `train`.
 
         Raises:
             InvalidArgument: if the run folder was taken meanwhile.

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end training in good order, and wait while something is done that must be done whole."""
+"""Ctrl-C and the signals of batch systems end training in good order, and wait while what is done must be whole."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_BOTH = (signal.SIGINT, signal.SIGTERM)
+_TERMINATING = (signal.SIGTERM, signal.SIGUSR1)
+"""What batch systems end jobs with; the second can be asked of them some time before the end; launchers pass it on."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: a batch job's time is up, say, and what is not done soon is not done at all."""
+    """SIGTERM or SIGUSR1 came: a batch job's time is up, say, and what is not done soon is not done at all.
+
+    Arguments:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
 
 
 def stopped_by(error: KeyboardInterrupt) -> str:
@@ -22,32 +31,32 @@ def stopped_by(error: KeyboardInterrupt) -> str:
     >>> stopped_by(KeyboardInterrupt()), stopped_by(Terminated())
     ('stopped by Ctrl-C', 'stopped by SIGTERM')
     """
-    return "stopped by SIGTERM" if isinstance(error, Terminated) else "stopped by Ctrl-C"
+    return f"stopped by {error.number.name if isinstance(error, Terminated) else 'Ctrl-C'}"
 
 
 @contextmanager
 def terminable() -> Generator[None]:
-    """Have SIGTERM raise `Terminated` within the block, as Ctrl-C raises `KeyboardInterrupt`, and not end us at once.
+    """Have SIGTERM and SIGUSR1 raise `Terminated` within the block, as Ctrl-C does, and not end us at once.
 
     A handler that the program has set already is left alone, and so is everything outside the main thread.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _terminate)
+    free = [number for number in _TERMINATING if signal.getsignal(number) == signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        free = []
+    _set(dict.fromkeys(free, _terminate))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _set(dict.fromkeys(free, signal.SIG_DFL))
 
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Put Ctrl-C and SIGTERM off until the block is done, so that no half of it is ever seen. A second is not put off.
+    """Put all these signals off until the block is done, so that no half of it is ever seen. A second is not put off.
 
     Only the main thread is ever interrupted; elsewhere this does nothing, nor for a signal that has no handler.
     """
-    before = {number: signal.getsignal(number) for number in _BOTH}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
     handlers = {number: handler for number, handler in before.items() if callable(handler)}
     if threading.current_thread() is not threading.main_thread() or not handlers:
         yield
@@ -67,10 +76,10 @@ def uninterrupted() -> Generator[None]:
         handlers[signal.Signals(number)](number, frame)
 
 
-def _set(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], Any]]) -> None:
+def _set(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], Any] | signal.Handlers]) -> None:
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
+    raise Terminated(number)

@@ -42,3 +42,14 @@ def test_records_are_not_said_to_be_in_a_folder_that_is_not_there(shop: Path) ->
     assert "start the job with one rank more than there are workers" in done.stderr  # there is no mpiexec around it
     assert "The records up to then" not in done.stderr
     assert not (shop.parent / "run").exists()
+
+
+@pytest.mark.processes
+def test_too_few_files_are_one_sentence(shop: Path) -> None:
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60)); "
+    arguments = ["train", "--data", shop, "--categorical", "--workers", 30, "--out", "run", "--quiet"]
+    command = [sys.executable, "-c", f"{limited}from erasurehead.cli import main; main()", *map(str, arguments)]
+    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "use up the 60 files that a process may have open; raise the limit (ulimit -n)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr  # and nothing of the server that forks workers

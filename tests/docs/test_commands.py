@@ -11,7 +11,8 @@ import pytest
 import typer
 
 from erasurehead.cli.app import build
-from erasurehead.config import build_config
+from erasurehead.config import Config, build_config
+from erasurehead.config.texts import parse_scheme
 
 from .pages import ROOT, blocks, name, pages
 
@@ -49,7 +50,10 @@ def parse(line: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
 def test_commands_are_understood(page: str, line: str) -> None:
-    assert parse(line) is not None
+    said = parse(line)
+    schemes = said.get("scheme") or ()
+    for scheme in [schemes] if isinstance(schemes, str) else schemes:
+        parse_scheme(scheme, said["workers"] or Config().run.workers)
 
 
 def test_there_are_commands_and_run_files_to_test() -> None:

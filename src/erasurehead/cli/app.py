@@ -24,7 +24,7 @@ from erasurehead.cli import (
 from erasurehead.cli.grouping import with_groups
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C or SIGTERM."""
+"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C, or SIGTERM while training."""
 
 _COMMANDS = {
     "train": train,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,4 +19,6 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
     if next((engine for engine in named if engine is not None), None) == "mpi":
         from erasurehead.engines.mpi import serve_unless_coordinator
 
+        before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # launchers pass it on to all; it is the coordinator's
         serve_unless_coordinator()
+        signal.signal(signal.SIGUSR1, before)

@@ -34,7 +34,7 @@ Train one model, and record the run in a folder.
 
 [bold]erasurehead train --resume runs/x[/bold]
   A run that was cut off, from its newest checkpoint; --steps may ask for more.
-  Ctrl-C and SIGTERM write one before they end it.
+  Ctrl-C, SIGTERM and SIGUSR1 write one before they end it.
 """
 
 
@@ -138,7 +138,7 @@ def _way_on(experiment: Experiment) -> str:
     from erasurehead.records.places import CHECKPOINTS
 
     out = experiment.out
-    there = out is not None and (out / CHECKPOINTS).is_dir()
+    there = out is not None and any((out / CHECKPOINTS).glob("step-*.json"))
     return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}" if there else ""
 
 

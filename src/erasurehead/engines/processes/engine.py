@@ -46,6 +46,7 @@ from erasurehead.errors import EngineError, invalid
 
 _PRELOAD = "erasurehead.engines.processes.preload"
 _FAREWELL = 0.5  # seconds that workers have to end by themselves when the engine is closed
+_START_FILES = 8  # that are open at once while a process is started
 _BLINK = 1.0  # seconds after which a wait without an end looks whether anybody is left
 
 
@@ -153,6 +154,7 @@ class ProcessEngine(Engine):
             parcel = pack(program, self.delays, self._store)
             args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
             process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
+            _check_file_limit(inlet.fileno())
             with _without_main_module(), _sigint_blocked():
                 process.start()
             os.set_blocking(wake_in.fileno(), False)
@@ -290,6 +292,17 @@ class ProcessEngine(Engine):
         state.process.close()
         state.inlet.close()
         state.slots.close()
+
+
+def _check_file_limit(some: int) -> None:
+    """Raise `OSError` if a process could not be started for want of files; its server would print a traceback of it."""
+    spare: list[int] = []
+    try:
+        for _ in range(_START_FILES):
+            spare.append(os.dup(some))
+    finally:
+        for number in spare:
+            os.close(number)
 
 
 def _raise_file_limit() -> None:
