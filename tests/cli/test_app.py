@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
+from typing import Any
+
+import typer
+
+from erasurehead.cli.app import build
 
 from .shop import Typed
 
-COMMANDS = ("train", "compare", "data", "predict", "evaluate", "reproduce")
-HEAVY = ("numba", "sklearn", "scipy", "numpy", "matplotlib", "pyarrow")
+COMMANDS = ("train", "resize", "compare", "data", "shard", "predict", "evaluate", "plan", "drill", "reproduce")
+HEAVY = ("numba", "sklearn", "scipy", "numpy", "matplotlib", "pyarrow", "mpi4py", "ray")
 
 
 def test_the_version(typed: Typed) -> None:
@@ -26,6 +33,19 @@ def test_every_help_has_an_example_that_can_be_typed(typed: Typed) -> None:
         assert done.code == 0
         assert f"erasurehead {name}" in done.out
         assert "--json" in done.out
+
+
+def helps(command: Any, name: str = "erasurehead") -> Iterator[tuple[str, str]]:
+    """Return every command with its help, without markup."""
+    yield name, re.sub(r"\[/?(bold|italic)\]", "", command.help or "")
+    for below, one in getattr(command, "commands", {}).items():
+        yield from helps(one, f"{name} {below}")
+
+
+def test_examples_and_explanations_fit_on_80_columns() -> None:
+    for name, text in helps(typer.main.get_command(build())):
+        for line in text.splitlines():
+            assert len(line) <= 78, f"{name} --help breaks {line!r}"  # a column is left free on either side
 
 
 def test_help_loads_nothing_heavy() -> None:

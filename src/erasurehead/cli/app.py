@@ -55,7 +55,8 @@ or in no time at all, on a virtual clock and synthetic data:
 
 Then train on data of your own, and use what was learned:
 
-  [bold]erasurehead train --data houses.csv --label price --categorical --out runs/houses[/bold]
+  [bold]erasurehead train --data houses.csv --label price --categorical \\
+      --out runs/houses[/bold]
 
   [bold]erasurehead predict runs/houses new_houses.csv[/bold]
 """

@@ -15,11 +15,11 @@ Race several schemes: same data, same delays, same first model.
 
 [bold]erasurehead compare[/bold]
   uncoded, exact(load=3) and erasurehead(load=3, wait_for=11) on the paper's
-  Amazon data, or where that is not to be had its synthetic twin; 30 processes,
-  exponential delays of mean 0.5 s.
+  Amazon data, or where that is not to be had its synthetic twin;
+  30 processes, exponential delays of mean 0.5 s.
 
 [bold]erasurehead compare --engine virtual --steps 50 --target auc=0.84[/bold]
-  The same on a virtual clock, with the time that each takes to an AUC of 0.84.
+  The same on a virtual clock, and how long each takes to an AUC of 0.84.
 
 [bold]erasurehead compare --data houses.csv --label price -w 12 \\
     -s uncoded -s 'exact(load=2)'[/bold]

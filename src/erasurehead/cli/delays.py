@@ -31,9 +31,10 @@ Look at delays: fit them, show them, convert them.
 [bold]erasurehead delays fit runs/houses[/bold]
   Every run is a trace: its folder will do.
 
-A trace has a line for each delay, with the columns worker, step, seconds and, if
-need be, load (tasks computed) and censored (1 if the worker was not waited for,
-and is known only to be slower). CSV, Parquet, or the arrivals.jsonl of a run.
+A trace has a line for each delay, with the columns worker, step, seconds and,
+if need be, load (tasks computed) and censored (1 if the worker was not waited
+for, and is known only to be slower). CSV, Parquet, or the arrivals.jsonl of a
+run.
 """
 
 _FIT = """
@@ -45,8 +46,9 @@ Fit distributions to a trace, and rank them.
     --family lognormal --out fits[/bold]
 
 Maximum likelihood, with censored samples as what they are; ranked by Akaike's
-criterion (AIC), of which differences below 2 say nothing. The gap is the largest
-distance of the P-P plot from the diagonal, beside what chance alone leaves.
+criterion (AIC), of which differences below 2 say nothing. The gap is the
+largest distance of the P-P plot from the diagonal, beside what chance alone
+leaves.
 """
 
 _SHOW = """

@@ -17,8 +17,9 @@ HELP = """
 Rehearse what clusters do to a run, and see that it survives.
 
 [bold]erasurehead drill[/bold]
-  30 workers, ten minutes of virtual time: workers are killed, stopped, slowed,
-  cut off and made to lie, the disk is full, the coordinator is killed.
+  30 workers, ten minutes of virtual time: workers are killed, stopped,
+  slowed, cut off and made to lie, the disk is full, the coordinator is
+  killed.
 
 [bold]erasurehead drill --engine processes --seconds 120[/bold]
   Two minutes with real processes. mpi and ray are drilled likewise: the ranks

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from erasurehead.planning import Plan, Target
 
 HELP = """
-Plan a run before it is made: which code, how much redundancy, how long to wait.
+Plan a run before it is made: which code, what redundancy, how long to wait.
 
 [bold]erasurehead plan --trace latencies.csv[/bold]
   All you need is how long each worker took in each step (delays --help says
@@ -26,8 +26,8 @@ Plan a run before it is made: which code, how much redundancy, how long to wait.
 
 [bold]erasurehead plan --trace runs/houses --data houses.csv --label price \\
     --target mse=0.05 --explain[/bold]
-  From the delays of an earlier run; the best settings are tried on a sample of
-  your data, so that times are times to a target.
+  From the delays of an earlier run; the best settings are tried on a sample
+  of your data, so that times are times to a target.
 
 [bold]erasurehead plan --delays 'exponential(mean=0.5)' --workers 30 \\
     --seconds-per-task 0.02 --current 'exact(load=3)'[/bold]

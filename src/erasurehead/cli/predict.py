@@ -22,8 +22,8 @@ Apply a trained model to rows that need no labels.
   One line a row: the predicted class and the probability of each, or the
   predicted number.
 
-The encoding of the training data is saved with the model. Values that training
-never saw are counted and reported on stderr, column by column.
+The encoding of the training data is saved with the model. Values that
+training never saw are counted and reported on stderr, column by column.
 """
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 HELP = """
 Cut a file into shards, so that each worker reads its own part of the data.
 
-[bold]erasurehead shard clicks.csv --target clicked --one-hot site,ad --tasks 60 --out /data/clicks[/bold]
+[bold]erasurehead shard clicks.csv --target clicked --one-hot site,ad \\
+    --tasks 60 --out /data/clicks[/bold]
   60 files of rows, encoded, with checksums and a manifest. The file may be
   larger than memory: CSV, Parquet, LIBSVM and .npy are read in blocks.
 

@@ -20,7 +20,7 @@ HELP = """
 Train one model, and record the run in a folder.
 
 [bold]erasurehead train[/bold]
-  ErasureHead on the paper's Amazon data: 30 processes, the published settings.
+  ErasureHead on the paper's Amazon data: 30 processes, published settings.
 
 [bold]erasurehead train --data houses.csv --label price --scheme 'exact(load=3)'[/bold]
   A file of your own; exact gradients, whoever of three is late.
@@ -33,7 +33,7 @@ Train one model, and record the run in a folder.
   A run once more, on the virtual clock: same arrivals, same model.
 
 [bold]erasurehead train --resume runs/x[/bold]
-  A run that was cut off, from its newest checkpoint; --steps may ask for more.
+  A run that was cut off, from its newest checkpoint; --steps may be raised.
   Ctrl-C, SIGTERM and SIGUSR1 write one before they end it.
 """
 
