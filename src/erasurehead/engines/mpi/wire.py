@@ -33,6 +33,7 @@ HEAD = 512
 """Bytes that a frame with a vector keeps for its head."""
 
 _PREFIX = 8  # bytes that say how long the pickled head is
+_TRANSPORT = "OMPI_MCA_btl"
 _RANKS = ("PMIX_RANK", "PMI_RANK")  # set by launchers, for each rank
 _MOST_LINES = 2**31 - 1
 
@@ -75,6 +76,19 @@ def ended_after(seconds: int) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@contextlib.contextmanager
+def _alone_if_no_job() -> Generator[None]:
+    """Keep Open MPI from making a file in /dev/shm for a process that has nobody to talk to: it would stay there."""
+    if _TRANSPORT in os.environ or any(name in os.environ for name in _RANKS):
+        yield
+        return
+    os.environ[_TRANSPORT] = "self"
+    try:
+        yield
+    finally:
+        del os.environ[_TRANSPORT]  # jobs that this process starts are not alone
+
+
 def library() -> Any:
     """Return the module `mpi4py.MPI`; importing it starts MPI, for which it waits for all other ranks.
 
@@ -82,10 +96,8 @@ def library() -> Any:
         MissingExtra: if mpi4py is not installed.
         EngineError: if it finds no MPI library.
     """
-    if not any(name in os.environ for name in _RANKS):
-        os.environ.setdefault("OMPI_MCA_btl", "self")  # a process alone leaves a file in /dev/shm otherwise
     try:
-        with ended_after(START_TIMEOUT):
+        with ended_after(START_TIMEOUT), _alone_if_no_job():
             from mpi4py import MPI
     except ImportError:
         raise MissingExtra("The MPI engine needs mpi4py: pip install 'erasurehead[mpi]'.") from None
