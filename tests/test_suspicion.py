@@ -358,3 +358,29 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
 def test_what_makes_no_sense_is_refused(settings: dict[str, float], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         Suspicion(**settings)  # pyright: ignore
+
+
+def test_a_worker_that_hung_for_long_and_answers_teaches_no_patience() -> None:
+    suspicion = Suspicion()
+    rng = np.random.default_rng(3)
+    now = 0.0
+    for _ in range(40):
+        for worker in range(6):
+            suspicion.ordered(worker, now)
+            suspicion.heard(worker, now + float(rng.exponential(0.5)))
+        now += 5.0
+    usual = suspicion.usual()
+    assert usual is not None
+    for _ in range(4):  # hangs that end
+        suspicion.ordered(0, now)
+        now += 100.0
+        assert suspicion.check(now) == [0]
+        assert suspicion.heard(0, now)
+        for worker in range(1, 6):
+            for _ in range(60):
+                suspicion.ordered(worker, now)
+                suspicion.heard(worker, now + float(rng.exponential(0.5)))
+                now += 5.0
+    after = suspicion.usual()
+    assert after is not None
+    assert after < 2.0 * usual

@@ -124,21 +124,10 @@ def test_long_silence_is_to_raise_suspicion() -> None:
     assert found.passed
     assert found.faults[0].effect == "late in 1 steps; the longest took 10 s"
     assert broken(drilled(injected(0, 5.0), SILENT, OVER, faults=STOP)) == [
-        "0 of 1 workers that were silent for longer than any before were suspected"
+        "0 of 1 workers that were silent for long were suspected"
     ]
     assert drilled(injected(0, 5.0), OVER, faults=STOP).passed  # it owed no answer
     assert drilled(injected(0, 5.0), SILENT, OVER, faults=STOP, patience=20.0).passed
-
-
-def test_answers_after_long_silence_teach_patience() -> None:
-    """The deadline is learned from the answers: what has been seen before need not raise suspicion again."""
-    again = Fault("stop", 20.0, 2, 15.0)
-    suspected = notice("worker 1 is suspected to hang: silent for 3 s", 9.0)
-    later = [injected(1, 20.0), {**SILENT, "time": 20.0, "fault": 1}, {**OVER, "time": 35.0, "fault": 1}]
-    first = [injected(0, 5.0), SILENT, suspected, OVER]  # of 11 s
-    assert drilled(*first, *later, faults=(*STOP, again)).passed
-    later[-1]["time"] = 43.0  # more than twice as long
-    assert len(broken(drilled(*first, *later, faults=(*STOP, again)))) == 1
 
 
 @pytest.mark.parametrize(

@@ -157,19 +157,16 @@ def _lies(found: Findings) -> Iterator[Verdict]:
 
 def _silence(found: Findings) -> Iterator[Verdict]:
     slowed = {one.fault.worker for one in found.faults if one.fault.kind == "slow"}
-    silent, longest = list[Finding](), 0.0
+    silent: list[Finding] = []
     for one in found.faults:
         if one.fault.kind not in ("stop", "disconnect") or one.injected is None:
             continue
-        length = _length(one, found)
-        # What is usual is learned from the answers: one that came after so long, and those that are often late, teach
-        # patience.
-        if length > max(found.patience, 2.0 * longest) and one.fault.worker not in slowed:
+        # Who is often late is given more time.
+        if _length(one, found) > found.patience and one.fault.worker not in slowed:
             silent.append(one)
-        longest = max(longest, length)
     if silent:
         named = [one for one in silent if one.after is not None]
-        text = f"{len(named)} of {len(silent)} workers that were silent for longer than any before were suspected"
+        text = f"{len(named)} of {len(silent)} workers that were silent for long were suspected"
         yield Verdict(text, len(named) == len(silent))
 
 

@@ -20,6 +20,12 @@ _PRIOR = 5.0
 _FADING = 0.98
 """What a worker's record is worth after each further answer."""
 
+_FAR = 3.0
+"""A suspect that answers sooner than so many times what is usual was slow; later, it hung."""
+
+_FEW = 0.2
+"""Share of the workers that may be suspected at once before it is taken for a sign that all have become slower."""
+
 _NEW = 0.2
 """The law is learned again when this share of its samples is new."""
 
@@ -116,7 +122,10 @@ class Suspicion:
         if start is not None:
             if self._law is not None:
                 self._record(state, self._law, now, start)
-            self._window.add(now - start, False, worker)
+            # Who hung for a while is no proof that answers are slow; if many did, it is the law that has changed.
+            hung = worker in self.suspects and now - start > _FAR * (self.usual() or math.inf)
+            if not hung or len(self.suspects) > _FEW * len(self._workers):
+                self._window.add(now - start, False, worker)
         silent = state.silent + (0.0 if state.since is None else now - state.since)
         state.silent = state.body = state.beyond = 0.0
         state.orders = 0
@@ -219,7 +228,8 @@ class Suspicion:
         if state.since is not None and start >= state.since:  # else it was at this work in earlier orders already
             body, beyond = body + state.body, beyond + state.beyond
         state.answers = _FADING * state.answers + 1.0
-        state.hazard = _FADING * state.hazard + law.hazard(body, beyond)
+        # A silence too long to be believed says no more of a worker's speed than that it was late.
+        state.hazard = _FADING * state.hazard + min(law.hazard(body, beyond), -math.log(self.chance))
 
     def _drop(self, worker: int, state: Silence, now: float) -> None:
         assert state.since is not None
@@ -277,5 +287,9 @@ class Suspicion:
         usual = self.usual()
         if self.after is not None or usual is None or self._law is None:
             return f"{text}{self.after:g} s were allowed"
-        cases = f"{round(1.0 / self.chance) - 1:,} of {round(1.0 / self.chance):,} cases"
-        return f"{text}an answer takes less than {usual:.3g} s in {cases} (by {self._law.answers:,} arrivals)"
+        cases, by = f"{round(1.0 / self.chance):,}", f"(by {self._law.answers:,} arrivals)"
+        if state.orders:
+            return f"{text}that happens less than once in {cases} times {by}"
+        return (
+            f"{text}an answer takes less than {usual:.3g} s in {round(1.0 / self.chance) - 1:,} of {cases} cases {by}"
+        )
