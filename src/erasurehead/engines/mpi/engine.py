@@ -86,7 +86,7 @@ class MPIEngine(Engine):
         self.delays = delays
         self.late: LateWork = late
         self._comm = world(comm)
-        _check_place(self._comm)
+        check_place(self._comm)
         self._opened: Station | None = None
         self._workers: dict[int, _Worker] = {}
         self._by_rank: dict[int, int] = {}
@@ -151,10 +151,10 @@ class MPIEngine(Engine):
         if chosen:
             return chosen[0]
         living = sum(not rank.gone for rank in self._station.ranks.values())
-        size = len(self._station.ranks) + 1
+        ranks = len(self._station.ranks)
         raise NoRoom(
-            f"worker {worker} cannot be started: of the {size - 1} ranks beside the coordinator {living} live, and "
-            f"none is idle; start the job with more ranks (mpiexec -n {size + 1} or more), or use fewer workers."
+            f"worker {worker} cannot be started: of the {ranks} ranks beside the coordinator {living} live, and "
+            "none is idle; start the job with one rank more than there are workers, or use fewer workers."
         )
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
@@ -291,7 +291,12 @@ class MPIEngine(Engine):
             held.clear()
 
 
-def _check_place(comm: MPI.Intracomm) -> None:
+def check_place(comm: MPI.Intracomm) -> None:
+    """Raise if a rank cannot coordinate, or would have nobody to coordinate.
+
+    Raises:
+        EngineError: saying what would work.
+    """
     if comm.Get_size() < 2:
         raise EngineError(
             "the MPI engine has no rank to run a worker on: rank 0 coordinates, and there is no other; start the job "

@@ -156,12 +156,20 @@ def _start(ray: Any, folder: str) -> None:
 
 
 def _join(ray: Any, address: str) -> None:
-    if address != "auto":
-        _knock(ray, address)
+    _knock(ray, _found(address) if address == "auto" else address)
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except Exception as error:
         raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}") from error
+
+
+def _found(address: str) -> str:
+    """Return where Ray itself would look for a cluster on this machine."""
+    services = import_module("ray._private.services")
+    try:
+        return str(services.canonicalize_bootstrap_address_or_die(address))
+    except ConnectionError as error:
+        raise EngineError(f"no Ray cluster runs on this machine: {error}") from error
 
 
 def _knock(ray: Any, address: str) -> None:
