@@ -129,7 +129,7 @@ class Storm:
             apart: groups of workers that hold the same data, of each of which one may lie; by default any worker may.
 
         >>> [fault.kind for fault in Storm.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop")).faults]
-        ['stop', 'kill']
+        ['kill', 'stop']
         """
         check_count("seed", seed, at_least=0)
         check_count("workers", workers)
