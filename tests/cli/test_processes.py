@@ -156,21 +156,22 @@ def test_ctrl_c_before_the_workers_are_there_leaves_nothing(start: Callable[...,
     assert command.nothing_is_left(family, within=5.0)
 
 
-def test_a_killed_worker_is_an_erasure_and_is_named(start: Callable[..., Typed]) -> None:
-    command = start("--steps", "60", "--delays", "exponential(mean=0.05)", "--json")
+@pytest.mark.parametrize("policy", ["replace", "leave"])
+def test_a_killed_worker_is_named_and_replaced_or_left_out(start: Callable[..., Typed], policy: str) -> None:
+    command = start("--steps", "60", "--delays", "exponential(mean=0.05)", "--json", "--on-death", policy)
     command.wait_until(lambda: command.steps() >= 3)
     os.kill(command.workers()[0], signal.SIGKILL)
     code, out, err = command.finish()
     assert code == 0, err
-    (worker,) = json.loads(out)["dead"]
-    assert f"worker {worker} died: killed by SIGKILL" in err
+    assert "died: killed by SIGKILL" in err
+    assert ("another takes its place" in err) == (policy == "replace")
     steps = RunFolder.open(command.folder).run.steps
     assert len(steps) == 60
-    assert steps[-1].dead == [worker]
+    assert len(steps[-1].dead) == len(json.loads(out)["dead"]) == (0 if policy == "replace" else 1)
 
 
 def test_a_run_that_cannot_go_on_says_which_tasks_are_lost(start: Callable[..., Typed]) -> None:
-    command = start("--scheme", "uncoded", *LONG)
+    command = start("--scheme", "uncoded", "--on-death", "leave", *LONG)
     command.wait_until(lambda: command.steps() >= 3)
     family = command.family()
     os.kill(command.workers()[0], signal.SIGKILL)

@@ -123,7 +123,7 @@ def left_of(pids: Sequence[int], seconds: float) -> list[int]:
 
 
 def is_zombie(pid: int) -> bool:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone before, or while it was read
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     return True
 
