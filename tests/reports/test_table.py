@@ -72,7 +72,11 @@ def test_runs_of_one_scheme_are_numbered(make_runs) -> None:
 
 
 def test_deaths_and_other_failures_are_told_apart(runs: list[Run]) -> None:
-    said = ["worker 3 died: killed", "worker 5 failed: ValueError: no", "worker 3 is back, on here"]
+    said = ["worker 3 died: killed", "worker 5 failed: ValueError: no", "worker 3 is there, on here"]
+    said += [
+        "message 4 of worker 4 is refused: its vector is not finite",
+        "worker 2 is suspected to hang: silent for 3 s",
+    ]
     steps = [replace(runs[1].steps[0], dead=[3], failed=said), *runs[1].steps[1:]]
     row = comparison_table([replace(runs[1], steps=steps)])[0]
     assert (row.died, row.incidents) == (1, 2)

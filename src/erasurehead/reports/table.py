@@ -48,7 +48,7 @@ class ComparisonRow:
         received: mean bytes a step of the messages that were in when the waiting stopped; late ones are not counted.
         final: `basis.metric` of the last model; None if there was nothing to evaluate it on.
         died: workers that died.
-        incidents: what went wrong besides: exceptions, refused messages, workers that came back.
+        incidents: what went wrong besides: exceptions and refused messages; suspicions are none.
         stopped: why training ended early; empty if it did not.
         basis: what the numbers mean.
     """
@@ -108,7 +108,7 @@ def _row(run: Run, name: str, seconds_to_target: float | None, baseline: Run, ba
         received=measures.mean_over_steps(run, lambda row: row.received),
         final=None if basis.metric is None else measures.final_value(run, basis.metric),
         died=len(dead),
-        incidents=max(0, sum(len(row.failed) for row in run.steps) - len(dead)),
+        incidents=sum(" failed: " in text or " refused" in text for row in run.steps for text in row.failed),
         stopped=run.stopped,
         basis=basis,
     )
