@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import index
 from typing import SupportsIndex
 
@@ -49,6 +50,17 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
     """
     hint = f"; {instead}" if instead else ""
     return InvalidArgument(f"{argument} {rule}, but it is {value!r}{hint}.")
+
+
+def listed(numbers: Iterable[int], most: int = 12) -> str:
+    """Return numbers as a list for people, ascending, in short where there are many; "none" where there are none.
+
+    >>> listed([5, 3]), listed(range(20), most=3)
+    ('3, 5', '0, 1, 2, ... (20 in all)')
+    """
+    every = sorted(numbers)
+    text = ", ".join(map(str, every[:most]))
+    return f"{text}, ... ({len(every)} in all)" if len(every) > most else text or "none"
 
 
 def check_count(argument: str, value: object, at_least: int = 1, at_most: int | None = None) -> int:

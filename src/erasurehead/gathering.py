@@ -16,11 +16,11 @@ from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
-from erasurehead.errors import Diverged, ErasureHeadError, Unreachable
+from erasurehead.errors import Diverged, ErasureHeadError, Unreachable, listed
 from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
 from erasurehead.records.rows import ArrivalRow
-from erasurehead.rounds import Begun, Round, shown
+from erasurehead.rounds import Begun, Round
 from erasurehead.suspicion import Suspicion
 from erasurehead.verification import NOT_FINITE, Verifier, unusable
 from erasurehead.waiting.base import Verdict, View
@@ -268,7 +268,7 @@ class Gathering:
         lost = current.out_of_reach()
         if not set(lost) - set(current.lost) or len(lost) == current.formation.code.n_tasks:
             return False
-        self.notice(f"tasks {shown(lost)} are lost; training goes on with the others")
+        self.notice(f"tasks {listed(lost)} are lost; training goes on with the others")
         before, current.lost = current.view, tuple(lost)
         view = View(general(restricted(current.formation.code, lost)), before.step, before.able)
         view.elapsed, view.refused = before.elapsed, before.refused

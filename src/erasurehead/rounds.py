@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from erasurehead.arrays import Array
+from erasurehead.errors import listed
 from erasurehead.records.rows import ArrivalRow
 
 if TYPE_CHECKING:
@@ -88,12 +89,12 @@ class Round:
         silent = {place for place in range(code.n_workers) if place not in view.able}
         gone = sorted(seats[place] for place in silent | {int(code.owner[message]) for message in self.refused})
         lost = self.out_of_reach()
-        what = f"tasks {shown(lost)} are lost with them" if lost else "too few workers are left"
+        what = f"tasks {listed(lost)} are lost with them" if lost else "too few workers are left"
         reasons = [f"worker {worker} {reason}" for worker, reason in dead.items()]
         reasons += [f"worker {worker} failed: {reason}" for worker, reason in self.failed.items()]
         reasons += [f"message {message} is refused: {reason}" for message, reason in self.refused.items()]
         return (
-            f"step {view.step}: the wait rule {self.rule} cannot be met any more: workers {shown(gone)} will not "
+            f"step {view.step}: the wait rule {self.rule} cannot be met any more: workers {listed(gone)} will not "
             f"answer, and {what}; {len(view.able)} of {code.n_workers} workers are left"
             + (f" ({'; '.join(reasons[:3])})" if reasons else "")
             + ". A larger load, or a rule that waits for fewer workers, tolerates more deaths."
@@ -166,9 +167,3 @@ def _row(event: Arrived, row: int, unit: int, begin: float, late: bool = False, 
         late=late,
         used=used,
     )
-
-
-def shown(numbers: Sequence[int], most: int = 12) -> str:
-    """Return numbers as a list for people, in short where there are many."""
-    text = ", ".join(map(str, numbers[:most]))
-    return f"{text}, ... ({len(numbers)} in all)" if len(numbers) > most else text or "none"

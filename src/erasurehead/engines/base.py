@@ -189,6 +189,15 @@ class NoRoom(EngineError):
     """A worker cannot be started: no place is free for it. Others go on."""
 
 
+_MOST_TOLD = 500  # characters of an exception's text
+
+
+def told(error: BaseException) -> str:
+    """Return what an exception says, cut where it would fill the records, or a pipe."""
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
+
+
 class Engine(ABC):
     """Where workers run. Use it as a context manager: leaving it ends every worker and frees what they shared."""
 

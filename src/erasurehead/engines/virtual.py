@@ -33,6 +33,7 @@ from erasurehead.engines.base import (
     Order,
     Part,
     Program,
+    told,
 )
 from erasurehead.engines.virtual_state import (
     Orders,
@@ -261,8 +262,7 @@ class VirtualEngine(Engine):
             parts = state.program.parts(order, state.done)
         except Exception as error:
             state.busy = False
-            reason = f"{type(error).__name__}: {error}"
-            self._push(self._clock, worker, state.life, Failed(worker, order.round, reason, self._clock))
+            self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
             return
         state.busy = bool(parts)
         if parts:
@@ -326,7 +326,7 @@ class _Loan:
             try:
                 program.compute(part, program.take(flight.order), vector)
             except Exception as error:
-                raise MessageLost(f"message {part.message}: {type(error).__name__}: {error}") from error
+                raise MessageLost(f"message {part.message}: {told(error)}") from error
             if shared is None:
                 self._own = vector
             else:

@@ -1,6 +1,6 @@
 """Lies: messages are examined before anything is decoded, and a worker that is caught is put aside."""
 
 from erasurehead.verification.examination import NOT_FINITE, Examination, unusable
-from erasurehead.verification.verifier import Probe, Verifier
+from erasurehead.verification.verifier import Verifier
 
-__all__ = ["NOT_FINITE", "Examination", "Probe", "Verifier", "unusable"]
+__all__ = ["NOT_FINITE", "Examination", "Verifier", "unusable"]

@@ -18,7 +18,8 @@ import numpy as np
 from scipy import linalg
 
 from erasurehead.arrays import Array, IntArray
-from erasurehead.verification.examination import Finding, shown
+from erasurehead.errors import listed
+from erasurehead.verification.examination import Finding
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
@@ -107,7 +108,7 @@ def locate(equations: Equations, prints: Array, liars: int, tolerance: float, mo
     why = "its messages do not fit those of the others; without it they fit each other"
     accused = dict.fromkeys(sorted(guilty), why)
     doubted = equations.messages[np.isin(equations.owner, sorted(open_to_doubt))].tolist()
-    what = f"the messages contradict each other, and each of workers {shown(open_to_doubt)} may be the one that lies"
+    what = f"the messages contradict each other, and each of workers {listed(open_to_doubt)} may be the one that lies"
     return _in_doubt(doubted, what, accused, more)
 
 

@@ -106,10 +106,3 @@ def finite(vector: Array) -> bool:
     """Return whether all of a vector is finite. The sum tells at once where it is, in a quarter of the time."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(vector.sum())) or bool(np.isfinite(vector).all())
-
-
-def shown(numbers: Iterable[int], most: int = 12) -> str:
-    """Return numbers as a list for people, in short where there are many."""
-    every = sorted(numbers)
-    text = ", ".join(map(str, every[:most]))
-    return f"{text}, ... ({len(every)} in all)" if len(every) > most else text

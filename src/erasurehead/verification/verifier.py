@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -12,10 +11,10 @@ import numpy as np
 from erasurehead.arrays import Array, Tree
 from erasurehead.codes.base import GradientCode
 from erasurehead.engines.base import MessageLost
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, listed
 from erasurehead.layout import Layout
 from erasurehead.verification.checks import Equations, locate, most_liars
-from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read, finite, shown
+from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read, finite
 from erasurehead.verification.units import Prints, Unit, units_of
 from erasurehead.verification.votes import Ballot, vote
 
@@ -24,21 +23,6 @@ TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 
 _TELLING = 2  # projections that tell whether anything is wrong
 _ROUNDING = 1e-12  # sums of other coefficients are never equal to the bit
-
-
-@dataclass(frozen=True)
-class Probe:
-    """What comparing one full round has told of the machines.
-
-    Attributes:
-        tolerance: within which replicas will be compared: 0.0 if all agree to the bit.
-        beyond: workers whose replicas are further from the majority than that already, each with how it is known.
-        text: as a sentence.
-    """
-
-    tolerance: float
-    beyond: Mapping[int, str]
-    text: str
 
 
 @final
@@ -140,25 +124,6 @@ class Verifier:
         reasons = self._sentences(accused, refused, guilty, doubtful)
         places = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
         return Examination(accused, refused, doubtful, sound, tuple(places), compared, seconds, reasons)
-
-    def probe(self, arrived: Iterable[int], read: Read) -> Probe:
-        """Find out from one full round whether equal machines give equal bits, and who is wrong already.
-
-        It is not needed: each worker's first comparison is a probe of its own. But a round in which all have answered
-        tells it at once, for all, before anything depends on it.
-        """
-        self.begin()
-        found = self.examine(arrived, read)
-        tolerance = 0.0 if self._exact and self._tolerance is None else self._stated(np.dtype(np.float64))
-        if not self._probed:
-            text = "no two workers sent equal messages: there is nothing to compare to the bit"
-        elif tolerance == 0.0:
-            text = f"the replicas of {len(self._probed)} workers agree to the bit; from here on they must"
-        else:
-            text = f"replicas agree, but not to the bit: a relative difference of {tolerance:g} is allowed from here on"
-        if found.accused:
-            text += f"; workers {shown(found.accused)} are beyond it"
-        return Probe(tolerance, found.accused, text)
 
     def joined(self, worker: int) -> None:
         """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
@@ -275,7 +240,7 @@ class Verifier:
                 reasons.setdefault(why, []).append(message)
         for why, messages in reasons.items():
             for_now = " for now" if messages[0] in doubtful else ""
-            found.append(f"message{'s' * (len(messages) > 1)} {shown(messages)} refused{for_now}: {why}")
+            found.append(f"message{'s' * (len(messages) > 1)} {listed(messages)} refused{for_now}: {why}")
         new = tuple(sentence for sentence in found if sentence not in self._told)
         self._told.update(new)
         return new

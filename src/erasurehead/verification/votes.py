@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead.arrays import Array, BoolArray
-from erasurehead.verification.examination import NOT_FINITE, Finding, finite, shown
+from erasurehead.errors import listed
+from erasurehead.verification.examination import NOT_FINITE, Finding, finite
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _divided(
         accused |= {ballot.owner[m]: _outvoted(m, ballot, ahead, "is not finite") for m in refused}
         unlike = {ballot.owner[good[j]] for j in _places((apart[winner] > 0.0) & ~far)}
         return Finding(accused, refused, {}, compared, frozenset(unlike))
-    why = f"the equal messages of workers {shown(ballot.owner[m] for m in good)} differ, and no majority says who lies"
+    why = f"the equal messages of workers {listed(ballot.owner[m] for m in good)} differ, and no majority says who lies"
     contradicting = dict.fromkeys(good, why)
     # Could one of them still win, if all that may come agree with it?
     more = len(ballot.pending - voters)
@@ -93,7 +94,7 @@ def _divided(
 
 
 def _outvoted(message: int, ballot: Ballot, ahead: set[int], what: str) -> str:
-    return f"its message {message} {what}, and workers {shown(ahead - {ballot.owner[message]})} agree on another"
+    return f"its message {message} {what}, and workers {listed(ahead - {ballot.owner[message]})} agree on another"
 
 
 def _table(vectors: Sequence[Array]) -> tuple[Array, float]:

@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
+from erasurehead.engines.base import told
 from erasurehead.engines.mpi.calls import Calls, Recalled
 from erasurehead.engines.mpi.muster import Place, finalize, muster
 from erasurehead.engines.mpi.parcel import unpack
 from erasurehead.engines.mpi.station import part_at_exit
 from erasurehead.engines.mpi.wire import Frame, Gone, Tag, read_head, world
-from erasurehead.engines.mpi.worker import Worker, told
+from erasurehead.engines.mpi.worker import Worker
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:

@@ -8,21 +8,14 @@ from typing import Any
 import numpy as np
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program
+from erasurehead.engines.base import LateWork, Order, Part, Program, told
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
 from erasurehead.engines.mpi.calls import Calls, Recalled
 from erasurehead.engines.mpi.orders import read_order
 from erasurehead.engines.mpi.wire import HEAD, Frame, Gone, Sending, new_frame, vector_in, whole, write_head
 
 _FRAMES = 2  # one is computed while the other is on its way
-_MOST_TOLD = 500  # characters of an exception's text
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
-
-
-def told(error: Exception) -> str:
-    """Return what an exception says, cut where it would fill the records."""
-    text = f"{type(error).__name__}: {error}"
-    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
 
 
 class Worker:

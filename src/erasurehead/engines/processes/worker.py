@@ -15,14 +15,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program
+from erasurehead.engines.base import LateWork, Order, Part, Program, told
 from erasurehead.engines.processes.mailbox import Board, Slots
 from erasurehead.engines.processes.parcel import Parcel
 
 FRAME = 4
 """Bytes that say how long an item is, before each item that a worker sends."""
-
-_MOST_TOLD = 500  # characters of an exception's text
 
 _PAUSE = 0.001  # seconds between two looks at slots that the coordinator still reads
 
@@ -63,14 +61,8 @@ def _open(parcel: Parcel, outlet: Connection) -> tuple[Program, Delays | None] |
         assert LIMIT is not None
         return parcel.open()
     except Exception as error:
-        _send(outlet, ("broken", _told(error)))
+        _send(outlet, ("broken", told(error)))
         return None
-
-
-def _told(error: Exception) -> str:
-    """Return what an exception says, cut where it would fill the records, or the pipe."""
-    text = f"{type(error).__name__}: {error}"
-    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
 
 
 def _end_with_parent() -> None:
@@ -168,7 +160,7 @@ class _Worker:
         except _ParentGone:
             raise
         except Exception as error:
-            _send(self.outlet, ("failed", order_round, _told(error)))
+            _send(self.outlet, ("failed", order_round, told(error)))
 
     def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float) -> bool:
         """Compute, delay and send one message; return whether it was sent rather than dropped."""

@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program
-from erasurehead.engines.ray.parcel import Parcel, told
+from erasurehead.engines.base import LateWork, Order, Part, Program, told
+from erasurehead.engines.ray.parcel import Parcel
 
 THREADS = 4
 """Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""

@@ -12,10 +12,10 @@ import time
 from typing import Any
 
 from erasurehead.arrays import Array
-from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order, Program
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order, Program, told
 from erasurehead.engines.ray.actor import Home, Item
 from erasurehead.engines.ray.nodes import Nodes
-from erasurehead.engines.ray.parcel import put, told
+from erasurehead.engines.ray.parcel import put
 from erasurehead.errors import EngineError
 
 _SMALL = 50_000

@@ -10,13 +10,11 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
 import numpy as np
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import Program
+from erasurehead.engines.base import Program, told
 from erasurehead.errors import EngineError
 
 _LARGE = 100_000
 """Bytes from which an array is an object of its own; Ray sends smaller ones with the rest, too."""
-
-_MOST_TOLD = 500  # characters of an exception's text
 
 
 @dataclass
@@ -91,9 +89,3 @@ def put(ray: Any, value: Any) -> Any:
             f"Ray's object store has no room, in memory or on disk ({told(error)}); start the cluster with a larger "
             "one (ray start --object-store-memory), or let workers read their data themselves."
         ) from error
-
-
-def told(error: BaseException) -> str:
-    """Return what an exception says, cut where it would fill the records."""
-    text = f"{type(error).__name__}: {error}"
-    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
