@@ -137,7 +137,7 @@ class Crew:
 
     def wake(self) -> float:
         """Return when to `look` again, in the engine's seconds; inf if there is no need."""
-        return min(self.coming.values(), default=math.inf)
+        return min(self.coming.values()) if self.coming else math.inf
 
     def look(self, now: float) -> list[int]:
         """Give up workers that were started, and are not there in time; return them."""

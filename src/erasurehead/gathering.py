@@ -19,10 +19,10 @@ from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Messa
 from erasurehead.errors import Diverged, ErasureHeadError, Unreachable, listed
 from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
+from erasurehead.oversight import Oversight
 from erasurehead.records.rows import ArrivalRow
 from erasurehead.rounds import Begun, Round
-from erasurehead.suspicion import Suspicion
-from erasurehead.verification import NOT_FINITE, Verifier, unusable
+from erasurehead.verification import NOT_FINITE, unusable
 from erasurehead.waiting.base import Verdict, View
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
@@ -74,13 +74,9 @@ class Gathering:
         self.crew = crew
         self.engine = crew.engine
         self.instruments = instruments
-        self._formation = crew.formation
+        self._oversight = Oversight(crew, self.notice)
         self._begun: dict[int, Begun] = {}
         self._notices: list[str] = []
-        self._verifier: Verifier | None = None
-        self._verified: Formation | None = None
-        watches = crew.survival.suspected != "ignore"
-        self._suspicion = Suspicion(after=crew.survival.suspect_after, late=crew.engine.late) if watches else None
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         crew.tell = self.notice
 
@@ -94,9 +90,7 @@ class Gathering:
         """
         real = time.perf_counter()
         formation = self.crew.formation
-        self._take_up(formation)
-        if self.crew.survival.verify:
-            self._prepare_verifier(formation)
+        self._oversight.begin()
         view = View(formation.scheme.decoder, order.step, self.crew.able())
         begin = self.engine.now()
         self._begun[order.round] = Begun(begin, formation.epoch, formation.numbers)
@@ -108,7 +102,7 @@ class Gathering:
         while True:
             self._wait(current)
             waited = current.view.elapsed
-            if self._verifier is not None and self._examine(self._verifier, current):
+            if self._oversight.examine(current):
                 continue
             found = current.view.session.decoding()
             used: list[int] = found.messages.tolist()
@@ -130,20 +124,9 @@ class Gathering:
         self._seconds += time.perf_counter() - real
         return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
 
-    def _take_up(self, formation: Formation) -> None:
-        """Take note of who sits where now; nobody is waited for who has left, or been given other data."""
-        if self._suspicion is not None and self._formation is not formation:
-            for worker in {*self._formation.seats} - {*self.crew.present()}:  # gone, or started anew
-                self._suspicion.left(worker)
-        self._formation = formation
-
     def _submit(self, order: Order, workers: Sequence[int]) -> None:
         self.engine.submit(order, workers)
-        if self._suspicion is not None:
-            now = self.engine.now()
-            for worker in workers:
-                if worker not in self._formation.mute:
-                    self._suspicion.ordered(worker, now)
+        self._oversight.ordered(workers)
 
     def notice(self, text: str) -> None:
         """Take down something that a person should know, for the record of the step and for the instruments."""
@@ -153,8 +136,7 @@ class Gathering:
 
     def end(self) -> None:
         """Say what is to be said when the last round is over."""
-        if self._verifier is not None:
-            self.notice(self._verifier.cost(self._seconds))
+        self._oversight.end(self._seconds)
 
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs: the rounds that may still be answered, and who is trusted."""
@@ -164,32 +146,17 @@ class Gathering:
             "numbers": [
                 [epoch, [[*message, *number] for message, number in table.items()]] for epoch, table in numbers.items()
             ],
-            "suspicion": None if self._suspicion is None else self._suspicion.state(),
-            "verifier": None if self._verifier is None else self._verifier.state(),
+            **self._oversight.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; the crew is restored already."""
-        self._formation = formation = self.crew.formation
         numbers = {
             epoch: {(worker, message): (row, unit) for worker, message, row, unit in table}
             for epoch, table in state["numbers"]
         }
         self._begun = {number: Begun(begin, epoch, numbers[epoch]) for number, begin, epoch in state["begun"]}
-        if state["suspicion"] is not None and self._suspicion is not None:
-            self._suspicion.restore(state["suspicion"])
-        if state["verifier"] is not None and self.crew.survival.verify:
-            self._prepare_verifier(formation).restore(state["verifier"])
-
-    def _prepare_verifier(self, formation: Formation) -> Verifier:
-        code, layout, seats = formation.code, formation.layout, formation.seats
-        if self._verifier is None:
-            self._verifier = Verifier(code, layout, seats=seats)
-        elif self._verified is not formation:
-            self._verifier = self._verifier.reformed(code, layout, seats)
-        self._verified = formation
-        self._verifier.begin()
-        return self._verifier
+        self._oversight.restore(state)
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -209,16 +176,17 @@ class Gathering:
                 continue
             wake = None if current.unruled else current.rule.wake(view)
             until = None if wake is None else current.begin + wake
-            check = self._check()
+            check = self._oversight.next_look()
             if check < math.inf:
                 until = check if until is None else min(until, check)
             event = self.engine.next_event(until)
             if event is not None:
                 self._take(event, current)
             if check < math.inf and (now := self.engine.now()) >= check:
-                self._look(current, now)
-            if current.doubtful and self._verifier is not None:
-                self._examine(self._verifier, current)
+                for worker in self._oversight.look(now):
+                    self._lose(worker, current)
+            if current.doubtful:
+                self._oversight.examine(current)
             if view.elapsed >= told + TELL_EVERY:
                 told = view.elapsed
                 self._tell_of(current)
@@ -229,23 +197,6 @@ class Gathering:
         missing = current.missing if watching else []
         for instrument in watching:
             instrument.waiting(current.order.step, missing, current.view.elapsed)
-
-    def _check(self) -> float:
-        """Return when to `_look` again at who is missing, in the engine's seconds."""
-        starting = self.crew.wake() if self.crew.coming else math.inf
-        return starting if self._suspicion is None else min(starting, self._suspicion.next_check())
-
-    def _look(self, current: Round, now: float) -> None:
-        """Give up workers that do not start, and name, or replace, those that seem to hang."""
-        gone = self.crew.look(now)
-        for worker in [] if self._suspicion is None else self._suspicion.check(now):
-            why = self._suspicion.suspects[worker] if self._suspicion else ""
-            self.notice(why)
-            if self.crew.survival.suspected == "replace" and not self.crew.replace_suspect(worker):
-                gone.append(worker)
-        for worker in gone:
-            if worker in current.formation.places:
-                current.view.lose(current.formation.places[worker])
 
     def _despair(self, current: Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
@@ -279,22 +230,19 @@ class Gathering:
 
     def _take(self, event: Event, current: Round) -> None:
         if isinstance(event, Arrived):
+            self._oversight.heard(event, current)
             self._take_arrival(event, current)
         elif isinstance(event, Failed):
-            place = current.formation.places.get(event.worker)
-            if event.order_round == current.order.round and place is not None:
-                current.view.lose(place)
+            if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
                 self.notice(f"worker {event.worker} failed: {event.reason}")
-            if self._suspicion is not None:
-                self._suspicion.failed(event.worker)
+            self._oversight.failed(event.worker)
         elif isinstance(event, Died):
-            self._forget(event.worker)
-            place = current.formation.places.get(event.worker)
-            if not self.crew.die(event) and place is not None:
-                current.view.lose(place)
+            self._oversight.forget(event.worker)
+            if not self.crew.die(event):
+                self._lose(event.worker, current)
         elif isinstance(event, Joined):
-            self._forget(event.worker)
+            self._oversight.forget(event.worker)
             if self.crew.join(event):
                 current.regain(event.worker)
                 self._submit(current.order, [event.worker])
@@ -302,19 +250,14 @@ class Gathering:
         else:
             self.crew.offered(event)
 
-    def _forget(self, worker: int) -> None:
-        """Forget what is known of a worker: it is gone, or another has its number."""
-        if self._suspicion is not None:
-            self._suspicion.left(worker)
-        if self._verifier is not None:
-            self._verifier.joined(worker)
+    def _lose(self, worker: int, current: Round) -> bool:
+        """Wait for a worker no more; return whether it sits anywhere in this round."""
+        place = current.formation.places.get(worker)
+        if place is not None:
+            current.view.lose(place)
+        return place is not None
 
     def _take_arrival(self, event: Arrived, current: Round) -> None:
-        if self._suspicion is not None:
-            latest = (event.worker, event.part.message) in current.formation.lasts
-            done = latest and event.order_round == current.order.round
-            if cleared := self._suspicion.heard(event.worker, event.time, event.started, done):
-                self.notice(cleared)
         if event.order_round == current.order.round:
             row = current.formation.rows.get((event.worker, event.part.message))
             # A worker that came back may send again what it had sent before it died.
@@ -345,23 +288,6 @@ class Gathering:
             arrived = current.arrivals.pop(message)
             self.engine.release(arrived)
             self.notice(f"message {message} of worker {arrived.worker} is refused: {why}")
-
-    def _examine(self, verifier: Verifier, current: Round) -> bool:
-        """Compare what should be equal, before anything is decoded; return whether something was wrong with it."""
-        view = current.view
-        found = verifier.examine(current.arrivals, current.read, view.pending.tolist())
-        for sentence in found.reasons:
-            self.notice(sentence)
-        changed = found.settle(view)
-        current.doubtful = bool(found.doubtful)
-        current.refused.update(found.refused)
-        for message in found.refused:
-            self.engine.release(current.arrivals.pop(message))
-        for worker, why in found.accused.items():
-            self.crew.put_aside(worker, why)
-            if self._suspicion is not None:
-                self._suspicion.left(worker)
-        return changed
 
 
 def _when_all_is_in(view: View) -> Verdict:
