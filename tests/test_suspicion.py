@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -17,71 +16,9 @@ from erasurehead import delays
 from erasurehead.arrays import Array
 from erasurehead.delays import Delays, read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.suspicion import Law, Suspicion
+from erasurehead.suspicion import Law, Suspicion, play
 
 Late = Literal["preempt", "carry"]
-
-
-@dataclass
-class Played:
-    """What happened in rounds that were played: alarms for workers that do answer, and when hung ones were found."""
-
-    suspicion: Suspicion
-    rounds: int
-    workers: int
-    alarms: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])  # round, worker
-    found: dict[int, float] = field(default_factory=dict[int, float])  # seconds after it was last heard of
-
-    @property
-    def rate(self) -> float:
-        return len(self.alarms) / (self.rounds * self.workers)
-
-
-def play(
-    seconds: Array, suspicion: Suspicion, first: int | None = None, hung: Mapping[int, int] | None = None
-) -> Played:
-    """Play rounds on a clock of their own.
-
-    Arguments:
-        seconds: that each worker takes for each order, shape (rounds, workers).
-        suspicion: is told what happens; its `late` says what workers do with old orders.
-        first: wait for so many answers; for all that still come if None.
-        hung: workers that hang from an order of some round on.
-    """
-    hung = hung or {}
-    rounds, workers = seconds.shape
-    played = Played(suspicion, rounds, workers)
-    preempt, now = suspicion.late == "preempt", 0.0
-    ends: dict[int, tuple[float, int]] = {}
-    heard = dict.fromkeys(range(workers), 0.0)
-
-    def begin(worker: int, number: int) -> None:
-        stuck = worker in hung and number >= hung[worker]
-        ends[worker] = (math.inf if stuck else now + float(seconds[number, worker])), number
-
-    for number in range(rounds):
-        for worker in range(workers):
-            suspicion.ordered(worker, now)
-            if preempt or worker not in ends:
-                begin(worker, number)
-        answers = 0
-        while answers < (first or workers - sum(number >= start for start in hung.values())):
-            worker = min(ends, key=lambda one: (ends[one][0], one))
-            until, answered = ends[worker]
-            while (at := suspicion.next_check()) <= until:
-                for suspect in suspicion.check(at):
-                    if ends[suspect][0] < math.inf:
-                        played.alarms.append((number, suspect))
-                    else:
-                        played.found.setdefault(suspect, at - heard[suspect])
-            now = heard[worker] = until
-            suspicion.heard(worker, now, done=answered == number)
-            del ends[worker]
-            if answered == number:
-                answers += 1
-            else:
-                begin(worker, number)
-    return played
 
 
 LAWS: dict[str, Delays] = {
@@ -341,6 +278,20 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
             short += sum(rows[number, worker] <= 10.0 for number, worker in played.alarms)
     assert alarms - short <= stalls  # every other alarm is for a worker that does stall for 10 s or more
     assert short <= 5e-4 * samples
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "said"),
+    [
+        (np.ones(3), None, "seconds must be finite, at least 0, of shape"),
+        (np.array([[1.0, math.nan]]), None, "seconds must be finite"),
+        (np.ones((4, 3)), 3, "first must be at most 2"),
+        (np.ones((4, 3)), 0, "first must be at least 1"),
+    ],
+)
+def test_rounds_that_cannot_be_played_are_refused(seconds: Array, first: int | None, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        play(seconds, Suspicion(), first, hung={0: 0})
 
 
 @pytest.mark.parametrize(
