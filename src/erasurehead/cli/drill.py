@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,9 @@ from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from erasurehead.drills.drill import Settings
     from erasurehead.drills.storm import Kind
+    from erasurehead.drills.verdicts import Findings
 
 HELP = """
 Rehearse what clusters do to a run, and see that it survives.
@@ -39,9 +42,11 @@ each guarantee was kept. The exit code is 1 if one was not.
 _STORM, _RUN = "Storm", "Workers and steps"
 
 
-def run(
-    *,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the storm.", rich_help_panel=_STORM)] = 0,
+@dataclass(frozen=True)
+class FaultOptions:
+    """What befalls the run."""
+
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the storm.", rich_help_panel=_STORM)] = 0
     kinds: Annotated[
         str | None,
         option(
@@ -50,16 +55,22 @@ def run(
             metavar="A,B,...",
             text="Of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
         ),
-    ] = None,
+    ] = None
     storm: Annotated[
         str | None,
         option("--storm", panel=_STORM, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class SubjectOptions:
+    """The run that it befalls."""
+
     engine: Annotated[
         str,
         typer.Option("--engine", metavar="NAME", help="virtual, processes, mpi or ray.", rich_help_panel=_RUN),
-    ] = "virtual",
-    workers: Annotated[int, typer.Option("--workers", "-w", metavar="N", help="How many.", rich_help_panel=_RUN)] = 30,
+    ] = "virtual"
+    workers: Annotated[int, typer.Option("--workers", "-w", metavar="N", help="How many.", rich_help_panel=_RUN)] = 30
     seconds: Annotated[
         float,
         typer.Option(
@@ -68,7 +79,7 @@ def run(
             help="How long the calm run takes, by the engine's clock; it makes the number of steps.",
             rich_help_panel=_RUN,
         ),
-    ] = 600.0,
+    ] = 600.0
     scheme: Annotated[
         str | None,
         option(
@@ -78,7 +89,7 @@ def run(
             metavar="SCHEME",
             text="As for erasurehead train; by default exact with three replicas, two of which must agree.",
         ),
-    ] = None,
+    ] = None
     data: Annotated[
         str,
         typer.Option(
@@ -87,11 +98,11 @@ def run(
             help="A small twin of amazon, kc_housing or covertype, or a file of your own.",
             rich_help_panel=_RUN,
         ),
-    ] = "covertype",
+    ] = "covertype"
     delays: Annotated[
         str,
         typer.Option("--delays", metavar="MODEL", help="Injected, storm or not.", rich_help_panel=_RUN),
-    ] = "exponential(mean=0.5, seed=0)",
+    ] = "exponential(mean=0.5, seed=0)"
     on_suspicion: Annotated[
         str,
         typer.Option(
@@ -100,10 +111,10 @@ def run(
             help="What becomes of workers that seem to hang: report (they are named) or replace.",
             rich_help_panel=_RUN,
         ),
-    ] = "report",
+    ] = "report"
     address: Annotated[
         str | None, option("--address", panel=_RUN, metavar="HOST:PORT", text="Of a Ray cluster that is there.")
-    ] = None,
+    ] = None
     records: Annotated[
         str,
         typer.Option(
@@ -112,7 +123,13 @@ def run(
             help="What a full disk does: training ends and is gone on with (required), or goes on (optional).",
             rich_help_panel="Output",
         ),
-    ] = "required",
+    ] = "required"
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is kept of it."""
+
     out: Annotated[
         str | None,
         option(
@@ -122,39 +139,57 @@ def run(
             metavar="FOLDER",
             text="For the storm, the runs and the report; by default a new folder in drills.",
         ),
-    ] = None,
+    ] = None
     figures: Annotated[
         bool,
         typer.Option("--figures/--no-figures", help="Draw a figure (needs matplotlib).", rich_help_panel="Output"),
-    ] = False,
-    output: OutputOptions,
-) -> None:
+    ] = False
+
+
+def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:
     """Rehearse what clusters do to a run."""
-    from erasurehead.drills import report
-    from erasurehead.drills.drill import SCHEME, Drill, Settings
+    from erasurehead.drills.drill import Drill
     from erasurehead.drills.stormfile import read_storm
 
     screen = Screen(output)
-    settings = Settings(
-        engine, workers, seconds, seed, _kinds(kinds), scheme or SCHEME, data, delays, records, on_suspicion, address
-    )  # fmt: skip
-    drill = Drill(settings, None if storm is None else read_storm(storm), out)
+    storm = None if faults.storm is None else read_storm(faults.storm)
+    drill = Drill(_settings(faults, subject), storm, report.out)
     for fault in drill.storm.faults:
         screen.say(f"{fault.at:10.2f} s  {fault}")
     found = drill.run(screen.say)
-    lines = [report.verdict_line(verdict) for verdict in found.verdicts]
-    screen.result(
-        found.as_dict(),
-        report.fault_table(found),
-        report.cost_table(found),
-        "\n".join([*lines, "", report.conclusion(found)]),
-    )
-    if figures:
+    _show(found, screen)
+    if report.figures:
         from erasurehead.drills.picture import draw_drill
 
         draw_drill(found, Path(found.folder))
     if not found.passed:
         raise typer.Exit(1)
+
+
+def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
+    from erasurehead.drills.drill import SCHEME, Settings
+
+    return Settings(
+        engine=subject.engine,
+        workers=subject.workers,
+        seconds=subject.seconds,
+        seed=faults.seed,
+        kinds=_kinds(faults.kinds),
+        scheme=subject.scheme or SCHEME,
+        data=subject.data,
+        delays=subject.delays,
+        records=subject.records,
+        suspected=subject.on_suspicion,
+        address=subject.address,
+    )
+
+
+def _show(found: Findings, screen: Screen) -> None:
+    from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
+
+    verdicts = [verdict_line(verdict) for verdict in found.verdicts]
+    said = "\n".join([*verdicts, "", conclusion(found)])
+    screen.result(found.as_dict(), fault_table(found), cost_table(found), said)
 
 
 def _kinds(text: str | None) -> tuple[Kind, ...]:

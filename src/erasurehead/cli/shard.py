@@ -81,7 +81,7 @@ class EncodingOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `shard`."""
-        from erasurehead.cli.run_keys import value_of
+        from erasurehead.cli.options.keys import value_of
 
         return {
             "target": self.label,

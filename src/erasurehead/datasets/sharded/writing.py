@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -95,15 +95,13 @@ def shard(
     name = None if target is None else os.fspath(target)
     source = TableSource(place, name, columns) if is_table(place, columns) else array_source(place, name)
     with _folder_to_be(folder) as scratch:
-        state = _state(place)
-        tell(f"reading {place} for the encoding ...")
-        fitted = source.fit(split, task, constant)
-        tasks = split_samples(fitted.places.n_train, n_tasks)
-        tell(f"encoding {fitted.places.n_rows:,} rows ...")
-        writing = _Writing(scratch, source, fitted, tasks, block)
-        writing.spool_rows()
-        if _state(place) != state:
-            raise DataError(CHANGED.format(path=place))
+        with _unchanged(place):
+            tell(f"reading {place} for the encoding ...")
+            fitted = source.fit(split, task, constant)
+            tasks = split_samples(fitted.places.n_train, n_tasks)
+            tell(f"encoding {fitted.places.n_rows:,} rows ...")
+            writing = _Writing(scratch, source, fitted, tasks, block)
+            writing.spool_rows()
         tell(f"writing {n_tasks} tasks ...")
         origin = Origin(str(place), place.stat().st_size, fitted.places.n_rows, test_fraction or 0.0, seed)
         writing.finish(place.name.split(".")[0], origin)
@@ -163,21 +161,10 @@ class _Writing:
         target, n_columns = self._encoding.target, self._encoding.n_columns
         writer = RowFiles(self._folder, self._spool, n_columns, self._dense, target.task == "softmax")
         about = {"data": name, "columns": str(n_columns), "labels": target.task, "tasks": str(len(self._tasks))}
-        pattern = bool(self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all())
-        supports: list[NDArray[np.int32]] = []
-        files: list[StoredFile] = []
-        for number, rows in enumerate(self._tasks):
-            said = {"task": str(number), "first_row": str(rows.start), **about}
-            file, touched = writer.write(
-                f"task-{number:05}.safetensors", self._buckets[number], rows.stop - rows.start, said
-            )
-            files.append(file)
-            supports.append(np.flatnonzero(touched).astype(np.int32))
+        form = self._form()
+        tasks, supports = self._write_tasks(writer, about)
         n_test = self._places.n_rows - self._places.n_train
         test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
-        form: Form = "dense" if self._dense else "pattern" if pattern else "sparse"
-        notes = [f"training rows: {said}" for said in self._reports[True].sentences()]
-        notes += [f"test rows: {said}" for said in self._reports[False].sentences()]
         manifest = Manifest(
             name=name,
             task=target.task,
@@ -185,13 +172,40 @@ class _Writing:
             form=form,
             columns=n_columns,
             origin=origin,
-            notes=(*self._notes, *notes),
+            notes=(*self._notes, *self._said_of_rows()),
             encoding=write_text(self._folder / "encoding.json", [self._encoding.to_json()]),
             supports=None if self._dense else write_supports(self._folder / "supports.safetensors", supports),
             test=test,
-            tasks=tuple(files),
+            tasks=tasks,
         )
         write_text(self._folder / MANIFEST, [manifest.text])
+
+    def _form(self) -> Form:
+        """Return how rows are stored: without their values, where all of those for training are ones."""
+        if self._dense:
+            return "dense"
+        return "pattern" if self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all() else "sparse"
+
+    def _write_tasks(
+        self, writer: RowFiles, about: Mapping[str, str]
+    ) -> tuple[tuple[StoredFile, ...], list[NDArray[np.int32]]]:
+        """Write the file of each task; return them, and the columns that each task touches."""
+        files: list[StoredFile] = []
+        supports: list[NDArray[np.int32]] = []
+        for number, rows in enumerate(self._tasks):
+            said = {"task": str(number), "first_row": str(rows.start), **about}
+            file, touched = writer.write(
+                f"task-{number:05}.safetensors", self._buckets[number], rows.stop - rows.start, said
+            )
+            files.append(file)
+            supports.append(np.flatnonzero(touched).astype(np.int32))
+        return tuple(files), supports
+
+    def _said_of_rows(self) -> Iterator[str]:
+        """Yield what is odd about the rows, as sentences."""
+        for training, whose in ((True, "training"), (False, "test")):
+            for said in self._reports[training].sentences():
+                yield f"{whose} rows: {said}"
 
 
 class _Reports:
@@ -218,6 +232,15 @@ def _silently(text: str) -> None:
 def _state(path: Path) -> tuple[int, int, int]:
     status = path.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def _unchanged(path: Path) -> Generator[None]:
+    """Raise `DataError` if a file is not what it was, when what was to be done with it has been done."""
+    before = _state(path)
+    yield
+    if _state(path) != before:
+        raise DataError(CHANGED.format(path=path))
 
 
 def _free(out: str | os.PathLike[str]) -> Path:
