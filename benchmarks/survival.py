@@ -1,13 +1,16 @@
 """What deaths cost: ten of thirty workers are killed at random moments of a run, and replaced.
 
 Exact repetition with two stragglers to spare in each group, and ErasureHead with the first 11, on real processes with
-injected delays; each against the same run without deaths, one after the other, several times. The same loss must be
-reached (exact coding: the same model), and the time is compared: all of it, from the first order to the last step.
+injected delays; each against the same run without deaths, one after the other, several times. Both the step of each
+death and the moment within that step are drawn. The same loss must be reached (exact coding: the same model), and the
+time is compared: all of it, from the first order to the last step.
 """
 
 from __future__ import annotations
 
 import statistics
+import threading
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,52 +30,73 @@ DELAYS = Exponential(mean=0.2, seed=0)
 
 
 class Killer(Instrument):
-    """Kills workers without warning while a step is waited for: each at a step and a moment of its own."""
+    """Kills workers without warning: each in a step of its own, at a moment of its own within it.
 
-    def __init__(self, engine: ProcessEngine, seed: int) -> None:
+    Arguments:
+        engine: whose workers.
+        lengths: how long each step took without deaths, under the same delays, in seconds: what moments are drawn from.
+        seed: of the draw. The last step is left out, as training may be over before a death in it is seen.
+    """
+
+    def __init__(self, engine: ProcessEngine, lengths: Sequence[float], seed: int) -> None:
         rng = np.random.default_rng(seed)
-        victims = rng.choice(WORKERS, size=DEATHS, replace=False).tolist()
-        self.plan = {int(step): victim for step, victim in zip(rng.choice(STEPS, DEATHS, False), victims, strict=True)}
+        victims = map(int, rng.choice(WORKERS, size=DEATHS, replace=False))
+        steps = map(int, rng.choice(STEPS - 1, size=DEATHS, replace=False))
+        self.plan = {step: (victim, float(rng.random()) * lengths[step])
+                     for step, victim in zip(steps, victims, strict=True)}  # fmt: skip
         self.engine = engine
+        self.timer: threading.Timer | None = None
         self.killed: list[int] = []
         self.notices: list[str] = []
 
-    def waiting(self, step: int, missing: list[int], elapsed: float) -> None:
-        self._kill(step)
+    def ready(self, seconds: float) -> None:
+        self._begin(0)
 
     def step(self, row: StepRow, x: Array) -> None:
-        self._kill(row.step)  # the step was too short to be waited for
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer.join()
+            self._kill(row.step)  # the step was shorter than in the calm run
+        self._begin(row.step + 1)
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
 
+    def _begin(self, step: int) -> None:
+        self.timer = None
+        if step in self.plan:
+            self.timer = threading.Timer(self.plan[step][1], self._kill, (step,))
+            self.timer.start()
+
     def _kill(self, step: int) -> None:
-        victim = self.plan.pop(step, None)
+        victim, _ = self.plan.pop(step, (None, 0.0))
         if victim is not None:
             self.engine.kill(victim)
             self.killed.append(victim)
 
 
-def run(scheme: schemes.Scheme, killed: bool, seed: int) -> tuple[Run, int]:
-    """Train, with or without deaths; return the run and how many workers died."""
+def run(scheme: schemes.Scheme, killed: Sequence[float] = (), seed: int = 0) -> tuple[Run, int]:
+    """Train, with deaths if the lengths of the calm run's steps are given; return the run and how many were noticed."""
     engine = ProcessEngine(DELAYS)
-    killer = Killer(engine, seed)
     optimizer = optimizers.Nesterov(problem().initial(), RATE)
-    watching = [killer] if killed else []
-    done = train(problem(), scheme, optimizer, engine, STEPS, watching, evaluate_every=0)
-    deaths = sum("died" in text for text in killer.notices)
-    assert len(killer.killed) == (DEATHS if killed else 0)
-    return done, deaths
+    if not killed:
+        return train(problem(), scheme, optimizer, engine, STEPS, evaluate_every=0), 0
+    killer = Killer(engine, killed, seed)
+    done = train(problem(), scheme, optimizer, engine, STEPS, [killer], evaluate_every=0)
+    assert len(killer.killed) == DEATHS
+    return done, sum("died" in text for text in killer.notices)
 
 
 def main() -> None:
     """Measure and report."""
     ratios: dict[str, float] = {}
     for name, scheme in (("exact", schemes.exact(WORKERS, load=3)), ("erasurehead", erasurehead())):
-        times, losses, deaths = [], [], []
+        times: list[float] = []
+        losses: list[float] = []
+        deaths: list[int] = []
         for repetition in range(REPETITIONS):
-            calm, _ = run(scheme, killed=False, seed=repetition)
-            stormy, died = run(scheme, killed=True, seed=repetition)
+            calm, _ = run(scheme)
+            stormy, died = run(scheme, [row.end - row.begin for row in calm.steps], repetition)
             times.append(stormy.seconds / calm.seconds)
             losses.append(problem().objective(stormy.x) / problem().objective(calm.x))
             deaths.append(died)
@@ -85,8 +109,10 @@ def main() -> None:
         {
             "exact: time with deaths/without": "<= 1.5",
             "exact: loss with deaths/without": "<= 1.000001",
+            "exact: deaths noticed": ">= 10",
             "erasurehead: time with deaths/without": "<= 1.2",
             "erasurehead: loss with deaths/without": "<= 1.05",
+            "erasurehead: deaths noticed": ">= 10",
         },
     )
 
