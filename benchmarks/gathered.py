@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,34 +10,19 @@ import numpy as np
 from amazon import problem
 from erasurehead import codes, schemes
 from erasurehead.crew import Crew
-from erasurehead.engines import Engine, Order, Part, Program
+from erasurehead.engines import Engine, Order, Part
 from erasurehead.formation import Formation
 from erasurehead.gathering import Gathering
 from erasurehead.layout import Layout
 from erasurehead.programs import build_programs
+from erasurehead.testing import Echo
 
 N, D = 30, 241_915
 """Workers, and parameters: those of the Amazon data."""
 
 
-@dataclass(eq=False)
-class Writer(Program):
-    """Writes its vector and computes nothing."""
-
-    message: int
-    length: int
-    n_parameters: int
-
-    @property
-    def outbox(self) -> Sequence[Part]:
-        return [Part(self.message, 1.0, self.length)]
-
-    @property
-    def inbox(self) -> int:
-        return self.n_parameters
-
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        return self.outbox[len(done) :]
+class Writer(Echo):
+    """Writes its vector, and neither copies nor computes anything."""
 
     def take(self, order: Order) -> Any:
         return order.step
@@ -54,7 +37,7 @@ class Gathered:
     def __init__(self, engine: Engine, scheme: schemes.Scheme, layout: Layout) -> None:
         self.engine = engine
         lengths = [layout.length(message) for message in range(N)]
-        programs = [Writer(i, length, D) for i, length in enumerate(lengths)]
+        programs = [Writer(i, (i,), length, D) for i, length in enumerate(lengths)]
         crew = Crew(self.engine, Formation.first(scheme, programs, layout))
         self.gathering = Gathering(crew)
         crew.start()

@@ -253,18 +253,24 @@ def test_policies_that_do_not_exist_are_refused() -> None:
         Survival(suspect_after=0)
 
 
-def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> None:
+def train_with_a_pause(
+    scheme: schemes.Scheme, steps: int, until: int | None = None, survival: Survival | None = None
+) -> Run:
+    """Train on the virtual clock, with worker 3 stopped after step 20, until after another step if one is given."""
     engine = VirtualEngine(Exponential(mean=0.5, seed=1))
-    optimizer = GradientDescent(np.zeros(6), 0.1)
 
     class Hangs(Instrument):
         def step(self, row: StepRow, x: Array) -> None:
             if row.step == 20:
                 engine.pause(3)
-            if row.step == 60:
+            if row.step == until:
                 engine.proceed(3)
 
-    run = train(PROBLEM, schemes.exact(6, 3), optimizer, engine, 80, [Hangs()])
+    return train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, steps, [Hangs()], survival=survival)
+
+
+def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> None:
+    run = train_with_a_pause(schemes.exact(6, 3), 80, until=60)
     told = [(row.step, text) for row in run.steps for text in row.failed]
     assert len(told) == 2
     assert 21 <= told[0][0] <= 60
@@ -274,16 +280,8 @@ def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> Non
 
 
 def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
-    engine = VirtualEngine(Exponential(mean=0.5, seed=1))
-    optimizer = GradientDescent(np.zeros(6), 0.1)
-
-    class Hangs(Instrument):
-        def step(self, row: StepRow, x: Array) -> None:
-            if row.step == 20:
-                engine.pause(3)
-
     # Nobody else holds its task: without a replacement this would wait for ever.
-    run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 40, [Hangs()], survival=Survival(suspected="replace"))
+    run = train_with_a_pause(schemes.uncoded(6), 40, survival=Survival(suspected="replace"))
     np.testing.assert_allclose(run.x, descend(40), rtol=1e-9)
     assert "worker 3 is suspected to hang" in said(run)
     assert "worker 3 is ended; another takes its place" in said(run)

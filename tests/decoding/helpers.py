@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import Decoding, residual_of
+from erasurehead.decoding import Decoder, Decoding, residual_of
 
 
 def code_of(matrix: Array, groups: Iterable[int] | None = None, n_pieces: int = 1, name: str = "plain") -> GradientCode:
@@ -55,3 +56,23 @@ def check_consistent(decoding: Decoding, tolerance: float = 1e-9) -> None:
     assert decoding.weights.shape == (decoding.code.n_pieces, len(decoding.messages))
     true = residual_of(decoding.code, decoding.messages, decoding.weights)
     assert abs(true - decoding.residual) <= tolerance * decoding.code.n_tasks
+
+
+def check_every_arrival(decoder: Decoder, order: Iterable[int]) -> None:
+    """Assert that a decoder agrees with numpy's least squares at each arrival, and that no arrival takes anything away.
+
+    Arguments:
+        decoder: an optimal one.
+        order: in which messages arrive.
+    """
+    code, session = decoder.code, decoder.begin()
+    here, last = list[int](), float(code.n_tasks)
+    for message in map(int, order):
+        here.append(message)
+        session.add(message)
+        assert session.residual() == pytest.approx(best_residual(code, here), abs=1e-9)
+        assert session.residual() <= last
+        last = session.residual()
+        decoding = session.decoding()
+        check_consistent(decoding)
+        np.testing.assert_allclose(decoding.alpha, best_alpha(code, here), atol=1e-9)

@@ -13,7 +13,7 @@ from erasurehead.decoding import GraphComponents, LeastSquares, for_code
 from erasurehead.decoding.graph import is_graph
 from erasurehead.errors import InvalidArgument
 
-from .helpers import best_alpha, best_residual, check_consistent, code_of
+from .helpers import check_consistent, check_every_arrival, code_of
 
 
 def edges_code(n_tasks: int, edges: list[tuple[int, int]]) -> GradientCode:
@@ -42,16 +42,7 @@ def signed_graphs(draw: st.DrawFn):
 @given(signed_graphs())
 def test_it_agrees_with_least_squares_at_every_arrival(graph):
     code, order = graph
-    session = GraphComponents(code).begin()
-    last = code.n_tasks
-    for count, message in enumerate(order, start=1):
-        session.add(int(message))
-        assert session.residual() == pytest.approx(best_residual(code, order[:count]), abs=1e-9)
-        assert session.residual() <= last
-        last = session.residual()
-        decoding = session.decoding()
-        check_consistent(decoding)
-        np.testing.assert_allclose(decoding.alpha, best_alpha(code, order[:count]), atol=1e-9)
+    check_every_arrival(GraphComponents(code), order)
 
 
 def test_a_bipartite_component_loses_its_imbalance():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from erasurehead.decoding import LeastSquares
 
-from .helpers import best_alpha, best_residual, check_consistent, code_of
+from .helpers import check_every_arrival, code_of
 
 
 @st.composite
@@ -26,16 +26,7 @@ def random_codes(draw: st.DrawFn, n_pieces: int = 1):
 @given(random_codes(), random_codes(n_pieces=2))
 def test_it_agrees_with_numpy_at_every_arrival(first, second):
     for code, order in (first, second):
-        session = LeastSquares(code).begin()
-        last = code.n_tasks
-        for count, message in enumerate(order, start=1):
-            session.add(int(message))
-            assert session.residual() == pytest.approx(best_residual(code, order[:count]), abs=1e-9)
-            assert session.residual() <= last
-            last = session.residual()
-        decoding = session.decoding()
-        check_consistent(decoding)
-        np.testing.assert_allclose(decoding.alpha, best_alpha(code, order), atol=1e-9)
+        check_every_arrival(LeastSquares(code), order)
 
 
 def test_nothing_arrived_is_nothing_known():

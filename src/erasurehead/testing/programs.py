@@ -92,7 +92,7 @@ class Faulty(Echo):
 
 @dataclass(frozen=True)
 class Timetable(Delays):
-    """Delays told one by one; whatever is not told takes no time.
+    """Delays told message by message, where `delays.Fixed` has one a step; whatever is not told takes no time.
 
     Arguments:
         seconds_of: by (worker, step, unit).
@@ -101,13 +101,7 @@ class Timetable(Delays):
     seconds_of: Mapping[tuple[int, int, int], float] = field(default_factory=dict[tuple[int, int, int], float])
 
     def rows(
-        self,
-        first: int,
-        count: int,
-        n_workers: int,
-        unit: int = 0,
-        work: float | Array = 1.0,
-        out: Array | None = None,
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
         table = room(out, count, n_workers)
         for row, worker in np.ndindex(count, n_workers):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -15,44 +14,42 @@ from erasurehead.errors import invalid
 from erasurehead.waiting.base import NeverMet, Verdict, View, WaitRule
 
 
-def _flat(rules: Sequence[WaitRule], kind: type[WaitRule], sign: str) -> tuple[WaitRule, ...]:
-    flat: list[WaitRule] = []
-    for rule in rules:
-        parts = rule.rules if isinstance(rule, AnyOf | AllOf) and isinstance(rule, kind) else (rule,)
-        flat.extend(part for part in parts if part not in flat)
-    if len(flat) < 2:
-        raise invalid("rules", f"must be at least two different rules to join by {sign}", tuple(rules))
-    return tuple(flat)
+@dataclass(frozen=True)
+class _Joined(WaitRule):
+    rules: tuple[WaitRule, ...]
+    sign: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        flat: list[WaitRule] = []
+        for rule in self.rules:
+            parts = rule.rules if isinstance(rule, _Joined) and type(rule) is type(self) else (rule,)
+            flat.extend(part for part in parts if part not in flat)
+        if len(flat) < 2:
+            raise invalid("rules", f"must be at least two different rules to join by {self.sign}", tuple(self.rules))
+        object.__setattr__(self, "rules", tuple(flat))
 
-def _wake(rules: Sequence[WaitRule], view: View) -> float | None:
-    return min((time for rule in rules if (time := rule.wake(view)) is not None), default=None)
+    @property
+    def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(rule.lasting for rule in self.rules)
 
+    def wake(self, view: View) -> float | None:
+        return min((time for rule in self.rules if (time := rule.wake(view)) is not None), default=None)
 
-def _joined(
-    kind: Callable[[tuple[WaitRule, ...]], WaitRule], rules: Sequence[WaitRule], before: int, after: int
-) -> WaitRule:
-    scaled = tuple(dict.fromkeys(rule.for_workers(before, after) for rule in rules))
-    return scaled[0] if len(scaled) == 1 else kind(scaled)
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        scaled = tuple(dict.fromkeys(rule.for_workers(before, after) for rule in self.rules))
+        return scaled[0] if len(scaled) == 1 else type(self)(scaled)
 
 
 @final
 @dataclass(frozen=True)
-class AnyOf(WaitRule):
+class AnyOf(_Joined):
     """Stop as soon as one of several rules would: the ErasureHead paper's Algorithm 1 is `fraction(d) | decodable()`.
 
     Arguments:
         rules: at least two; nested `AnyOf` are flattened, and equal rules kept once.
     """
 
-    rules: tuple[WaitRule, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", _flat(self.rules, AnyOf, "|"))
-
-    @property
-    def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return all(rule.lasting for rule in self.rules)
+    sign: ClassVar[str] = "|"
 
     def verdict(self, view: View) -> Verdict:
         never = True
@@ -62,9 +59,6 @@ class AnyOf(WaitRule):
                 return Verdict.STOP
             never &= verdict is Verdict.NEVER
         return Verdict.NEVER if never else Verdict.WAIT
-
-    def wake(self, view: View) -> float | None:
-        return _wake(self.rules, view)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return reduce(np.minimum, (rule.stop_times(times, decoder) for rule in self.rules))
@@ -82,39 +76,26 @@ class AnyOf(WaitRule):
         if len(unmet) == len(self.rules):
             raise unmet[0]
 
-    def for_workers(self, before: int, after: int) -> WaitRule:
-        return _joined(AnyOf, self.rules, before, after)
-
     def __str__(self) -> str:
         return " | ".join(str(rule) for rule in self.rules)
 
 
 @final
 @dataclass(frozen=True)
-class AllOf(WaitRule):
+class AllOf(_Joined):
     """Stop once all of several rules would: `first(11) & deadline(0.5)` takes whoever comes in the first half second.
 
     Arguments:
         rules: at least two; nested `AllOf` are flattened, and equal rules kept once.
     """
 
-    rules: tuple[WaitRule, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", _flat(self.rules, AllOf, "&"))
-
-    @property
-    def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return all(rule.lasting for rule in self.rules)
+    sign: ClassVar[str] = "&"
 
     def verdict(self, view: View) -> Verdict:
         verdicts = [rule.verdict(view) for rule in self.rules]
         if Verdict.NEVER in verdicts:
             return Verdict.NEVER
         return Verdict.WAIT if Verdict.WAIT in verdicts else Verdict.STOP
-
-    def wake(self, view: View) -> float | None:
-        return _wake(self.rules, view)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return self.stop_times_since(times, decoder, np.zeros(len(times)))
@@ -133,9 +114,6 @@ class AllOf(WaitRule):
     def check(self, decoder: Decoder) -> None:
         for rule in self.rules:
             rule.check(decoder)
-
-    def for_workers(self, before: int, after: int) -> WaitRule:
-        return _joined(AllOf, self.rules, before, after)
 
     def __str__(self) -> str:
         return " & ".join(f"({rule})" if isinstance(rule, AnyOf) else str(rule) for rule in self.rules)

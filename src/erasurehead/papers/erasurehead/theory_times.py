@@ -100,12 +100,7 @@ def _draw_steps(axes: Axes, numbers: Numbers) -> None:
         )  # fmt: skip
     axes.set_xscale("log")
     axes.set_xticks(_WORKERS, [str(n) for n in _WORKERS])
-    axes.minorticks_off()
-    axes.set_ylim(0, None)
-    axes.set_xlabel("workers n")
-    axes.set_ylabel("n × time of a step (lower is better)")
-    axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="lower right", fontsize=9)
+    _dress(axes, "n × time of a step (lower is better)")
 
 
 def time_to_error(id: str) -> Exhibit:
@@ -162,6 +157,15 @@ def _crossing(numbers: Numbers) -> int | None:
     return None
 
 
+def _dress(axes: Axes, heights: str) -> None:
+    axes.minorticks_off()
+    axes.set_ylim(0, None)
+    axes.set_xlabel("workers n")
+    axes.set_ylabel(heights)
+    axes.grid(color=FAINT, linewidth=0.5)
+    axes.legend(loc="lower right", fontsize=9)
+
+
 def _draw_times(axes: Axes, numbers: Numbers) -> None:
     for label, family, line in _TIMES:
         own = [row for row in numbers.rows() if row["curve"] == label]
@@ -172,9 +176,4 @@ def _draw_times(axes: Axes, numbers: Numbers) -> None:
         )  # fmt: skip
     axes.set_xscale("log")
     axes.set_xticks([1e2, 1e4, 1e6, 1e8, 1e10], ["100", "10 thousand", "1 million", "100 million", "10 billion"])
-    axes.minorticks_off()
-    axes.set_ylim(0, None)
-    axes.set_xlabel("workers n")
-    axes.set_ylabel("n × bound on the time (lower is better)")
-    axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="lower right", fontsize=9)
+    _dress(axes, "n × bound on the time (lower is better)")
