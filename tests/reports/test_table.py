@@ -10,6 +10,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
+from erasurehead.records.summaries import figures
 from erasurehead.reports import comparison_table
 from erasurehead.run import Evaluation, Run
 
@@ -75,11 +76,15 @@ def test_deaths_and_other_failures_are_told_apart(runs: list[Run]) -> None:
     said = ["worker 3 died: killed", "worker 5 failed: ValueError: no", "worker 3 is there, on here"]
     said += [
         "message 4 of worker 4 is refused: its vector is not finite",
+        "messages 6, 7 refused for now: the equal messages of workers 6, 7 differ, and no majority says who lies",
         "worker 2 is suspected to hang: silent for 3 s",
+        "worker 9 died: MPI_Send failed: no such rank",
     ]
     steps = [replace(runs[1].steps[0], dead=[3], failed=said), *runs[1].steps[1:]]
-    row = comparison_table([replace(runs[1], steps=steps)])[0]
-    assert (row.died, row.incidents) == (1, 2)
+    run = replace(runs[1], steps=steps)
+    row = comparison_table([run])[0]
+    assert (row.died, row.incidents) == (1, 3)
+    assert (figures(run)["dead"], figures(run)["failures"]) == ([3], 3)  # the summary of a run counts alike
 
 
 def test_a_run_that_ended_before_its_first_step_has_no_figures(runs: list[Run]) -> None:

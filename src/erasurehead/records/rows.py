@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+_FAILURE = re.compile(r"worker \d+ failed: |messages? [^:]* refused")
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class StepRow:
         used: messages with a weight, ascending.
         missing: workers that were still able to answer but had not, ascending.
         dead: workers that were dead by then, ascending.
-        failed: what went wrong in this step, in words: exceptions, deaths, refused messages.
+        failed: what was noticed in this step, in words: exceptions, deaths, refused messages, suspicions.
         residual: of the decoding, in tasks; 0 is the full gradient.
         coverage: fraction of the full gradient that was counted.
         stepped: whether the model moved; False when nothing had arrived.
@@ -52,6 +55,11 @@ class StepRow:
     received: int
     workers: int = 0
     lost: list[int] = field(default_factory=list[int])
+
+    @property
+    def failures(self) -> int:
+        """How many failures that nobody died of: exceptions and refused messages; suspicions are none."""
+        return sum(_FAILURE.match(text) is not None for text in self.failed)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

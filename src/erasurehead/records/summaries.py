@@ -30,7 +30,7 @@ def figures(run: Run) -> dict[str, Any]:
         "coverage": fmean(row.coverage for row in steps) if steps else None,
         "bytes_per_step": fmean(row.received for row in steps) if steps else None,
         "dead": sorted({worker for row in steps for worker in row.dead}),
-        "failures": sum(len(row.failed) for row in steps),
+        "failures": sum(row.failures for row in steps),
     }
 
 

@@ -108,7 +108,7 @@ def _row(run: Run, name: str, seconds_to_target: float | None, baseline: Run, ba
         received=measures.mean_over_steps(run, lambda row: row.received),
         final=None if basis.metric is None else measures.final_value(run, basis.metric),
         died=len(dead),
-        incidents=sum(" failed: " in text or " refused" in text for row in run.steps for text in row.failed),
+        incidents=sum(row.failures for row in run.steps),
         stopped=run.stopped,
         basis=basis,
     )
