@@ -64,3 +64,22 @@ def test_supports_are_summed_to_the_bit_message_by_message(seed: int, pieces: in
             np.add.at(expected, place[there], weight * vector[there])
     decoding = Decoding(codes.uncoded(n_messages), np.arange(n_messages), weights, 0.0)
     assert Layout(60, positions).decode(decoding, vectors).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+def test_long_supports_are_summed_to_the_bit_span_by_span(ascending: bool) -> None:
+    rng = np.random.default_rng(0)
+    n_coordinates, length, weights = 200_000, 30_000, np.array([[0.3, -1.0, 0.0, 1.0 / 3.0]])
+    positions = [rng.permutation(n_coordinates)[:length] for _ in range(3)]
+    positions = [np.sort(place) if ascending else place for place in positions]
+    vectors = [rng.standard_normal(length) for _ in positions]
+    positions[0][-2:] = -1  # padding
+    expected = np.zeros(n_coordinates)
+    for place, vector, weight in zip(positions, vectors, weights[0], strict=False):
+        there = place >= 0
+        expected[place[there]] += weight * vector[there]
+    whole = rng.standard_normal(n_coordinates)
+    expected += weights[0, 3] * whole
+    layout = Layout(n_coordinates, [*(place[None, :] for place in positions), None])
+    decoding = Decoding(codes.uncoded(4), np.arange(4), weights, 0.0)
+    assert layout.decode(decoding, [*vectors, whole]).tobytes() == expected.tobytes()

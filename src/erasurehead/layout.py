@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
-from erasurehead.decoding.base import Decoding
+
+if TYPE_CHECKING:
+    from erasurehead.decoding.base import Decoding
 
 _WORTH_THREADS = 500_000  # elements to be added from which handing them out to threads pays
+_SPAN = 1 << 16  # coordinates that all messages on supports are added to before the next: they stay in cache
 
 
 class Layout:
@@ -34,6 +38,11 @@ class Layout:
         self.positions = [None if place is None else np.ascontiguousarray(place, np.int64) for place in positions]
         if any(place is not None for place in positions):
             _kernels()  # loaded before any clock starts, and only where they are needed
+        supports = {id(place): place for place in self.positions if place is not None}  # equal messages share theirs
+        ascending = all(_ascends(row) for place in supports.values() for row in place)
+        self._edges = [*range(0, n_coordinates, _SPAN), n_coordinates] if ascending else [0, n_coordinates]
+        cuts = {key: [_cut(row, self._edges) for row in place] for key, place in supports.items()}
+        self._cuts = [None if place is None else cuts[id(place)] for place in self.positions]
 
     def length(self, message: int) -> int:
         """Number of elements of a message."""
@@ -49,22 +58,45 @@ class Layout:
             decoding: messages and weights.
             vectors: the messages' vectors, in the order of `decoding.messages`.
         """
-        total = np.zeros(self.n_coordinates)
         messages: list[int] = decoding.messages.tolist()
         if all(self.positions[message] is None for message in messages):
+            total = np.zeros(self.n_coordinates)
             _add_dense(total, decoding.weights[0].tolist(), vectors)
             return total
-        for column, message in enumerate(messages):
-            positions = self.positions[message]
-            if positions is None:
-                _add_dense(total, [float(decoding.weights[0, column])], [vectors[column]])
-                continue
-            for piece in range(len(positions)):
-                weight = float(decoding.weights[piece, column])
-                if weight != 0.0:
-                    values = np.ascontiguousarray(vectors[column], dtype=np.float64)
-                    _kernels().add_in_place(total, positions[piece], weight, values)
+        total, terms = np.empty(self.n_coordinates), list(self._terms(messages, decoding.weights, vectors))
+        for number, (low, high) in enumerate(pairwise(self._edges)):
+            total[low:high] = 0.0
+            for weight, values, place, cuts in terms:
+                if place is None:
+                    _add_span(total, [weight], [values], slice(low, high))
+                else:
+                    within = slice(cuts[number], cuts[number + 1])
+                    _kernels().add_in_place(total, place[within], weight, values[within])
         return total
+
+    def _terms(
+        self, messages: Sequence[int], weights: Array, vectors: Sequence[Array]
+    ) -> Iterator[tuple[float, Array, IntArray | None, Sequence[int]]]:
+        """Yield what is to be summed: weight, elements, their coordinates, and where the spans of these begin."""
+        for message, vector, column in zip(messages, vectors, weights.T.tolist(), strict=True):
+            pieces, cuts = self.positions[message], self._cuts[message]
+            several = [(None, ())] if pieces is None or cuts is None else zip(pieces, cuts, strict=True)
+            for weight, (place, cut) in zip(column, several, strict=False):
+                if weight != 0.0:
+                    yield weight, np.ascontiguousarray(vector, dtype=np.float64), place, cut
+
+
+def _ascends(row: IntArray) -> bool:
+    """Return whether coordinates ascend, but for padding at the end."""
+    there = row[: np.count_nonzero(row >= 0)]
+    return not len(there) or bool(there[0] >= 0 and (np.diff(there) > 0).all())
+
+
+def _cut(row: IntArray, edges: Sequence[int]) -> list[int]:
+    """Return where in a row of coordinates each span of them begins, and where the last one ends."""
+    if len(edges) == 2:
+        return [0, len(row)]
+    return np.searchsorted(row[: np.count_nonzero(row >= 0)], edges).tolist()
 
 
 @cache

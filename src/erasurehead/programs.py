@@ -11,15 +11,17 @@ import hashlib
 import pickle
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
-from erasurehead.codes.base import GradientCode
 from erasurehead.engines.base import Order, Part, Program
 from erasurehead.layout import Layout
 from erasurehead.problems.base import Problem, Shard, split_samples
+
+if TYPE_CHECKING:
+    from erasurehead.codes.base import GradientCode
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +160,7 @@ def build_programs(
     ranges = split_samples(problem.n_samples, code.n_tasks)
     shards = {} if shards is None else shards
     positions: list[IntArray | None] = [None] * code.n_messages
+    places: dict[tuple[int, ...], _Places] = {}  # equal for equal tasks, and kept once
     programs: list[CodedProgram] = []
     for worker in range(code.n_workers):
         held: list[tuple[int, ...]] = []
@@ -167,8 +170,10 @@ def build_programs(
                 shards[tasks] = problem.shard([ranges[task] for task in tasks])
             if tasks not in held:
                 held.append(tasks)
-            recipe, positions[message] = _recipe(code, message, tasks, shards[tasks], held.index(tasks), problem)
-            recipes.append(recipe)
+            if tasks not in places:
+                places[tasks] = _places(code, shards[tasks], problem.n_parameters)
+            recipes.append(_recipe(code, message, tasks, held.index(tasks), places[tasks]))
+            positions[message] = places[tasks].positions
         programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points))
     return programs, Layout(problem.n_parameters + 1, positions)
 
@@ -189,23 +194,38 @@ def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ..
     return [(message, tuple(sorted(shard))) for message, shard in zip(messages, held, strict=True)]
 
 
-def _recipe(
-    code: GradientCode, message: int, tasks: tuple[int, ...], shard: Shard, index: int, problem: Problem
-) -> tuple[Recipe, IntArray | None]:
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the elements of a shard's vector go: into a message (`Recipe.places`), and from there to the coordinates.
+
+    Attributes:
+        within: for each piece and element of the message, the element of the vector; None if it is that vector.
+        positions: for each piece and element of the message, the coordinate; None if it holds them all in order.
+        length: of the message.
+    """
+
+    within: IntArray | None
+    positions: IntArray | None
+    length: int
+
+
+def _places(code: GradientCode, shard: Shard, n_parameters: int) -> _Places:
+    coordinates = None if shard.support is None else np.append(shard.support, n_parameters)
+    if code.n_pieces > 1:
+        within, positions = _cut(code, coordinates, n_parameters + 1)
+        return _Places(within, positions, within.shape[1])
+    if coordinates is None:
+        return _Places(None, None, n_parameters + 1)
+    return _Places(None, coordinates[np.newaxis, :].astype(np.int64), len(coordinates))
+
+
+def _recipe(code: GradientCode, message: int, tasks: tuple[int, ...], index: int, places: _Places) -> Recipe:
     own = code.tasks_of_message(message)
     coefficients = np.zeros((code.n_pieces, len(tasks)))
     coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
-    width = problem.n_parameters if shard.support is None else len(shard.support)
-    coordinates = None if shard.support is None else np.append(shard.support, problem.n_parameters)
-    if code.n_pieces == 1:
-        places, length = None, width + 1
-        positions = None if coordinates is None else coordinates[np.newaxis, :].astype(np.int64)
-    else:
-        places, positions = _cut(code, coordinates, problem.n_parameters + 1)
-        length = places.shape[1]
     # Equal rows have equal vectors only if they come of the same shard, and so lie on the same support.
-    part = Part(message, float(len(own)), length, content=_content(code, tasks, coefficients))
-    return Recipe(part, index, coefficients, places), positions
+    part = Part(message, float(len(own)), places.length, content=_content(code, tasks, coefficients))
+    return Recipe(part, index, coefficients, places.within)
 
 
 def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
