@@ -15,8 +15,9 @@ Modules are imported when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from erasurehead.later import later
 
 if TYPE_CHECKING:
     from erasurehead import codes as codes
@@ -57,15 +58,4 @@ _HOMES = {
 
 __version__ = "0.1.0"
 __all__ = [*_MODULES, *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # both are spelled out above
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+__getattr__, __dir__ = later(__name__, {**{name: name for name in _MODULES}, **_HOMES})

@@ -13,7 +13,7 @@ from erasurehead import delays
 from erasurehead.delays import Delays, Trace, read_trace
 from erasurehead.delays.families import FAMILIES
 from erasurehead.delays.fitting import fit, fit_trace, fit_workers, kaplan_meier
-from erasurehead.delays.slow_workers import slow_workers
+from erasurehead.delays.slowness import slow_workers
 from erasurehead.errors import DataError, InvalidArgument
 
 TRUTHS: dict[str, tuple[Delays, dict[str, float]]] = {

@@ -10,20 +10,48 @@ True
 True
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from erasurehead.delays.adversaries import Late, worst_workers
 from erasurehead.delays.base import Delays
-from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.composed import PerWorker, Scaled, Sum
 from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
-from erasurehead.delays.families import FAMILIES
-from erasurehead.delays.fitting import Fit, fit, fit_trace, fit_workers
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
-from erasurehead.delays.slow_workers import SlowWorker, slow_workers
-from erasurehead.delays.summaries import Summary, summarize, summarize_model
-from erasurehead.delays.trace import Trace
-from erasurehead.delays.trace_files import read_trace, write_trace
+from erasurehead.later import later
 from erasurehead.specs import read
+
+if TYPE_CHECKING:
+    from erasurehead.delays.bootstrap import Bootstrap
+    from erasurehead.delays.families import FAMILIES
+    from erasurehead.delays.fitting import Fit, fit, fit_trace, fit_workers
+    from erasurehead.delays.slowness import SlowWorker, slow_workers
+    from erasurehead.delays.summaries import Summary, summarize, summarize_model
+    from erasurehead.delays.trace import Trace
+    from erasurehead.delays.trace_files import read_trace, write_trace
+
+# Workers draw delays; they read and fit none.
+__getattr__, __dir__ = later(
+    __name__,
+    {
+        "FAMILIES": "families",
+        "Bootstrap": "bootstrap",
+        "Fit": "fitting",
+        "SlowWorker": "slowness",
+        "Summary": "summaries",
+        "Trace": "trace",
+        "fit": "fitting",
+        "fit_trace": "fitting",
+        "fit_workers": "fitting",
+        "read_trace": "trace_files",
+        "slow_workers": "slowness",
+        "summarize": "summaries",
+        "summarize_model": "summaries",
+        "write_trace": "trace_files",
+    },
+)
 
 __all__ = [
     "FAMILIES",
@@ -71,6 +99,8 @@ def parse(text: str) -> Delays:
     Raises:
         InvalidArgument: the text is of another form, or an argument is out of its range.
     """
+    from erasurehead.delays.bootstrap import Bootstrap
+
     makers = {
         "none": NoDelay,
         "exponential": Exponential,

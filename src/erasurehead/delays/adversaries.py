@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays, room
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid
+
+if TYPE_CHECKING:
+    from erasurehead.decoding.base import Decoder
 
 _EXHAUSTIVE = 5_000  # sets that are tried one by one before a greedy search takes over
 

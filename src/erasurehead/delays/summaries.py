@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.delays.base import Delays
 from erasurehead.delays.fitting import kaplan_meier
-from erasurehead.delays.slow_workers import SlowWorker, slow_workers
+from erasurehead.delays.slowness import SlowWorker, slow_workers
 from erasurehead.delays.trace import Trace
 
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)

@@ -1,4 +1,8 @@
-"""Where workers run: the contract, and engines as equal peers."""
+"""Where workers run: the contract, and engines as equal peers, each imported when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from erasurehead.engines.base import Arrived as Arrived
 from erasurehead.engines.base import Died as Died
@@ -13,7 +17,15 @@ from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Part as Part
 from erasurehead.engines.base import Program as Program
-from erasurehead.engines.mpi import MPIEngine as MPIEngine
-from erasurehead.engines.processes import ProcessEngine as ProcessEngine
-from erasurehead.engines.ray import RayEngine as RayEngine
-from erasurehead.engines.virtual import VirtualEngine as VirtualEngine
+from erasurehead.later import later
+
+if TYPE_CHECKING:
+    from erasurehead.engines.mpi import MPIEngine as MPIEngine
+    from erasurehead.engines.processes import ProcessEngine as ProcessEngine
+    from erasurehead.engines.ray import RayEngine as RayEngine
+    from erasurehead.engines.virtual import VirtualEngine as VirtualEngine
+
+# A worker is of one engine, and imports none of the others.
+__getattr__, __dir__ = later(
+    __name__, {"MPIEngine": "mpi", "ProcessEngine": "processes", "RayEngine": "ray", "VirtualEngine": "virtual"}
+)

@@ -16,9 +16,9 @@ True
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from erasurehead.later import later
 from erasurehead.records.rows import ArrivalRow as ArrivalRow
 from erasurehead.records.rows import StepRow as StepRow
 
@@ -40,8 +40,4 @@ _LATER = {
     "replay": "replaying",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+__getattr__, __dir__ = later(__name__, _LATER)
