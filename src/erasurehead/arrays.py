@@ -24,3 +24,9 @@ Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | in
 def squared_norm(vector: Array) -> float:
     """Return the sum of squares, in one thread: BLAS would share even this among threads that wait for busy cores."""
     return float(np.einsum("i,i->", vector, vector))
+
+
+def finite(vector: Array) -> bool:
+    """Return whether all of a vector is finite. The sum tells at once where it is, in a quarter of the time."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(vector.sum())) or bool(np.isfinite(vector).all())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.arrays import Array, Tree
+from erasurehead.arrays import Array, Tree, finite
 from erasurehead.codes.restriction import restricted
 from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
@@ -112,7 +112,7 @@ class Gathering:
                 self._refuse(current, unusable(used, read))
                 continue
             estimate = formation.scheme.aggregation.estimate(found, vectors, formation.layout, order)
-            if estimate is None or np.isfinite(estimate).all():
+            if estimate is None or finite(estimate):
                 break
             bad = unusable(used, read)
             if not bad:

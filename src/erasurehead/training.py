@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from erasurehead.arrays import Array, Tree, squared_norm
+from erasurehead.arrays import Array, Tree, finite, squared_norm
 from erasurehead.crew import Crew
 from erasurehead.engines.base import Engine, Order
 from erasurehead.errors import DataError, Diverged, ErasureHeadError, RecordsError, Unreachable, check_count, invalid
@@ -239,7 +237,7 @@ class _Training:
         gradient, loss = self._penalised(gathered, order)
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.tell(gradient)
-            if not np.isfinite(optimizer.x).all():
+            if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = self._row(order, gathered, gradient, loss)
             for watcher in self.watchers:

@@ -80,7 +80,7 @@ class Law:
 
     def body(self, seconds: float) -> float:
         """Return the hazard of a silence up to the threshold."""
-        place = int(np.searchsorted(self.times, seconds, side="right"))
+        place = int(self.times.searchsorted(seconds, side="right"))
         return float(self.hazards[place - 1]) if place else 0.0
 
     def beyond(self, seconds: float) -> float:
@@ -104,7 +104,7 @@ class Law:
         if left <= 0.0:
             return 0.0
         if len(self.hazards) and left <= self.hazards[-1]:
-            return float(self.times[int(np.searchsorted(self.hazards, left, side="left"))])
+            return float(self.times[int(self.hazards.searchsorted(left, side="left"))])
         left = hazard - body - (float(self.hazards[-1]) if len(self.hazards) else 0.0)
         reach = self.tail * math.expm1(min(left / self.tail, 700.0)) - beyond
         if not self.pareto:

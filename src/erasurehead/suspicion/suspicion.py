@@ -93,7 +93,7 @@ class Suspicion:
 
     def ordered(self, worker: int, now: float) -> None:
         """Take note that a worker has been given an order."""
-        state = self._workers.setdefault(worker, Silence())
+        state = self._known(worker)
         if state.since is not None:
             if self.late == "carry":
                 return
@@ -115,7 +115,7 @@ class Suspicion:
         Returns:
             A sentence if it was suspected, else "".
         """
-        state = self._workers.setdefault(worker, Silence())
+        state = self._known(worker)
         start = state.since
         if began is not None:
             start = began if state.heard is None else max(began, state.heard)
@@ -220,6 +220,12 @@ class Suspicion:
         self._learned = int(state["learned"][0]), int(state["learned"][1])
         self._law = None if state["law"] is None else Law.restored(state["law"])
         self._next, self._priced = None, (-1.0, 0.0, 0.0)
+
+    def _known(self, worker: int) -> Silence:
+        state = self._workers.get(worker)
+        if state is None:
+            state = self._workers[worker] = Silence()
+        return state
 
     def _record(self, state: Silence, law: Law, now: float, start: float) -> None:
         """Take down how unlikely a silence was that has ended in an answer."""

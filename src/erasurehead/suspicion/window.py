@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -53,14 +54,17 @@ class Window:
 
     def __init__(self, size: int) -> None:
         self.taken = self.answers = 0
-        self._ring = np.zeros((size, 3))  # seconds, censored, worker
+        # Seconds, censored, worker; written through Python's own array, which takes a tenth of the time for a number.
+        self._cells = array("d", bytes(24 * size))
+        self._ring = np.frombuffer(self._cells).reshape(size, 3)
 
     def __len__(self) -> int:
         return min(self.taken, len(self._ring))
 
     def add(self, seconds: float, censored: bool, worker: int) -> None:
         """Take a sample: of an answer, or (censored) of a silence that ended without one."""
-        self._ring[self.taken % len(self._ring)] = max(0.0, seconds), censored, worker
+        cells, place = self._cells, 3 * (self.taken % len(self._ring))
+        cells[place], cells[place + 1], cells[place + 2] = max(0.0, seconds), censored, worker
         self.taken += 1
         self.answers += not censored
 

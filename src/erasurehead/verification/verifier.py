@@ -8,13 +8,13 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead.arrays import Array, Tree
+from erasurehead.arrays import Array, Tree, finite
 from erasurehead.codes.base import GradientCode
 from erasurehead.engines.base import MessageLost
 from erasurehead.errors import check_count, invalid, listed
 from erasurehead.layout import Layout
 from erasurehead.verification.checks import Equations, locate, most_liars
-from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read, finite
+from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read
 from erasurehead.verification.units import Prints, Unit, units_of
 from erasurehead.verification.votes import Ballot, vote
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray
+from erasurehead.arrays import Array, BoolArray, finite
 from erasurehead.errors import listed
-from erasurehead.verification.examination import NOT_FINITE, Finding, finite
+from erasurehead.verification.examination import NOT_FINITE, Finding
 
 
 @dataclass(frozen=True)
