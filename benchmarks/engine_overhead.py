@@ -21,7 +21,7 @@ from common import report
 from erasurehead import codes, schemes
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.engines.processes.memory import Block
+from erasurehead.engines.memory import Block
 from erasurehead.layout import Layout
 from gathered import D, Gathered, N, Single, all_of, supports
 

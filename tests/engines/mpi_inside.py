@@ -5,6 +5,7 @@ Some of them kill ranks, which are missing from then on: the job has spares.
 
 from __future__ import annotations
 
+import mmap
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,13 @@ if __name__ in sys.modules:
 class TestConformance(EngineConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late)
+
+
+class TestConformanceOfWhatTravels(EngineConformance):
+    """The same with models and messages that MPI carries, as between machines."""
+
+    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
+        return MPIEngine(delays, late, share=False)
 
 
 @dataclass(eq=False)
@@ -125,9 +133,26 @@ class TestOwn:
             engine.submit(order(1))
             assert {event.worker: event.read()[1] for event in arrivals(engine, room)}[0] == 9
 
+    @pytest.mark.parametrize("share", [True, False])
+    def test_vectors_lie_in_memory_that_both_see_unless_they_travel(self, share: bool) -> None:
+        with MPIEngine(share=share) as engine:
+            start(engine, [Echo(0, (0,))])
+            engine.submit(order(0))
+            (event,) = arrivals(engine, 1)
+            assert isinstance(base_of(event.read()), mmap.mmap) == share
+
+    def test_programs_with_models_of_different_sizes_are_served_side_by_side(self) -> None:
+        with MPIEngine() as engine:
+            start(engine, [Echo(0, (0,)), Echo(1, (1,), n_parameters=70_000)])
+            for number, (worker, n_parameters) in enumerate([(0, 3), (1, 70_000), (0, 3)]):
+                engine.submit(order(number, n_parameters=n_parameters), [worker])
+                (event,) = arrivals(engine, 1)
+                assert event.read().tolist() == [number, worker, worker, number]
+
+    @pytest.mark.parametrize("share", [True, False])
     @pytest.mark.parametrize("late", ["preempt", "carry"])
-    def test_messages_are_whole_under_a_storm_of_orders(self, late: LateWork) -> None:
-        with MPIEngine(late=late) as engine:
+    def test_messages_are_whole_under_a_storm_of_orders(self, late: LateWork, share: bool) -> None:
+        with MPIEngine(late=late, share=share) as engine:
             start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
             newest = dict.fromkeys(range(4), -1)
             for number in range(150):
@@ -138,9 +163,10 @@ class TestOwn:
             while min(newest.values()) < 149:
                 check_whole(engine, engine.next_event(deadline), newest)
 
-    def test_a_rank_that_dies_with_large_messages_half_way_costs_nothing_else(self) -> None:
+    @pytest.mark.parametrize("share", [True, False])
+    def test_a_rank_that_dies_with_large_messages_half_way_costs_nothing_else(self, share: bool) -> None:
         length = 2_000_000
-        with MPIEngine() as engine:
+        with MPIEngine(share=share) as engine:
             start(engine, [Big(worker, (worker,), length=length, n_parameters=length) for worker in range(3)])
             engine.submit(order(0, n_parameters=length))
             assert engine.next_event(engine.now()) is None  # the orders are on their way, or the answers are
@@ -204,6 +230,13 @@ def grid_delays(n_workers: int, steps: int) -> Timetable:
 
 def short_train(scheme: schemes.Scheme, engine: Engine, steps: int = 3) -> Run:
     return train(PROBLEM, scheme, Nesterov(np.ones(40), 0.05), engine, steps)
+
+
+def base_of(vector: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while isinstance(vector, np.ndarray):
+        vector = vector.base
+    return vector.obj if isinstance(vector, memoryview) else vector
 
 
 def check_whole(engine: Engine, event: object, newest: dict[int, int]) -> None:

@@ -19,8 +19,7 @@ import pytest
 from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
-from erasurehead.engines.base import Arrived, Order, Part
-from erasurehead.engines.processes.mailbox import Board, Slots
+from erasurehead.engines.base import Arrived, Part
 from erasurehead.engines.processes.parcel import Store, pack
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Nesterov
@@ -170,36 +169,6 @@ def test_a_worker_that_cannot_start_says_why() -> None:
         engine.assign(0, Unopenable(0, (0,)))
         (event,) = take(engine, 1)
         assert "no room at the inn" in event.reason
-
-
-def test_the_board_shows_the_two_newest_orders_and_no_torn_ones() -> None:
-    board = Board(4)
-    for number in range(3):
-        board.write(Order(number, (np.full(3, float(number)),), round=number, note={"tolerance": number}))
-    assert board.read(0) is None
-    for number in (1, 2):
-        found = board.read(number)
-        assert found is not None
-        assert found.points[0].tolist() == [number] * 3
-        assert found.note == {"tolerance": number}
-        with pytest.raises(ValueError, match="read-only"):
-            found.points[0][0] = 1.0
-    board.close()
-
-
-def test_a_message_has_two_slots_and_no_third() -> None:
-    parts = [Part(7, 1.0, 3), Part(8, 1.0, 5, dtype="float32")]
-    slots = Slots(parts)
-    assert [slots.claim(7), slots.claim(7), slots.claim(7)] == [0, 1, None]
-    slots.vector(parts[0], 0)[:] = 1.0
-    slots.vector(parts[0], 1)[:] = 2.0
-    slots.vector(parts[1], 0)[:] = 3.0
-    assert slots.vector(parts[0], 0).tolist() == [1.0] * 3
-    assert slots.vector(parts[1], 0).dtype == np.float32
-    slots.free(7, 0)
-    assert slots.claim(7) == 0
-    assert slots.newest == 0
-    slots.close()
 
 
 PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)

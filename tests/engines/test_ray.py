@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import subprocess
@@ -139,9 +140,10 @@ def test_a_worker_that_cannot_start_and_one_that_ends_itself_say_what_is_known()
             engine.kill(0)
 
 
-def test_messages_are_whole_under_a_storm_of_orders() -> None:
-    length = 150_000  # 1.2 MB: through the store
-    with RayEngine(late="carry") as engine:
+@pytest.mark.parametrize("share", [True, False])
+def test_messages_are_whole_under_a_storm_of_orders(share: bool) -> None:
+    length = 150_000  # 1.2 MB: through the store, if they travel
+    with RayEngine(late="carry", share=share) as engine:
         start(engine, [Echo(worker, (worker,), length=length, n_parameters=length) for worker in range(3)])
         seen: list[int] = []
         for number in range(60):
@@ -149,12 +151,31 @@ def test_messages_are_whole_under_a_storm_of_orders() -> None:
             while seen.count(59) < 3 and (event := engine.next_event(engine.now() + 0.002 + PATIENCE * (number == 59))):
                 assert isinstance(event, Arrived), event
                 step, worker, message, point = event.read().reshape(-1, 4).T
+                assert isinstance(base_of(event.read()), mmap.mmap) == share
                 for column, value in ((step, event.step), (worker, event.worker), (message, event.worker)):
                     assert (column == value).all()
                 assert (point == event.order_round).all()
                 engine.release(event)
                 seen.append(event.order_round)
         assert seen.count(59) == 3
+
+
+def test_a_message_travels_where_both_its_slots_are_still_read() -> None:
+    with RayEngine() as engine:
+        start(engine, [Echo(0, (5, 5, 5))])
+        engine.submit(order(0))
+        found = arrivals(engine, 3)
+        assert [isinstance(base_of(event.read()), mmap.mmap) for event in found] == [True, True, False]
+        assert all(event.read().tolist() == [0, 0, 5, 0] for event in found)
+        engine.submit(order(1))
+        assert all(isinstance(base_of(event.read()), mmap.mmap) for event in arrivals(engine, 2))
+
+
+def base_of(vector: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while isinstance(vector, np.ndarray):
+        vector = vector.base
+    return vector.obj if isinstance(vector, memoryview) else vector
 
 
 def test_processors_that_are_asked_for_are_a_bound_and_hosts_are_named() -> None:

@@ -25,8 +25,8 @@ class Recalled(Exception):
 class Calls:
     """What the coordinator asks of this rank.
 
-    An order comes only after the rank has said that it listens, and one for each time that it has: orders never
-    queue up. While it does not listen, it is told at most that there is a newer one.
+    An order comes only after the rank has said that it listens (by itself, or with its last message), and one for each
+    time that it has: orders never queue up. While it does not listen, it is told at most that there is a newer one.
 
     Attributes:
         life: number of the assignment that this rank works on; goes with all that it says.
@@ -73,18 +73,26 @@ class Calls:
 
     def listen(self) -> None:
         """Say that an order may come, if that is not said yet."""
-        if not self._listening:
-            self._listening = True
+        if self.now_listening():
             self.report("ready")
 
-    def joined(self) -> None:
-        """Say that the program is ready, and that an order may come."""
+    def now_listening(self) -> bool:
+        """Return whether what is sent next is to say that an order may come: whether that is not said yet."""
+        before, self._listening = self._listening, True
+        return not before
+
+    def joined(self, shares: bool) -> None:
+        """Say that the program is ready, that an order may come, and whether we see what is shared with us."""
         self._listening = True
-        self.report("joined")
+        self.report("joined", shares)
+
+    def words(self, kind: str, *rest: Any) -> tuple[Any, ...]:
+        """Return the head of what this rank says now."""
+        return (kind, self.life, time.monotonic(), *rest)
 
     def report(self, kind: str, *rest: Any) -> None:
         """Send a few words."""
-        self.send(frame_of((kind, self.life, time.monotonic(), *rest)))
+        self.send(frame_of(self.words(kind, *rest)))
 
     def send(self, frame: Frame) -> Sending:
         """Send a frame, which must stay unchanged until it is out."""

@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from erasurehead.delays.base import Delays
@@ -25,12 +26,14 @@ from erasurehead.engines.base import (
     Part,
     Program,
 )
+from erasurehead.engines.loan import Loan
+from erasurehead.engines.memory import offer
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
-from erasurehead.engines.mpi.orders import order_frame
+from erasurehead.engines.mpi.orders import Letter
 from erasurehead.engines.mpi.parcel import pack
-from erasurehead.engines.mpi.pool import Loan
+from erasurehead.engines.mpi.shared import Boards, Shared
 from erasurehead.engines.mpi.station import Rank, Report, Station, station_of
-from erasurehead.engines.mpi.wire import Frame, Tag, frame_of, world
+from erasurehead.engines.mpi.wire import Frame, Tag, frame_of, vector_in, world
 from erasurehead.errors import EngineError, invalid
 
 if TYPE_CHECKING:
@@ -52,7 +55,8 @@ class _Worker:
     listening: bool = False
     noticed: bool = False  # it has been told that something newer waits
     newest: int = -1  # round of the newest order submitted to it
-    waiting: Frame | None = None
+    waiting: Letter | None = None
+    shared: Shared | None = None  # the memory that its rank is offered, or has accepted
     pushed: dict[int, float] = field(default_factory=dict[int, float])  # when the last order went out, by its round
     last_words: str = ""
 
@@ -65,11 +69,15 @@ class MPIEngine(Engine):
     ranks. For a death to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI
     5); without it, MPI ends the whole job.
 
+    Models and messages of ranks beside the coordinator cross in memory that they share with it, and MPI carries only
+    words between them; those of ranks on other machines travel.
+
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
             the old work, `"carry"` sits the delay out first.
         comm: ranks to use; all ranks of the job by default.
+        share: False lets models and messages travel on this machine too, as between machines; for tests.
 
     Raises:
         EngineError: if this is not rank 0, or the job has no other rank.
@@ -79,17 +87,23 @@ class MPIEngine(Engine):
     name: ClassVar[str] = "mpi"
 
     def __init__(
-        self, delays: Delays | None = None, late: LateWork = "preempt", comm: MPI.Intracomm | None = None
+        self,
+        delays: Delays | None = None,
+        late: LateWork = "preempt",
+        comm: MPI.Intracomm | None = None,
+        share: bool = True,
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         self.delays = delays
         self.late: LateWork = late
+        self.share = share
         self._comm = world(comm)
         check_place(self._comm)
         self._opened: Station | None = None
         self._workers: dict[int, _Worker] = {}
         self._by_rank: dict[int, int] = {}
+        self._boards = Boards()
         self._lent: list[Loan] = []
         self._events: deque[Event] = deque()
         self._backoff = Backoff(ALERT)
@@ -120,17 +134,18 @@ class MPIEngine(Engine):
         if program is None or rank is None:
             return
         parcel = pack(program, self.delays)
-        self._workers[worker] = _Worker(rank, {part.message: part for part in program.outbox})
+        near = self.share and rank.place.machine == station.own.machine
+        shared = self._boards.share(program) if near else None
+        self._workers[worker] = _Worker(rank, {part.message: part for part in program.outbox}, shared=shared)
         self._by_rank[rank.number] = worker
         sizes = [len(body) for body in parcel.bodies]
-        station.assign(rank, (worker, self.late, parcel.head, parcel.tails, sizes), parcel.bodies)
+        station.assign(rank, (worker, self.late, parcel.head, parcel.tails, sizes, offer(shared)), parcel.bodies)
 
     def _remove(self, worker: int) -> Rank | None:
         """Forget a worker and what it has sent; return its rank."""
-        state = self._workers.pop(worker, None)
-        if state is None:
+        if worker not in self._workers:
             return None
-        del self._by_rank[state.rank.number]
+        state = self._forget(worker)
         void = [event for event in self._events if not isinstance(event, Offered) and event.worker == worker]
         for event in void:
             self._events.remove(event)
@@ -165,11 +180,13 @@ class MPIEngine(Engine):
             for loan in self._lent:
                 loan.end()
             self._lent.clear()
-        frame = order_frame(order)
+        letter = Letter(order)
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
             if state is not None and order.round > state.newest:
-                state.newest, state.waiting = order.round, frame
+                if state.shared is not None:
+                    state.shared.board.write(order)
+                state.newest, state.waiting = order.round, letter
                 self._push(state)
 
     def _push(self, state: _Worker) -> None:
@@ -177,7 +194,8 @@ class MPIEngine(Engine):
         if state.waiting is None:
             return
         if state.listening:
-            self._station.send(state.rank, state.waiting, Tag.ORDER)
+            frame = state.waiting.copy if state.shared is None else state.waiting.pointer
+            self._station.send(state.rank, frame, Tag.ORDER)
             state.pushed = {state.newest: time.monotonic()}
             state.listening, state.waiting = False, None
         elif self.late == "preempt" and not state.noticed:
@@ -210,12 +228,12 @@ class MPIEngine(Engine):
             self._arrive(worker, state, report, frame, now)
             return
         elif report.kind == "ready":
-            state.listening, state.noticed = True, False
-            self._push(state)
+            self._listens(state)
         elif report.kind == "joined":
-            state.listening = True
+            (shares,) = report.rest
+            state.shared = _settled(state.shared, shares)
             self._events.append(Joined(worker, state.rank.place.host, now))
-            self._push(state)
+            self._listens(state)
         elif report.kind == "failed":
             number, reason = report.rest
             self._events.append(Failed(worker, number, reason, now))
@@ -224,19 +242,37 @@ class MPIEngine(Engine):
         if frame is not None:
             self._station.pool.give(frame)
 
+    def _listens(self, state: _Worker) -> None:
+        state.listening, state.noticed = True, False
+        self._push(state)
+
     def _arrive(self, worker: int, state: _Worker, report: Report, frame: Frame, now: float) -> None:
-        number, step, which, started = report.rest
+        number, step, which, started, listens, room = report.rest
         part = which if isinstance(which, Part) else state.announced[which]
-        loan = Loan(self._station.pool, frame, part)
+        pool, shared = self._station.pool, state.shared
+        if room is None or shared is None:
+            loan = Loan(vector_in(frame, part.length, part.dtype), partial(pool.give, frame))
+        else:
+            pool.give(frame)
+            loan = Loan(shared.slots.vector(part, room), partial(shared.slots.free, part.message, room))
         self._lent.append(loan)
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
         self._events.append(Arrived(worker, part, number, step, min(begun, now), now, loan.read))
+        if listens:
+            self._listens(state)
 
     def _end(self, worker: int, state: _Worker, report: Report, now: float) -> None:
         """Take note that a worker is no more: its rank is gone, or its program cannot be opened."""
         reason = str(report.rest[0]) if report.kind == "broken" else state.last_words or report.rank.gone
         self._events.append(Died(worker, reason, now))
-        del self._workers[worker], self._by_rank[report.rank.number]
+        self._forget(worker)
+
+    def _forget(self, worker: int) -> _Worker:
+        state = self._workers.pop(worker)
+        del self._by_rank[state.rank.number]
+        if state.shared is not None:
+            state.shared.slots.close()
+        return state
 
     def release(self, arrived: Arrived) -> None:
         for loan in self._lent:
@@ -283,12 +319,22 @@ class MPIEngine(Engine):
         for state in self._workers.values():
             station.dismiss(state.rank)
         station.wait_for("idle", _FAREWELL)
+        for worker in list(self._workers):
+            self._forget(worker)
         for loan in self._lent:
             loan.end()
+        self._boards.close()
         station.pool.clear()
         station.taken = False
-        for held in (self._workers, self._by_rank, self._lent, self._events):
-            held.clear()
+        self._lent.clear()
+        self._events.clear()
+
+
+def _settled(offered: Shared | None, accepted: bool) -> Shared | None:
+    """Return what a rank shares with us, now that it has looked; the slots need not be found any more."""
+    if offered is not None:
+        offered.slots.close()
+    return offered if accepted else None
 
 
 def check_place(comm: MPI.Intracomm) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from erasurehead.engines.base import told
+from erasurehead.engines.memory import accept
 from erasurehead.engines.mpi.calls import Calls, Recalled
 from erasurehead.engines.mpi.muster import Place, finalize, muster
 from erasurehead.engines.mpi.parcel import unpack
+from erasurehead.engines.mpi.shared import Shared
 from erasurehead.engines.mpi.station import part_at_exit
 from erasurehead.engines.mpi.wire import Frame, Gone, Tag, read_head, world
 from erasurehead.engines.mpi.worker import Worker
@@ -90,15 +92,16 @@ def _serve(calls: Calls) -> None:
 
 def _work(calls: Calls, frame: Frame) -> None:
     """Take a program, and answer orders with it until recalled."""
-    (life, number, late, head, tails, sizes), _ = read_head(frame)
+    (life, number, late, head, tails, sizes, offered), _ = read_head(frame)
     calls.life = life
     arrays = calls.arrays(sizes, tails)
+    shared: Shared | None = accept(offered)
     try:
-        worker = Worker(calls, number, *unpack(head, arrays), late)
+        worker = Worker(calls, number, *unpack(head, arrays), late, shared)
     except Exception as error:
         calls.report("broken", told(error))
         return
-    calls.joined()
+    calls.joined(shared is not None)
     worker.serve()
 
 

@@ -8,11 +8,11 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from erasurehead.engines.machine import machine
 from erasurehead.engines.mpi.backoff import Backoff
 from erasurehead.engines.mpi.wire import START_TIMEOUT, Link, ended_after, library
 from erasurehead.errors import EngineError
@@ -30,7 +30,7 @@ class Place:
 
     Attributes:
         host: what its host calls itself.
-        machine: equal for ranks that see each other's process numbers, and share a clock.
+        machine: equal for ranks that run beside each other.
         pid: its process number.
     """
 
@@ -41,12 +41,7 @@ class Place:
 
 def own_place() -> Place:
     """Return where this process runs."""
-    host = socket.gethostname()
-    machine = host
-    if Path("/proc/self/ns/pid").exists():
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        machine = f"{host} {boot} {os.readlink('/proc/self/ns/pid')}"
-    return Place(host, machine, os.getpid())
+    return Place(socket.gethostname(), machine(), os.getpid())
 
 
 def muster(comm: MPI.Intracomm, seconds: float = START_TIMEOUT) -> tuple[Link, list[Place]]:

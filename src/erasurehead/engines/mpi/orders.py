@@ -1,31 +1,59 @@
-"""Orders as they travel: one frame, which all ranks are sent."""
+"""Orders as they travel: a frame with the whole order, or, to ranks beside the coordinator, where it is put up."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from erasurehead.engines.base import Order
+from erasurehead.engines.mailbox import Board
 from erasurehead.engines.mpi.wire import Frame, frame_of, read_head, vector_in, whole
 
 
-def order_frame(order: Order) -> Frame:
-    """Return an order as it travels: its points, which the caller may change afterwards, are copied."""
-    points = [np.ascontiguousarray(point) for point in order.points]
-    shapes = [(len(point), point.dtype.str) for point in points]
-    head = (order.step, order.round, order.epoch, order.kind, order.coefficients, dict(order.note), shapes)
-    frame = frame_of(head, sum(whole(point.nbytes) for point in points))
-    offset = read_head(frame)[1]
-    for point in points:
-        frame[offset : offset + point.nbytes] = point.view(np.uint8)
-        offset += whole(point.nbytes)
-    return frame
+class Letter:
+    """An order on its way to several ranks; the frames that they are sent are made once, and only if needed.
+
+    Arguments:
+        order: its points must not be changed any more.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @cached_property
+    def pointer(self) -> Frame:
+        """For ranks that see the board: the round of the order there."""
+        return frame_of((self.order.round,))
+
+    @cached_property
+    def copy(self) -> Frame:
+        """For all others: the order itself."""
+        points = [np.ascontiguousarray(point) for point in self.order.points]
+        shapes = [(len(point), point.dtype.str) for point in points]
+        order = self.order
+        head = (order.step, order.round, order.epoch, order.kind, order.coefficients, dict(order.note), shapes)
+        frame = frame_of(head, sum(whole(point.nbytes) for point in points))
+        offset = read_head(frame)[1]
+        for point in points:
+            frame[offset : offset + point.nbytes] = point.view(np.uint8)
+            offset += whole(point.nbytes)
+        return frame
 
 
-def read_order(frame: Frame) -> Order:
-    """Return the order in a frame; its points are read-only views."""
-    (step, number, epoch, kind, coefficients, note, shapes), offset = read_head(frame)
+def read_order(frame: Frame, board: Board | None) -> Order | None:
+    """Return the order of a frame, its points as read-only views; None if it is not on the board any more.
+
+    Arguments:
+        frame: as it came.
+        board: that this rank sees; None if it sees none, and is sent whole orders.
+    """
+    head, offset = read_head(frame)
+    if board is not None:
+        (number,) = head
+        return board.read(number)
+    step, number, epoch, kind, coefficients, note, shapes = head
     points: list[Any] = []
     for length, dtype in shapes:
         point = vector_in(frame, length, dtype, offset)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from erasurehead.arrays import Array
-from erasurehead.engines.base import Part
-from erasurehead.engines.mpi.wire import Frame, new_frame, vector_in
-from erasurehead.errors import EngineError
+from erasurehead.engines.mpi.wire import Frame, new_frame
 
 
 class Pool:
@@ -28,24 +25,3 @@ class Pool:
     def clear(self) -> None:
         """Forget all frames that are free."""
         self._free.clear()
-
-
-class Loan:
-    """A message's frame, lent to the coordinator until it is given back; nothing is received into it until then."""
-
-    def __init__(self, pool: Pool, frame: Frame, part: Part) -> None:
-        self._pool = pool
-        self._frame: Frame | None = frame
-        self._part = part
-
-    def read(self) -> Array:
-        """Return the message's vector, a view."""
-        if self._frame is None:
-            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
-        return vector_in(self._frame, self._part.length, self._part.dtype)
-
-    def end(self) -> None:
-        """Give the frame back, if it is not given back yet."""
-        if self._frame is not None:
-            self._pool.give(self._frame)
-            self._frame = None

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
 from erasurehead.engines.mpi.calls import Calls, Recalled
 from erasurehead.engines.mpi.orders import read_order
-from erasurehead.engines.mpi.wire import HEAD, Frame, Gone, Sending, new_frame, vector_in, whole, write_head
+from erasurehead.engines.mpi.rooms import InFrames, InSlots, Rooms
+from erasurehead.engines.mpi.shared import Shared
+from erasurehead.engines.mpi.wire import Frame, Gone
 
-_FRAMES = 2  # one is computed while the other is on its way
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 
 
@@ -27,67 +26,83 @@ class Worker:
         program: what it runs.
         delays: injected after computing.
         late: what to do with late work.
+        shared: the memory that the coordinator sees too; None if vectors are to travel.
     """
 
-    def __init__(self, calls: Calls, number: int, program: Program, delays: Delays | None, late: LateWork) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        number: int,
+        program: Program,
+        delays: Delays | None,
+        late: LateWork,
+        shared: Shared | None,
+    ) -> None:
         self.calls = calls
         self.number = number
         self.program = program
         self.delays = delays
         self.preempt = late == "preempt"
         self._announced = {part.message: part for part in program.outbox}
-        size = HEAD + max((_size(part) for part in program.outbox), default=0)
-        self._frames: list[tuple[Frame, Sending | None]] = [(new_frame(size), None) for _ in range(_FRAMES)]
+        self._board = None if shared is None else shared.board
+        self._rooms: Rooms = InFrames(program.outbox) if shared is None else InSlots(shared.slots)
 
     def serve(self) -> None:
         """Answer orders; only an exception ends it: `Recalled`, or `Gone` if the coordinator is no more."""
         while True:
             frame = self.calls.take_order()
-            self._answer(read_order(frame), frame)
+            order = read_order(frame, self._board)
+            if order is not None:
+                self._answer(order, frame)
 
     def _answer(self, order: Order, frame: Frame) -> None:
         started = time.monotonic()
         try:
             taken = self.program.take(order)
             self.calls.give_back(frame)
+            if self._board is not None and not self._board.holds(order.round):
+                return  # it was overwritten while it was taken
             done: list[Part] = []
-            while parts := self.program.parts(order, done):
-                if not self._one_message(order, parts[0], len(done), taken, started):
+            left = self.program.parts(order, done)
+            while left:
+                part, unit = left[0], len(done)
+                done.append(part)
+                left = self.program.parts(order, done)
+                if not self._one_message(order, part, unit, taken, started, last=not left):
                     return
-                done.append(parts[0])
         except (Recalled, Gone):
             raise
         except Exception as error:
             self.calls.report("failed", order.round, told(error))
 
-    def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float) -> bool:
+    def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float, last: bool) -> bool:
         """Compute, delay and send one message; return whether it was sent rather than dropped."""
-        index = self._claim()
-        if index is None:
+        room = self._claim(part)
+        if room is None:
             return False
-        frame = self._frames[index][0]
-        self.program.compute(part, taken, vector_in(frame, part.length, part.dtype))
-        delay = 0.0 if self.delays is None else self.delays.seconds(self.number, order.step, unit, part.work)
-        if not self._sit_out(min(delay, _LONGEST)):
-            return False
-        known = part == self._announced.get(part.message)
-        now = time.monotonic()
-        which = part.message if known else part
-        write_head(frame, ("arrived", self.calls.life, now, order.round, order.step, which, started))
-        self._frames[index] = frame, self.calls.send(frame[: HEAD + _size(part)])
-        return True
+        sent = False
+        try:
+            self.program.compute(part, taken, self._rooms.vector(part, room))
+            delay = 0.0 if self.delays is None else self.delays.seconds(self.number, order.step, unit, part.work)
+            if self._sit_out(min(delay, _LONGEST)):
+                which = part.message if part == self._announced.get(part.message) else part
+                listens = last and self.calls.now_listening()
+                self._rooms.send(self.calls, part, room, (order.round, order.step, which, started, listens))
+                sent = True
+        finally:
+            if not sent:
+                self._rooms.free(part, room)
+        return sent
 
-    def _claim(self) -> int | None:
-        """Return which frame to compute into, or None if there is a newer order before one is free."""
+    def _claim(self, part: Part) -> int | None:
+        """Return a room for a message, or None if there is a newer order before one is free."""
         backoff = Backoff()
-        while True:
-            for index, (_, sending) in enumerate(self._frames):
-                if sending is None or sending.done():
-                    return index
+        while (room := self._rooms.claim(part)) is None:
             self.calls.look()
             if self.preempt and self.calls.newer:
                 return None
             backoff.sleep(BUSY)
+        return room
 
     def _sit_out(self, seconds: float) -> bool:
         """Wait for so many seconds; return False if what is waited for is to be dropped."""
@@ -100,7 +115,3 @@ class Worker:
                 return True
             self.calls.rest(until)
         return False
-
-
-def _size(part: Part) -> int:
-    return whole(part.length * np.dtype(part.dtype).itemsize)

@@ -15,13 +15,13 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from types import ModuleType
 from typing import Any, ClassVar
 
-from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
     CLOSED,
@@ -35,11 +35,11 @@ from erasurehead.engines.base import (
     NoRoom,
     Offered,
     Order,
-    Part,
     Program,
 )
+from erasurehead.engines.loan import Loan
+from erasurehead.engines.mailbox import Board, Slots
 from erasurehead.engines.processes import worker as worker_process
-from erasurehead.engines.processes.mailbox import Board, Slots
 from erasurehead.engines.processes.parcel import Store, pack
 from erasurehead.engines.processes.worker import FRAME
 from erasurehead.errors import EngineError, invalid
@@ -58,28 +58,9 @@ class _Process:
     slots: Slots
     wake: Connection
     inlet: Connection
-    lent: list[_Loan] = field(default_factory=list["_Loan"])
+    lent: list[Loan] = field(default_factory=list[Loan])
     last_words: str = ""
     unread: bytes = b""  # the beginning of an item whose end has not come yet
-
-
-class _Loan:
-    """A message's slot, lent to the coordinator until it is given back."""
-
-    def __init__(self, slots: Slots, part: Part, side: int) -> None:
-        self._slots: Slots | None = slots
-        self._part = part
-        self._side = side
-
-    def read(self) -> Array:
-        if self._slots is None:
-            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
-        return self._slots.vector(self._part, self._side)
-
-    def end(self) -> None:
-        if self._slots is not None:
-            self._slots.free(self._part.message, self._side)
-            self._slots = None
 
 
 class ProcessEngine(Engine):
@@ -262,7 +243,7 @@ class ProcessEngine(Engine):
         if item[0] == "arrived":
             _, order_round, step, message, told, side, started = item
             part = state.slots.part(message) if told is None else told
-            loan = _Loan(state.slots, part, side)
+            loan = Loan(state.slots.vector(part, side), partial(state.slots.free, message, side))
             state.lent.append(loan)
             self._events.append(Arrived(worker, part, order_round, step, started, now, loan.read))
         elif item[0] == "joined":

@@ -14,7 +14,7 @@ import numpy as np
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Program
-from erasurehead.engines.processes.memory import Block, align
+from erasurehead.engines.memory import Block, align
 
 _SMALL = 4096  # bytes up to which an array travels with the rest
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
-from erasurehead.engines.processes.mailbox import Board, Slots
+from erasurehead.engines.mailbox import Board, Slots
 from erasurehead.engines.processes.parcel import Parcel
 
 FRAME = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -12,7 +13,6 @@ import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
+from erasurehead.engines.machine import machine
+from erasurehead.engines.mailbox import Slots
+from erasurehead.engines.memory import accept
 from erasurehead.engines.ray.parcel import Parcel
 
 THREADS = 4
@@ -62,13 +65,19 @@ class _Letter:
     clock: float
 
 
-def machine() -> str:
-    """Return what two processes have in common if they see the same clock and the same process numbers."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return socket.gethostname()
+@dataclass(eq=False)
+class _Place:
+    """Where a message is written.
+
+    Attributes:
+        vector: to be written, shape (part.length,).
+        sent: what the coordinator is told: the vector, or in which slot it finds it.
+        kept: whether it is on its way.
+    """
+
+    vector: Array
+    sent: Array | int
+    kept: bool = False
 
 
 class _Superseded(Exception):
@@ -109,10 +118,13 @@ class Actor:
                 self._newest = _Letter(order, 0.0 if self._near else posted - time.monotonic())
                 self._changed.notify_all()
 
-    def serve(self) -> Generator[Item]:
+    def serve(self, offered: bytes) -> Generator[Item]:
         """Stream what there is to say: that the worker is there, then messages and failures.
 
         A second call takes over from the first, whose way to the coordinator is broken then.
+
+        Arguments:
+            offered: where to find the slots that the coordinator has for this stream, if it is beside us.
         """
         with self._changed:
             self._stream += 1
@@ -124,10 +136,11 @@ class Actor:
         except Exception as error:
             yield "broken", told(error)
             return
+        slots: Slots | None = accept(offered) if self._near else None
         yield "joined", Home(machine(), _node(), socket.gethostname(), os.getpid())
         try:
             while True:
-                yield from self._answer(self._next(stream), stream, program, delays)
+                yield from self._answer(self._next(stream), stream, program, delays, slots)
         except _Superseded:
             return
 
@@ -168,7 +181,9 @@ class Actor:
                     return False
                 self._changed.wait(remaining)
 
-    def _answer(self, letter: _Letter, stream: int, program: Program, delays: Delays | None) -> Generator[Item]:
+    def _answer(
+        self, letter: _Letter, stream: int, program: Program, delays: Delays | None, slots: Slots | None
+    ) -> Generator[Item]:
         order = letter.order
         started = time.monotonic() + letter.clock
         try:
@@ -176,17 +191,36 @@ class Actor:
             done: list[Part] = []
             while parts := program.parts(order, done):
                 part = parts[0]
-                vector = self._room(part)
-                program.compute(part, taken, vector)
-                delay = 0.0 if delays is None else delays.seconds(self._worker, order.step, len(done), part.work)
-                if self._rest(delay, stream):
-                    return
-                yield "arrived", order.round, order.step, part, started, vector
+                with self._place(part, slots) as place:
+                    program.compute(part, taken, place.vector)
+                    delay = 0.0 if delays is None else delays.seconds(self._worker, order.step, len(done), part.work)
+                    if self._rest(delay, stream):
+                        return
+                    place.kept = True
+                yield "arrived", order.round, order.step, part, started, place.sent
                 done.append(part)
         except _Superseded:
             raise
         except Exception as error:
             yield "failed", order.round, told(error)
+
+    @contextlib.contextmanager
+    def _place(self, part: Part, slots: Slots | None) -> Generator[_Place]:
+        """Yield where to write a message; if it is not kept, the next one may be written there.
+
+        Beside the coordinator that is a slot, unless it still reads both; else memory of our own, which Ray copies.
+        """
+        side = None if slots is None else slots.claim(part.message)
+        if slots is None or side is None:
+            room = self._room(part)
+            yield _Place(room, room)
+            return
+        place = _Place(slots.vector(part, side), side)
+        try:
+            yield place
+        finally:
+            if not place.kept:
+                slots.free(part.message, side)
 
     def _room(self, part: Part) -> Array:
         """Return where to write a message. Ray has copied what was there before it asked for the next one."""

@@ -1,4 +1,4 @@
-"""Workers as actors of a Ray cluster: models and messages cross in Ray's object store, to any of its machines."""
+"""Workers as actors of a Ray cluster: programs and models cross in Ray's object store, to any of its machines."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from erasurehead.engines.base import (
     Order,
     Program,
 )
-from erasurehead.engines.ray.actor import THREADS, Actor, machine
+from erasurehead.engines.loan import Loan
+from erasurehead.engines.machine import machine
+from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
-from erasurehead.engines.ray.handle import Handle, Loan, Posting
+from erasurehead.engines.ray.handle import Handle, Posting
 from erasurehead.engines.ray.inbox import Inbox
 from erasurehead.engines.ray.nodes import Node, Nodes, Watch, room
 from erasurehead.engines.ray.parcel import Store, pack
@@ -36,8 +38,9 @@ _BLINK = 1.0  # seconds after which a wait looks up
 class RayEngine(Engine):
     """Workers as actors of a Ray cluster.
 
-    Each worker is one actor. Programs, models and messages are objects of Ray's store: what several workers of a
-    machine need is there once, and is read without a copy. An actor streams its messages back as it has them.
+    Each worker is one actor. Programs and models are objects of Ray's store: what several workers of a machine need is
+    there once, and is read without a copy. An actor streams its messages back as it has them: whole from other
+    machines; beside the coordinator a word is enough, which says where they lie in memory that both see.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
@@ -49,6 +52,7 @@ class RayEngine(Engine):
         max_restarts: how often Ray may start an actor again after its death; -1 for any number. The worker's return
             is a `Joined`. With 0, whoever uses the engine replaces the dead.
         cpus: processors that Ray is to keep for each worker. With 0, workers are placed anywhere, in any number.
+        share: False lets messages travel on this machine too, as between machines; for tests.
 
     Raises:
         MissingExtra: if ray is not installed.
@@ -64,6 +68,7 @@ class RayEngine(Engine):
         address: str | None = None,
         max_restarts: int = 0,
         cpus: float = 0,
+        share: bool = True,
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
@@ -73,6 +78,7 @@ class RayEngine(Engine):
         self.late: LateWork = late
         self.max_restarts = check_count("max_restarts", max_restarts, at_least=-1)
         self.cpus = cpus
+        self.share = share
         self._ray = library()
         self._connection = connect(address)
         self._workers: dict[int, Handle] = {}
@@ -138,7 +144,8 @@ class RayEngine(Engine):
         )
         parcel = pack(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, parcel, self.late, self._machine)
-        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0)
+        near = self.share and node in (None, self._inbox.node)
+        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, near)
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()
@@ -266,6 +273,7 @@ class RayEngine(Engine):
     def _remove(self, worker: int, void: bool = True) -> None:
         """End a worker; `void` what it sent and nobody has taken."""
         handle = self._workers.pop(worker)
+        handle.close()
         with contextlib.suppress(Exception):  # it may be dead, or the cluster
             self._ray.kill(handle.actor, no_restart=True)
         if handle.on(self._machine):

@@ -9,14 +9,17 @@ import os
 import re
 import signal
 import time
+from functools import partial
 from typing import Any
 
 from erasurehead.arrays import Array
-from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order, Program, told
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Part, Program, told
+from erasurehead.engines.loan import Loan
+from erasurehead.engines.mailbox import Slots
+from erasurehead.engines.memory import offer
 from erasurehead.engines.ray.actor import Home, Item
 from erasurehead.engines.ray.nodes import Nodes
 from erasurehead.engines.ray.parcel import put
-from erasurehead.errors import EngineError
 
 _SMALL = 50_000
 """Bytes of points up to which an order travels with the call; larger ones are put into the store once for all."""
@@ -25,23 +28,6 @@ _UNREAD = 2
 """Messages of each kind that an actor may have sent and nobody read; it waits with the next."""
 
 _AGAIN = 0.1  # seconds between two attempts to reach an actor that Ray calls unavailable
-
-
-class Loan:
-    """A message's vector, lent to whoever took the event until it is given back."""
-
-    def __init__(self, vector: Array) -> None:
-        self._vector: Array | None = vector
-
-    def read(self) -> Array:
-        """Return the vector."""
-        if self._vector is None:
-            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
-        return self._vector
-
-    def end(self) -> None:
-        """Give it back; Ray frees its memory when nobody else looks at it."""
-        self._vector = None
 
 
 class Posting:
@@ -77,6 +63,7 @@ class Handle:
         actor: Ray's handle of it.
         node: number of the node where it is to run; None for any.
         restarts: whether Ray starts it again when it has died.
+        near: whether it may come to run beside us, and then share memory with us.
 
     Attributes:
         stream: what it has to say, item by item; None while it cannot be reached.
@@ -90,7 +77,9 @@ class Handle:
         paused: whether we have stopped its process: what is sent now, it would find before what comes later.
     """
 
-    def __init__(self, ray: Any, worker: int, program: Program, actor: Any, node: str | None, restarts: bool) -> None:
+    def __init__(
+        self, ray: Any, worker: int, program: Program, actor: Any, node: str | None, restarts: bool, near: bool
+    ) -> None:
         self.worker = worker
         self.program = program
         self.actor = actor
@@ -106,6 +95,8 @@ class Handle:
         self.paused = False
         self._ray = ray
         self._restarts = restarts
+        self._near = near
+        self._slots: Slots | None = None  # of this stream: a process that starts again finds none that are half used
         self._unread = _UNREAD * max(1, len(program.outbox))
         self._round = -1  # of the order that was sent last
         self._reached = False
@@ -121,7 +112,20 @@ class Handle:
         """Ask for a stream if there is none."""
         if self.stream is None and time.monotonic() >= self._again:
             serve = self.actor.serve.options(num_returns="streaming", _generator_backpressure_num_objects=self._unread)
-            self.stream = serve.remote()
+            self._slots = self._new_slots() if self._near else None
+            self.stream = serve.remote(offer(self._slots))
+
+    def _new_slots(self) -> Slots | None:
+        self.close()
+        try:
+            return Slots(self.program.outbox)
+        except NoRoom:  # its messages travel
+            return None
+
+    def close(self) -> None:
+        """Keep the memory that was offered to the actor open no longer: it has found it, or never will."""
+        if self._slots is not None:
+            self._slots.close()
 
     @property
     def ready(self) -> bool:
@@ -147,8 +151,8 @@ class Handle:
     def receive(self, item: Item, now: float, nodes: Nodes) -> Event:
         """Return what an item means."""
         if item[0] == "arrived":
-            _, order_round, step, part, started, vector = item
-            return Arrived(self.worker, part, order_round, step, started, now, Loan(vector).read)
+            _, order_round, step, part, started, sent = item
+            return Arrived(self.worker, part, order_round, step, started, now, self._loan(part, sent).read)
         if item[0] == "failed":
             return Failed(self.worker, item[1], item[2], now)
         if item[0] == "broken":
@@ -156,10 +160,17 @@ class Handle:
             return Died(self.worker, item[1], now)
         before, self.home, self.node = self.home, item[1], item[1].node
         self._reached, self.returns, self.promised, self.paused = True, False, False, False
+        self.close()
         self.post()
         if before is not None:
             return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
         return Joined(self.worker, nodes.name(item[1].node), now)
+
+    def _loan(self, part: Part, sent: Array | int) -> Loan:
+        if not isinstance(sent, int):
+            return Loan(sent)
+        assert self._slots is not None
+        return Loan(self._slots.vector(part, sent), partial(self._slots.free, part.message, sent))
 
     def lose(self, error: Exception | None, now: float) -> Event | None:
         """Return what it means that there is an error instead of an item, or (None) the end of the stream."""

@@ -25,11 +25,14 @@ class Inbox:
 
     Arguments:
         ray: the library, connected.
+
+    Attributes:
+        node: number of the node that this process is on.
     """
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
-        self._node: str = ray.get_runtime_context().get_node_id()
+        self.node: str = ray.get_runtime_context().get_node_id()
 
     def wait(self, handles: Collection[Handle], seconds: float) -> tuple[list[Handle], Found]:
         """Wait until there is something, at most so many seconds.
@@ -62,7 +65,7 @@ class Inbox:
 
     def _here(self, handles: list[Handle]) -> list[Handle]:
         """Return those whose message is on this machine; ask for the others'."""
-        near = [one for one in handles if one.home is not None and one.home.node == self._node]
+        near = [one for one in handles if one.home is not None and one.home.node == self.node]
         far = {one.coming: one for one in handles if one not in near}
         if far:
             near += [far[one] for one in self._ray.wait([*far], num_returns=len(far), timeout=0)[0]]

@@ -14,7 +14,7 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.engines.base import Order, Part
-from erasurehead.engines.processes.memory import Block, align
+from erasurehead.engines.memory import Block, align
 from erasurehead.errors import EngineError
 
 _HEADER = 64  # bytes before a board's meta data: round, length of the meta data
@@ -64,7 +64,7 @@ class Board:
             )
         side = order.round % _SIDES
         header = self._headers[side]
-        if header[0] == order.round:
+        if header[0] >= order.round:  # it is up, or a newer one is
             return
         header[0] = -1  # whoever reads the old order now will see that it was overwritten
         offset = side * self._stride + _HEADER
@@ -123,7 +123,7 @@ class Slots:
         self._offsets: list[tuple[int, int]] = []
         offset = align(8 + 8 * _SIDES * len(self._parts))
         for part in self._parts:
-            size = align(part.length * np.dtype(part.dtype).itemsize)
+            size = align(_size(part))
             self._offsets.append((offset, offset + size))
             offset += _SIDES * size
         return offset
@@ -169,8 +169,19 @@ class Slots:
 
     def vector(self, part: Part, side: int) -> Array:
         """Return the room of a message in a slot, shape (part.length,)."""
-        return self._block.view(self._offsets[self._index[part.message]][side], part.length, part.dtype)
+        index = self._index[part.message]
+        announced = self._parts[index]
+        if _size(part) > _size(announced):
+            raise EngineError(
+                f"message {part.message} has {part.length} elements ({part.dtype}), and was announced with at most "
+                f"{announced.length} ({announced.dtype}); announce its greatest length in the program's outbox."
+            )
+        return self._block.view(self._offsets[index][side], part.length, part.dtype)
 
     def close(self) -> None:
         """Give back the file descriptor."""
         self._block.close()
+
+
+def _size(part: Part) -> int:
+    return part.length * np.dtype(part.dtype).itemsize

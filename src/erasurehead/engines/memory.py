@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import os
+import pickle
 import tempfile
+from dataclasses import dataclass
 from multiprocessing import reduction
+from multiprocessing.context import get_spawning_popen
 from typing import Any
 
 import numpy as np
@@ -14,12 +19,38 @@ from erasurehead.arrays import Array, IntArray
 from erasurehead.engines.base import NoRoom
 
 
+@dataclass(frozen=True)
+class _Address:
+    """Where another process of this machine finds a block: among the open files of the process that made it.
+
+    Attributes:
+        path: of that open file.
+        file: its device and inode; the number may have come to mean another file meanwhile.
+    """
+
+    path: str
+    file: tuple[int, int]
+
+    def open(self) -> int:
+        """Return a descriptor of the file.
+
+        Raises:
+            OSError: if it is not there any more, or not for us.
+        """
+        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        if _identity(fd) != self.file:
+            os.close(fd)
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
+        return fd
+
+
 class Block:
     """A piece of shared memory that belongs to its file descriptor, not to a name.
 
     It can be sent to a process while that process is being started, and vanishes with the last process that has it.
-    On Linux it is an anonymous memory file: neither `/dev/shm` nor its size limit is involved. Elsewhere it is a
-    mapped temporary file without a name.
+    On Linux it is an anonymous memory file: neither `/dev/shm` nor its size limit is involved; and it can be sent, as
+    a few bytes, to any process of the same user on this machine, which finds it there until it is closed here: see
+    `offer`. Elsewhere it is a mapped temporary file without a name.
     """
 
     def __init__(self, size: int) -> None:
@@ -34,12 +65,18 @@ class Block:
             raise NoRoom(f"cannot get {self.size / 1e6:.1f} MB of shared memory: {error.strerror}.") from error
 
     def __getstate__(self) -> tuple[Any, int]:
-        return reduction.DupFd(self._fd), self.size
+        if get_spawning_popen() is not None:
+            return reduction.DupFd(self._fd), self.size
+        if self._fd < 0 or not os.path.exists(f"/proc/{os.getpid()}/fd/{self._fd}"):
+            raise OSError(errno.EBADF, "this memory cannot be found by other processes")
+        return _Address(f"/proc/{os.getpid()}/fd/{self._fd}", _identity(self._fd)), self.size
 
     def __setstate__(self, state: tuple[Any, int]) -> None:
         handle, self.size = state
-        self._fd = handle.detach()
+        self._fd = handle.open() if isinstance(handle, _Address) else handle.detach()
         self._map = mmap.mmap(self._fd, self.size)
+        if isinstance(handle, _Address):  # nobody finds it here, and a process may be sent many
+            self.close()
 
     @property
     def buffer(self) -> memoryview:
@@ -63,6 +100,28 @@ class Block:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def offer(shared: Any) -> bytes:
+    """Return where another process of this machine finds what holds blocks, as `accept` takes it; empty for None.
+
+    It is empty too where it could not be found.
+    """
+    with contextlib.suppress(OSError):
+        return b"" if shared is None else pickle.dumps(shared)
+    return b""
+
+
+def accept(offered: bytes) -> Any:
+    """Return what another process has offered; None if it offered nothing, or that is not for us to see."""
+    with contextlib.suppress(OSError):
+        return pickle.loads(offered) if offered else None
+    return None
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 def _anonymous_file() -> int:

@@ -1,0 +1,70 @@
+"""Shared memory: who finds it, and who does not."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from erasurehead.engines.memory import Block, accept, offer
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the open files of a process")
+
+LOOK = """
+import sys
+from erasurehead.engines.memory import accept
+block = accept(bytes.fromhex(sys.argv[1]))
+if block is None:
+    print("nothing")
+else:
+    print(block.array(0, 3).tolist())
+    block.array(0, 3)[:] += 1.0
+"""
+
+
+def look(offered: bytes) -> str:
+    """Return what another process finds."""
+    command = [sys.executable, "-c", LOOK, offered.hex()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+def test_another_process_finds_the_same_memory_until_it_is_closed() -> None:
+    block = Block(24)
+    block.array(0, 3)[:] = [1.0, 2.0, 3.0]
+    offered = offer(block)
+    assert look(offered) == "[1.0, 2.0, 3.0]"
+    assert block.array(0, 3).tolist() == [2.0, 3.0, 4.0]
+    block.close()
+    assert look(offered) == "nothing"
+    assert block.array(0, 3).tolist() == [2.0, 3.0, 4.0]
+
+
+def test_a_file_that_has_taken_the_number_of_the_memory_is_not_written_to() -> None:
+    block = Block(24)
+    offered = offer(block)
+    (address, _) = block.__getstate__()
+    block.close()
+    number = int(address.path.rpartition("/")[2])
+    other = os.memfd_create("other")
+    os.ftruncate(other, 24)
+    if other != number:
+        os.dup2(other, number)
+        os.close(other)
+    try:
+        assert look(offered) == "nothing"
+        assert os.pread(number, 24, 0) == bytes(24)
+    finally:
+        os.close(number)
+
+
+def test_what_cannot_be_found_is_offered_as_nothing() -> None:
+    block = Block(24)
+    block.close()
+    with pytest.raises(OSError, match="cannot be found by other processes"):
+        pickle.dumps(block)
+    assert offer(block) == b""
+    assert offer(None) == b""
+    assert accept(b"") is None
