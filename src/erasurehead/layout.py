@@ -71,7 +71,8 @@ class Layout:
                     _add_span(total, [weight], [values], slice(low, high))
                 else:
                     within = slice(cuts[number], cuts[number + 1])
-                    _kernels().add_in_place(total, place[within], weight, values[within])
+                    numbers = np.ascontiguousarray(values[within], dtype=np.float64)
+                    _kernels().add_in_place(total, place[within], weight, numbers)
         return total
 
     def _terms(
@@ -83,7 +84,7 @@ class Layout:
             several = [(None, ())] if pieces is None or cuts is None else zip(pieces, cuts, strict=True)
             for weight, (place, cut) in zip(column, several, strict=False):
                 if weight != 0.0:
-                    yield weight, np.ascontiguousarray(vector, dtype=np.float64), place, cut
+                    yield weight, vector, place, cut
 
 
 def _ascends(row: IntArray) -> bool:
