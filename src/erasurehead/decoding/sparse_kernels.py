@@ -163,35 +163,16 @@ def conjugate(
     before = 0.0
     iteration = 0
     while iteration < limit:
-        # Forward sweep: the preconditioned gradient.
         swept[:] = gap
-        square = 0.0
-        for place in range(count):
-            row = rows[place]
-            slope = 0.0
-            for entry in range(starts[row], starts[row + 1]):
-                slope += values[entry] * swept[columns[entry]]
-            move = slope / squares[row]
-            for entry in range(starts[row], starts[row + 1]):
-                swept[columns[entry]] -= move * values[entry]
-            gradient[place] = slope / np.sqrt(squares[row])
-            square += gradient[place] * gradient[place]
+        square = _sweep_forward(rows, starts, columns, values, squares, swept, gradient)
         if square <= 1e-32 * gap.shape[0]:
             break
         momentum = square / before if iteration else 0.0
         before = square
-        # Backward sweep: the step in the weights, and in passing its product with the rows.
-        swept[:] = 0.0
-        for back in range(count):
-            place = count - 1 - back
-            row = rows[place]
+        for place in range(count):
             direction[place] = gradient[place] + momentum * direction[place]
-            slope = 0.0
-            for entry in range(starts[row], starts[row + 1]):
-                slope += values[entry] * swept[columns[entry]]
-            step[place] = direction[place] / np.sqrt(squares[row]) - slope / squares[row]
-            for entry in range(starts[row], starts[row + 1]):
-                swept[columns[entry]] += step[place] * values[entry]
+        swept[:] = 0.0
+        _sweep_back(rows, starts, columns, values, squares, direction, swept, step)
         length = square / np.dot(swept, swept)
         for place in range(count):
             weights[rows[place]] += length * step[place]
@@ -201,10 +182,51 @@ def conjugate(
         iteration += 1
         residuals[iteration] = residual
         if iteration >= 2 * span:
-            last = residuals[iteration - span] - residual
-            earlier = residuals[iteration - 2 * span] - residuals[iteration - span]
-            rate = max(last / earlier, 0.7) if earlier > 0.0 else 0.7  # the first spans gain more than what follows
-            left = last * rate / (1.0 - rate) if rate < 1.0 else last * span
-            if left <= max(min(absolute, relative * residual), least):
+            before_last, before_that = residuals[iteration - span], residuals[iteration - 2 * span]
+            if _to_gain(residual, before_last, before_that, span) <= max(min(absolute, relative * residual), least):
                 break
     return residual, 4 * iteration
+
+
+@compiled
+def _sweep_forward(
+    rows: Index, starts: Index, columns: Index, values: Array, squares: Array, swept: Array, gradient: Array
+) -> float:
+    """Write the preconditioned gradient of what is left in `swept`, which is changed; return its squared length."""
+    square = 0.0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        slope = 0.0
+        for entry in range(starts[row], starts[row + 1]):
+            slope += values[entry] * swept[columns[entry]]
+        move = slope / squares[row]
+        for entry in range(starts[row], starts[row + 1]):
+            swept[columns[entry]] -= move * values[entry]
+        gradient[place] = slope / np.sqrt(squares[row])
+        square += gradient[place] * gradient[place]
+    return square
+
+
+@compiled
+def _sweep_back(
+    rows: Index, starts: Index, columns: Index, values: Array, squares: Array, direction: Array, swept: Array,
+    step: Array,
+) -> None:  # fmt: skip
+    """Write the step in the weights along a direction, and add its product with the rows to `swept`."""
+    for back in range(rows.shape[0]):
+        place = rows.shape[0] - 1 - back
+        row = rows[place]
+        slope = 0.0
+        for entry in range(starts[row], starts[row + 1]):
+            slope += values[entry] * swept[columns[entry]]
+        step[place] = direction[place] / np.sqrt(squares[row]) - slope / squares[row]
+        for entry in range(starts[row], starts[row + 1]):
+            swept[columns[entry]] += step[place] * values[entry]
+
+
+@compiled
+def _to_gain(residual: float, before_last: float, before_that: float, span: int) -> float:
+    """Return how much lower the residual will get, by what it gained in the last two spans of iterations."""
+    last, earlier = before_last - residual, before_that - before_last
+    rate = max(last / earlier, 0.7) if earlier > 0.0 else 0.7  # the first spans gain more than what follows
+    return last * rate / (1.0 - rate) if rate < 1.0 else last * span
