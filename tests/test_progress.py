@@ -90,9 +90,10 @@ def test_lines_for_a_log_tell_step_loss_pace_and_the_time_left() -> None:
     first, *lines = text.getvalue().splitlines()
     assert first == "starting 6 workers ..."
     assert 1 <= len(lines) < 8
-    assert all(
-        re.fullmatch(r"step \d of 8(: loss .+, .+ s a step, \d+ s left| is waited for.*)", line) for line in lines
-    )
+    told = r"step \d of 8(: loss .+, .+ s a step, \d+ s left| is waited for.*)"
+    over = r"training is over; \d of 9 models are evaluated"
+    assert all(re.fullmatch(f"{told}|{over}", line) for line in lines)
+    assert any("models are evaluated" in line for line in lines)
 
 
 def test_lines_for_a_log_say_who_is_waited_for() -> None:
@@ -103,6 +104,16 @@ def test_lines_for_a_log_say_who_is_waited_for() -> None:
     for _ in range(5):
         lines.waiting(0, [1, 3], 0.2)
     assert text.getvalue().splitlines()[1:] == ["step 1 of 3 is waited for; late: 1, 3"]
+
+
+def test_the_bar_says_that_models_are_evaluated() -> None:
+    console, text = terminal()
+    with ProgressBar(console) as bar:
+        bar.preparing(schemes.uncoded(4), 3)
+        bar.ready(0.5)
+        bar._drawn = 0.0  # as if the last drawing were long ago
+        bar.evaluated(2, 60)
+    assert "evaluating: 2 of 60 models" in text.getvalue()
 
 
 def test_a_short_run_has_no_such_lines() -> None:

@@ -14,7 +14,7 @@ from erasurehead.aggregation import Aggregation, ByCoverage, Plain
 from erasurehead.arrays import Array
 from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Arrived, Order
-from erasurehead.errors import Diverged, InvalidArgument, Unreachable
+from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.instruments import Instrument
 from erasurehead.layout import Layout
 from erasurehead.optimizers import GradientDescent, Nesterov
@@ -219,7 +219,8 @@ def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures(
     for row in run.steps:
         assert row.failed == ["message 0 of worker 0 is refused: its vector is not finite"]
         assert row.used == [1, 2, 3, 4]
-    with pytest.raises(Unreachable, match=r"cannot be met any more.*tasks 0 are lost"):
+    said = r"cannot be met any more: worker 0 will .*task 0 is lost with it.* 1 message was refused"
+    with pytest.raises(Unreachable, match=said):
         train(problem, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
 
 
@@ -292,3 +293,50 @@ def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
     with pytest.raises(InvalidArgument, match="n_tasks must be at most"):
         train(PROBLEM, schemes.uncoded(25), GradientDescent(np.zeros(6), 0.1), engine, 1)
     assert engine.now() == 0.0
+
+
+class _Ailing(Quadratic):
+    """A problem one of whose tasks fails, for reasons of which the list says one a step; "" for no failure."""
+
+    reasons = ("torn", "torn", "torn", "worn", "worn", "", "worn", "worn")
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        shard = super().shard(tasks)
+        if tasks[0].start == 0:
+            combine = shard.combine
+
+            def ailing(local: Array, coefficients: Array, step: int, out: Array) -> float:
+                if self.reasons[step]:
+                    raise DataError(self.reasons[step])
+                return combine(local, coefficients, step, out)
+
+            shard.combine = ailing  # type: ignore[method-assign]
+        return shard
+
+
+class _Heard(Instrument):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def test_a_failure_of_every_step_is_recorded_each_time_and_said_once_until_it_changes() -> None:
+    problem, heard = _Ailing(PROBLEM.rows, PROBLEM.centres), _Heard()
+    scheme = schemes.custom(codes.uncoded(6), "decodable() | first(5)", ByCoverage())
+    delays = Timetable({(w, s, 0): 1.0 for w in range(1, 6) for s in range(8)})
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(delays), 8, [heard])
+    said = "message 0 of worker 0 is refused: message 0: DataError:"
+    torn, worn = f"{said} torn", f"{said} worn"
+    assert [text for row in run.steps for text in row.failed] == [torn] * 3 + [worn] * 4
+    assert [row.failures for row in run.steps] == [1, 1, 1, 1, 1, 0, 1, 1]
+    assert heard.notices == [torn, worn, worn]
+
+
+@pytest.mark.parametrize(("workers", "said"), [(2, "1 of 2 workers is left"), (3, "2 of 3 workers are left")])
+def test_one_worker_is_left_and_several_are(workers: int, said: str) -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(workers) for s in range(8)}))
+    engine.kill(1, at=2.5)
+    with pytest.raises(Unreachable, match=rf"worker 1 will not answer, and task 1 is lost with it; {said}"):
+        train(PROBLEM, schemes.uncoded(workers), GradientDescent(np.zeros(6), 0.1), engine, 8, survival=LEAVE)

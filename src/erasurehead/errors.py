@@ -63,6 +63,16 @@ def listed(numbers: Iterable[int], most: int = 12) -> str:
     return f"{text}, ... ({len(every)} in all)" if len(every) > most else text or "none"
 
 
+def numbered(what: str, numbers: Iterable[int]) -> str:
+    """Return what numbers are of, in the singular or the plural, and the numbers.
+
+    >>> numbered("task", [3]), numbered("task", [3, 5])
+    ('task 3', 'tasks 3, 5')
+    """
+    every = list(numbers)
+    return f"{what}{'s' * (len(every) != 1)} {listed(every)}"
+
+
 def check_count(argument: str, value: object, at_least: int = 1, at_most: int | None = None) -> int:
     """Return `value` as an int, or raise if it is not a whole number within the bounds."""
     if isinstance(value, float) and value.is_integer():

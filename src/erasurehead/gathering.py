@@ -16,7 +16,7 @@ from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
-from erasurehead.errors import Diverged, ErasureHeadError, Unreachable, listed
+from erasurehead.errors import Diverged, ErasureHeadError, Unreachable, numbered
 from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
 from erasurehead.oversight import Oversight
@@ -77,6 +77,8 @@ class Gathering:
         self._oversight = Oversight(crew, self.notice)
         self._begun: dict[int, Begun] = {}
         self._notices: list[str] = []
+        self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
+        self._failed: set[int] = set()  # workers that failed in this round
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         crew.tell = self.notice
 
@@ -91,6 +93,7 @@ class Gathering:
         real = time.perf_counter()
         formation = self.crew.formation
         self._oversight.begin()
+        self._failed.clear()
         view = View(formation.scheme.decoder, order.step, self.crew.able())
         begin = self.engine.now()
         self._begun[order.round] = Begun(begin, formation.epoch, formation.numbers)
@@ -120,6 +123,8 @@ class Gathering:
             self._refuse(current, bad)
         received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in current.arrivals.values())
         rows = current.rows(set(found.used.tolist()))
+        for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
+            self._failing.pop(worker, None)
         notices, self._notices = tuple(self._notices), []
         self._seconds += time.perf_counter() - real
         return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
@@ -128,11 +133,18 @@ class Gathering:
         self.engine.submit(order, workers)
         self._oversight.ordered(workers)
 
-    def notice(self, text: str) -> None:
-        """Take down something that a person should know, for the record of the step and for the instruments."""
+    def notice(self, text: str, again: bool = False) -> None:
+        """Take down something that a person should know: for the record of the step, and for the instruments if new."""
         self._notices.append(text)
-        for instrument in self.instruments:
+        for instrument in () if again else self.instruments:
             instrument.notice(text)
+
+    def _tell_failure(self, worker: int, text: str) -> None:
+        """Say what a worker fails with: not again in every round, if it has not answered properly in between."""
+        said = self._failing.setdefault(worker, set())
+        self.notice(text, again=text in said)
+        said.add(text)
+        self._failed.add(worker)
 
     def end(self) -> None:
         """Say what is to be said when the last round is over."""
@@ -219,7 +231,8 @@ class Gathering:
         lost = current.out_of_reach()
         if not set(lost) - set(current.lost) or len(lost) == current.formation.code.n_tasks:
             return False
-        self.notice(f"tasks {listed(lost)} are lost; training goes on with the others")
+        said = numbered("task", lost)
+        self.notice(f"{said} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others")
         before, current.lost = current.view, tuple(lost)
         view = View(general(restricted(current.formation.code, lost)), before.step, before.able)
         view.elapsed, view.refused = before.elapsed, before.refused
@@ -235,10 +248,11 @@ class Gathering:
         elif isinstance(event, Failed):
             if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
-                self.notice(f"worker {event.worker} failed: {event.reason}")
+                self._tell_failure(event.worker, f"worker {event.worker} failed: {event.reason}")
             self._oversight.failed(event.worker)
         elif isinstance(event, Died):
             self._oversight.forget(event.worker)
+            self._failing.pop(event.worker, None)
             if not self.crew.die(event):
                 self._lose(event.worker, current)
         elif isinstance(event, Joined):
@@ -287,7 +301,7 @@ class Gathering:
         for message, why in messages.items():
             arrived = current.arrivals.pop(message)
             self.engine.release(arrived)
-            self.notice(f"message {message} of worker {arrived.worker} is refused: {why}")
+            self._tell_failure(arrived.worker, f"message {message} of worker {arrived.worker} is refused: {why}")
 
 
 def _when_all_is_in(view: View) -> Verdict:

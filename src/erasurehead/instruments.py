@@ -49,5 +49,13 @@ class Instrument:
     def notice(self, text: str) -> None:
         """Called when something happened that a person should know: a death, a refused message."""
 
+    def evaluated(self, done: int, of: int) -> None:
+        """Called when training is over, after each of the models that were kept has been evaluated.
+
+        Arguments:
+            done: how many have been.
+            of: how many there are.
+        """
+
     def finished(self, run: Run) -> None:
         """Called when all steps are done, or training ended early, after the workers have been let go."""

@@ -80,6 +80,11 @@ class ProgressBar(Instrument):
             self._progress.update(self._task, late=late_workers(row.missing))
             self._draw()
 
+    def evaluated(self, done: int, of: int) -> None:
+        if self._is_time():
+            self._progress.update(self._task, late=f"evaluating: {done} of {of} models")
+            self._draw()
+
     def finished(self, run: Run) -> None:
         self._progress.update(self._task, late="ended early" if run.stopped else seconds_text(run.seconds))
         if run.stopped:
@@ -131,6 +136,10 @@ class ProgressLines(Instrument):
         loss = "" if row.loss is None else f"loss {row.loss:.4g}, "
         left = (self._steps - self._done) * pace
         self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
+
+    def evaluated(self, done: int, of: int) -> None:
+        if self._is_time():
+            self._say(f"training is over; {done} of {of} models are evaluated")
 
     def _is_time(self) -> bool:
         return self._clock() - self._last >= self._every

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.errors import listed
+from erasurehead.errors import numbered
 from erasurehead.records.rows import ArrivalRow
 
 if TYPE_CHECKING:
@@ -89,19 +89,22 @@ class Round:
         silent = {place for place in range(code.n_workers) if place not in view.able}
         gone = sorted(seats[place] for place in silent | {int(code.owner[message]) for message in self.refused})
         lost = self.out_of_reach()
-        what = f"tasks {listed(lost)} are lost with them" if lost else "too few workers are left"
+        left, refused = len(view.able), len(self.refused)
+        what = "too few workers are left"
+        if lost:
+            what = f"{numbered('task', lost)} {_be(len(lost))} lost with {'it' if len(gone) == 1 else 'them'}"
         reasons = [f"worker {worker} {reason}" for worker, reason in dead.items()]
         reasons += [f"worker {worker} failed: {reason}" for worker, reason in self.failed.items()]
         reasons += [f"message {message} is refused: {reason}" for message, reason in self.refused.items()]
         return (
-            f"step {view.step}: the wait rule {self.rule} cannot be met any more: workers {listed(gone)} will not "
-            f"answer, and {what}; {len(view.able)} of {code.n_workers} workers are left"
+            f"step {view.step}: the wait rule {self.rule} cannot be met any more: {numbered('worker', gone)} will "
+            f"not answer, and {what}; {left} of {code.n_workers} workers {_be(left)} left"
             + (f" ({'; '.join(reasons[:3])})" if reasons else "")
             + ". A larger load, or a rule that waits for fewer workers, tolerates more deaths."
             + (
-                f" {len(self.refused)} messages were refused: see the notices; if they were not finite, the step "
-                "size may be too large."
-                if self.refused
+                f" {refused} message{'s were' if refused > 1 else ' was'} refused: see the notices; if not finite, "
+                "the step size may be too large."
+                if refused
                 else ""
             )
         )
@@ -152,6 +155,10 @@ class Begun:
         """Return the row of a message that is late, or None if it was none of this round's."""
         number = self.numbers.get((event.worker, event.part.message))
         return None if number is None else _row(event, *number, self.begin, late=True)
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _row(event: Arrived, row: int, unit: int, begin: float, late: bool = False, used: bool = False) -> ArrivalRow:

@@ -94,6 +94,8 @@ def train(
     try:
         for evaluation in () if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
+            for watcher in training.watchers:
+                watcher.evaluated(len(run.evaluations), len(snapshots.kept))
     except KeyboardInterrupt as error:
         run.stopped = run.stopped or f"{stopped_by(error)} while the models were evaluated"
     for watcher in training.watchers:
