@@ -293,7 +293,10 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        raise InvalidArgument(f"scheme {text!r} with {scheme.code.n_workers} workers: {error}") from None
+        said = str(error).removeprefix("n_tasks")
+        raise InvalidArgument(
+            f"scheme {text!r} with {scheme.code.n_workers} workers: the number of its tasks{said}"
+        ) from None
 
 
 def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:

@@ -46,21 +46,21 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--scheme", "erasurehead(load=3, wait_for=13)"), "wait_for must be at most 12, but it is 13"),
         (("--scheme", "ignore_stragglers(wait_for=0)"), "wait_for must be at least 1, but it is 0"),
         # texts and values that stand for nothing
-        (("--scheme", "magic"), "scheme must not name 'magic'"),
-        (("--delays", "exponential(mean=-1)"), "delays.model 'exponential(mean=-1)': mean must be"),
+        (("--scheme", "magic"), "--scheme must not name 'magic'"),
+        (("--delays", "exponential(mean=-1)"), "--delays 'exponential(mean=-1)': mean must be"),
         (("--delays", "recorded('nowhere.jsonl')"), "nowhere.jsonl cannot be read: No such file"),
-        (("--rate", "fast"), "rate must not contain 'fast'"),
-        (("--rate", "0"), "rate must be a positive finite number"),
-        (("--momentum", 0.5), "optimizer.momentum is for heavy_ball only"),
+        (("--rate", "fast"), "--rate must not contain 'fast'"),
+        (("--rate", "0"), "--rate must be a positive finite number"),
+        (("--momentum", 0.5), "--momentum is for heavy_ball only"),
         (("--steps", 0), "run.steps (--steps) must be greater than or equal to 1, but it is 0"),
         (("--workers", -3), "run.workers (--workers) must be greater than or equal to 1, but it is -3"),
         (("--late", "sometimes"), "delays.late (--late) must be 'preempt' or 'carry'"),
         (("--engine", "cloud"), "run.engine (--engine) must be 'processes', 'virtual', 'mpi' or 'ray'"),
         (("--l2", "nan"), "problem.l2 (--l2) must be"),
-        (("--twin", "always"), "data.twin is for the data sets amazon, kc_housing, covertype"),
+        (("--twin", "always"), "--twin is for the data sets amazon, kc_housing, covertype"),
         # columns
-        (("--target", "profit"), "target must name columns of shop.csv, but it is 'profit'; they are age, town"),
-        (("--one-hot", "age,city"), "one_hot must name columns of shop.csv, but it is 'city'"),
+        (("--target", "profit"), "--label must name columns of shop.csv, but it is 'profit'; they are age, town"),
+        (("--one-hot", "age,city"), "--one-hot must name columns of shop.csv, but it is 'city'"),
         # labels that are not two classes
         (("--loss", "logistic", "--target", "town"), "needs two classes, but the label 'town' has 3"),
     ],
@@ -72,7 +72,8 @@ def test_settings_that_do_not_fit(typed: Typed, options: tuple[object, ...], sai
 def test_more_tasks_than_rows(typed: Typed, tmp_path: Path) -> None:
     write_shop(tmp_path / "shop.csv", n_rows=20)
     sentence = refused(typed, *SHOP, "--workers", 17, "--scheme", "uncoded")
-    assert "scheme 'uncoded' with 17 workers: n_tasks must be at most the number of training samples (16)" in sentence
+    said = "--scheme 'uncoded' with 17 workers: the number of its tasks must be at most the number of training samples"
+    assert f"{said} (16)" in sentence
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_csv_file_that_cannot_be_used(typed: Typed, lines: str, said: str) -> 
 
 def test_a_file_that_is_not_there(typed: Typed) -> None:
     sentence = refused(typed, "--data", "amazn")
-    assert "There is no file 'amazn'; data.source must be a file or one of amazon, kc_housing, covertype" in sentence
+    assert "There is no file 'amazn'; name a file, a folder of shards, or one of amazon, kc_housing" in sentence
 
 
 def test_a_public_file_that_was_cut_off(typed: Typed) -> None:

@@ -218,15 +218,15 @@ def test_the_same_seed_gives_the_same_figures(typed: Typed) -> None:
     ("typed_in", "sentence"),
     [
         (["show", "fractional_repetion"], "the nearest is fractional_repetition"),
-        (["show", "brc"], "name must be a code of the catalogue, but it is 'brc'"),
+        (["show", "brc"], "CODE must be a code of the catalogue, but it is 'brc'"),
         (["compare", "regulr(30, load=3)"], "the nearest is regular"),
         (["show", "projective_plane(6)"], "order must be a prime power"),
         (["compare", "cyclic_mds(30, stragglers=4)"], "use stragglers=5 (load 6), or complex_cyclic_mds"),
         (["show", "fractional_repetition", "n_workers=12"], "missing a required argument: 'load'"),
-        (["show", "fractional_repetition", "n_workers"], "parameters must be written key=value, but it is 'n_workers'"),
+        (["show", "fractional_repetition", "n_workers"], "KEY=VALUE must be written key=value, but it is 'n_workers'"),
         (["show", "fractional_repetition", "n_workers=12", "load=3", "lod=3"], "unexpected keyword argument 'lod'"),
-        (["show", "uncoded(3)", "n_workers=3"], "code must be a name where parameters follow it"),
-        (["compare", "regular"], "code must have its parameters, as in 'regular(n_workers=30, load=4"),
+        (["show", "uncoded(3)", "n_workers=3"], "CODE must be a name where parameters follow it"),
+        (["compare", "regular"], "CODE must have its parameters, as in 'regular(n_workers=30, load=4"),
         (["compare", "uncoded(3"], "but it is 'uncoded(3'"),
         (["compare", "uncoded(12)", "--stragglers", "13"], "--stragglers must be at most the 12 workers of each code"),
         (["compare", "uncoded(12)", "--stragglers", "3-1"], "--stragglers must be numbers, ranges or parts"),
@@ -234,7 +234,7 @@ def test_the_same_seed_gives_the_same_figures(typed: Typed) -> None:
         (["compare", "uncoded(12)", "--stragglers", "1,,2"], "such as 3,6 or 1-10 or 25%"),
         (["compare", "cyclic_mds(5, 2)", "--samples", "0"], "samples must be at least 1"),
         (["compare", "custom([[1.0, 0.0]])"], "matrix must have no empty column"),
-        (["compare", "uncoded(12)", "--out", "/dev/null/here"], "folder must be a folder that can be written to"),
+        (["compare", "uncoded(12)", "--out", "/dev/null/here"], "--out must be a folder that can be written to"),
     ],
 )
 def test_bad_input_is_told_in_one_sentence(typed: Typed, typed_in: list[str], sentence: str) -> None:

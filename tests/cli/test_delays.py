@@ -138,7 +138,7 @@ def csv(*rows: str) -> str:
         ("host,round,ms\n0,0,1\n", (), "no column 'worker' for 'worker'; it has host, round, ms"),
         ("host,round,ms\n0,0,1\n", (), "--column worker=..."),
         (csv("0,0,1"), ("--column", "seconds=latency"), "no column 'latency' for 'seconds'; it has worker, step"),
-        (csv("0,0,1"), ("--column", "latency=seconds"), "columns must map some of worker, step, seconds"),
+        (csv("0,0,1"), ("--column", "latency=seconds"), "--column must map some of worker, step, seconds"),
         (csv("0,0,1"), ("--column", "seconds"), "--column must be written KEY=VALUE, but it is 'seconds'"),
         (csv("0,0,1"), ("--where", "region=x"), "no column 'region'; it has worker, step, seconds"),
         (csv("0,0,1"), ("--unit", "h"), "unit must be one of s, ms, us, ns, but it is 'h'"),
@@ -158,7 +158,7 @@ def test_traces_that_cannot_be_fitted(typed: Typed, text: str, options: tuple[ob
     [
         (("fit", "absent.csv"), "absent.csv is not a file"),
         (("fit", "."), "is a folder without arrivals.jsonl"),
-        (("show", "pareto(0.1, -1)"), "delays.model 'pareto(0.1, -1)': exponent must be"),
+        (("show", "pareto(0.1, -1)"), "TRACE|MODEL 'pareto(0.1, -1)': exponent must be"),
         (("show", "magic(1)"), "must not name 'magic'"),
         (("convert", "latencies.csv", "out.txt"), "OUT must end in .csv"),
         (("convert", "latencies.csv", "no/such/out.csv"), "OUT must lie in a folder that is there"),

@@ -219,7 +219,7 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         ((), "--trace or --delays must be given, and not both"),
         (("--trace", "latencies.csv", "--delays", "none()"), "--trace or --delays must be given, and not both"),
         (("--delays", "none()"), "--workers must be given with --delays"),
-        (("--delays", "magic()", "-w", 4), "delays.model 'magic()': delays must not name 'magic'"),
+        (("--delays", "magic()", "-w", 4), "--delays 'magic()': delays must not name 'magic'"),
         (("--trace", "latencies.csv", "-w", 13), "--workers must be at most the 12 workers of the trace, but it is 13"),
         (("--trace", "latencies.csv", "-w", 13), "--keep pooled draws for any number"),
         (("--trace", "latencies.csv", "-w", 1), "--workers must be at least 2, but it is 1"),
@@ -242,10 +242,10 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         ((*MODEL, "--target", "error=0.1", "--constants", "mu=1"), "--constants must give mu, beta, sigma, gap"),
         ((*MODEL, "--target", "error=0.1", "--constants", "mu=2,beta=1,sigma=1,gap=1"), "beta must be at least mu"),
         ((*MODEL, "--constants", "mu=1,beta=1,sigma=1,gap=1"), "--constants must come with a target"),
-        ((*MODEL, *SHOP, "--target", "speed=3"), "goal must name a metric of the problem"),
+        ((*MODEL, *SHOP, "--target", "speed=3"), "--target must name a metric of the problem"),
         ((*MODEL, *SHOP, "--sample", 0), "--sample must be at least 1"),
         ((*MODEL, "--data", "absent.csv"), "There is no file"),
-        ((*MODEL, "--out", "latencies.csv"), "folder must be a folder that can be written to"),
+        ((*MODEL, "--out", "latencies.csv"), "--out must be a folder that can be written to"),
     ],
 )
 @pytest.mark.usefixtures("shop")

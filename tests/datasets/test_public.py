@@ -41,7 +41,7 @@ def test_without_file_and_network_one_sentence_says_what_was_tried_and_what_to_d
         f"in {tmp_path} (ERASUREHEAD_DATA)",
         "fetch_openml failed (URLError: Name or service not known)",
         "put the file into a folder that ERASUREHEAD_DATA names",
-        "datasets.twin('amazon'), which needs neither file nor network.",
+        "which needs neither file nor network: datasets.twin('amazon'), or --twin always.",
     ):
         assert part in said
     assert said.count(". ") == 0

@@ -73,7 +73,7 @@ def test_the_last_column_is_the_target_unless_one_is_named(tmp_path: Path) -> No
 def test_texts_are_categories_on_request_only(tmp_path: Path) -> None:
     path = _file(tmp_path, HOUSES)
     with pytest.raises(
-        DataError, match=r"line 2, column 'town': 'Ely' is not a number; name the column in one_hot, or"
+        DataError, match=r"line 2, column 'town': 'Ely' is not a number; name the column in one_hot \(--one-hot\), or"
     ):
         read(path, "sold")
     assert read(path, "sold", categorical=True).n_columns == 1 + 1 + 3 + 1
@@ -137,7 +137,7 @@ def test_files_that_cannot_be_used_say_where(tmp_path: Path, text: str, said: st
     [
         ({"target": "price"}, r"target must name columns of houses\.csv, but it is 'price'; they are size, town"),
         ({"one_hot": ["city"]}, r"one_hot must name columns of houses\.csv, but it is 'city'"),
-        ({"one_hot": ["sold"]}, "one_hot must not name the target, but it is 'sold'"),
+        ({"one_hot": ["sold"]}, "one_hot must not name the column of the labels, but it is 'sold'"),
         ({"one_hot": "town"}, 'one_hot must be a list of column names, or "all"'),
         ({"interactions": [("town", "city")]}, "interactions must name columns"),
         ({"interactions": [("town",)]}, "interactions must combine two or more different columns each"),

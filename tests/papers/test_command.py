@@ -46,11 +46,11 @@ def test_people_get_the_tables_and_where_the_rest_is(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (("erasurehead", "--figure", "7"), "figure must be one of table1, 2a"),
-        (("tandon",), "paper must be one of erasurehead"),
+        (("tandon",), "PAPER must be one of erasurehead"),
         (("erasurehead", "--engine", "cloud"), "engine must be one of virtual, processes"),
         (("erasurehead", "--twin", "sometimes"), "twin must be one of never"),
         (("erasurehead", "--steps", "0"), "steps must be at least 1"),
-        (("erasurehead", "--figure", "2a", "--rows", "600"), "data.rows is for twins only"),
+        (("erasurehead", "--figure", "2a", "--rows", "600"), "--rows is for twins only"),
     ],
 )
 def test_bad_input_is_a_sentence_and_exit_code_2(

@@ -22,6 +22,7 @@ from erasurehead.cli import (
     train,
 )
 from erasurehead.cli.grouping import with_groups
+from erasurehead.cli.wording import Command
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 """Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C, or SIGTERM while training."""
@@ -106,7 +107,7 @@ def build() -> typer.Typer:
     )
     app.callback(help=_HELP)(_main)
     for name, command in _COMMANDS.items():
-        app.command(name, help=command.HELP)(with_groups(command.run))
+        app.command(name, cls=Command, help=command.HELP)(with_groups(command.run))
     app.add_typer(codes.build(), name="codes")
     app.add_typer(delays.build(), name="delays")
     return app

@@ -10,6 +10,7 @@ import typer
 from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
+from erasurehead.cli.wording import Command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +76,9 @@ _POINTS = 26  # of a curve, and about as many of a straight line as the eye need
 def build() -> typer.Typer:
     """Return the commands."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
-    app.command("list", help=_LIST)(with_groups(list_codes))
-    app.command("show", help=_SHOW)(with_groups(show))
-    app.command("compare", help=_COMPARE)(with_groups(compare))
+    app.command("list", cls=Command, help=_LIST)(with_groups(list_codes))
+    app.command("show", cls=Command, help=_SHOW)(with_groups(show))
+    app.command("compare", cls=Command, help=_COMPARE)(with_groups(compare))
     return app
 
 

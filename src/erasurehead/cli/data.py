@@ -12,7 +12,15 @@ from erasurehead.cli.screen import Screen
 if TYPE_CHECKING:
     from rich.table import Table
 
-HELP = """
+_WAYS = """
+Public files are looked for at --path; else in the folder that the environment
+variable ERASUREHEAD_DATA names, and its subfolders amazon, kc_housing and
+covertype; else in scikit-learn's cache (~/scikit_learn_data, or the folder
+that SCIKIT_LEARN_DATA names); else on the network. A synthetic twin needs
+none of these: --twin always, when training.
+"""
+
+HELP = f"""
 Say which data sets of the paper are there, and what is in a file.
 
 [bold]erasurehead data[/bold]
@@ -23,11 +31,7 @@ Say which data sets of the paper are there, and what is in a file.
 
 [bold]erasurehead data houses.csv --target price --categorical[/bold]
   A file of your own: can it be read, and what becomes of its columns?
-
-Public files are looked for at --path; else in the folder that the environment
-variable ERASUREHEAD_DATA names, and its subfolders amazon, kc_housing and
-covertype; else in scikit-learn's cache; else on the network.
-"""
+{_WAYS}"""
 
 
 def run(
@@ -57,7 +61,7 @@ def run(
     screen = Screen(output)
     if not names:
         found = _look(path)
-        screen.result({"data": found}, _places(found))
+        screen.result({"data": found}, _places(found), _WAYS.rstrip())
         return
     read: list[dict[str, Any]] = []
     for name in names:

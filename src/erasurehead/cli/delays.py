@@ -11,6 +11,7 @@ from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
+from erasurehead.cli.wording import Command
 
 if TYPE_CHECKING:
     from erasurehead.delays import Fit, Trace
@@ -75,9 +76,9 @@ _ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".parquet")
 def build() -> typer.Typer:
     """Return the commands."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
-    app.command("fit", help=_FIT)(with_groups(fit))
-    app.command("show", help=_SHOW)(with_groups(show))
-    app.command("convert", help=_CONVERT)(with_groups(convert))
+    app.command("fit", cls=Command, help=_FIT)(with_groups(fit))
+    app.command("show", cls=Command, help=_SHOW)(with_groups(show))
+    app.command("convert", cls=Command, help=_CONVERT)(with_groups(convert))
     return app
 
 

@@ -190,6 +190,18 @@ def _searched(
     settings = search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ())
     screen.say(f"trying {len(settings)} settings on {found.said} ...")
     current = search.current or found.current
+    if search.current is not None:
+        _check_current(search.current, found.n_workers)
     return plan(
         found.delays, found.n_workers, source.seconds_per_task, settings, target, current, most, late=config.delays.late
     )
+
+
+def _check_current(text: str, n_workers: int) -> None:
+    from erasurehead.config.texts import parse_scheme
+    from erasurehead.errors import InvalidArgument
+
+    try:
+        parse_scheme(text, n_workers)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"--current{str(error).removeprefix('scheme')}") from None

@@ -11,7 +11,7 @@ from erasurehead.cli.options import RunOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
 from erasurehead.delays import Bootstrap, Delays, Trace, fit_trace, slow_workers
-from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.errors import DataError, InvalidArgument, check_count, invalid
 from erasurehead.records.places import CONFIG
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def planned(
         screen: to print on what is odd.
     """
     if (source.trace is None) == (options.delays is None):
-        raise invalid("--trace", "or --delays must be given, and not both", source.trace)
+        raise InvalidArgument("--trace or --delays must be given, and not both.")
     if source.trace is None:
         if options.workers is None:
             raise invalid("--workers", "must be given with --delays", None)

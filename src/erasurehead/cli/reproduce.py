@@ -79,8 +79,10 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Reproduce a published paper."""
-    from erasurehead.errors import invalid
+    from erasurehead.errors import check_count, invalid
 
+    if rows is not None:
+        check_count("--rows", rows)
     if paper != "erasurehead":
         raise invalid("paper", "must be one of erasurehead", paper)
     from erasurehead.papers import reproduce_erasurehead

@@ -47,7 +47,7 @@ def check_data_keys(section: DataSection) -> None:
             hint = "it was settled when the data were sharded" if sharded else ""
             raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
     if section.rows is not None and section.twin != "always":
-        raise invalid("data.rows", "is for twins only", section.rows, "take the twin always, or all rows")
+        raise invalid("data.rows", "is for twins only", section.rows, "take the twin (--twin always), or all rows")
 
 
 def check_engine_keys(run: RunSection) -> None:
@@ -93,10 +93,15 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
             interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
             constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
         )  # fmt: skip
+    except InvalidArgument as error:
+        argument, _, rest = str(error).partition(" ")
+        if argument != "task" and argument not in DataSection.model_fields:
+            raise
+        raise InvalidArgument(f"{'problem.loss' if argument == 'task' else f'data.{argument}'} {rest}") from None
     except DataError as error:
         if str(error).startswith("There is no file"):
             raise DataError(
-                f"{str(error)[:-1]}; data.source must be a file or one of {', '.join(datasets.NAMES)}."
+                f"{str(error)[:-1]}; name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}."
             ) from None
         raise
 

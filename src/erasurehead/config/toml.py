@@ -12,8 +12,12 @@ from typing import Any, cast
 from erasurehead.errors import InvalidArgument, invalid
 
 
-def read_tables(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[str, Any]:
     """Read a TOML file.
+
+    Arguments:
+        path: of the file.
+        what: it is, for errors.
 
     Raises:
         InvalidArgument: if it is not there, may not be read, or is not TOML; the message says where.
@@ -22,16 +26,18 @@ def read_tables(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return tomllib.loads(place.read_text(encoding="utf-8"))
     except IsADirectoryError:
-        raise InvalidArgument(
-            f"The run file {str(place)!r} is a folder. To go on with the run in it: erasurehead train --resume FOLDER. "
-            "To make that run again, name the config.toml in it."
-        ) from None
+        resume = (
+            " To go on with the run in it: erasurehead train --resume FOLDER. To make that run again, name the "
+            "config.toml in it."
+        )
+        hint = resume if what == "run file" else " Name a file."
+        raise InvalidArgument(f"The {what} {str(place)!r} is a folder.{hint}") from None
     except OSError as error:
-        raise InvalidArgument(f"The run file {str(place)!r} cannot be read: {error.strerror}.") from None
+        raise InvalidArgument(f"The {what} {str(place)!r} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"The run file {str(place)!r} is not a text in UTF-8 (byte {error.start}).") from None
+        raise InvalidArgument(f"The {what} {str(place)!r} is not a text in UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
-        raise InvalidArgument(f"The run file {str(place)!r} is not TOML: {error}.") from None
+        raise InvalidArgument(f"The {what} {str(place)!r} is not TOML: {error}.") from None
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:

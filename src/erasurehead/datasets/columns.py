@@ -14,7 +14,7 @@ from erasurehead.datasets.csvfile import Layout
 from erasurehead.datasets.table import Numbers, Table, Texts
 from erasurehead.errors import DataError, invalid
 
-HINT = "; name the column in one_hot, or use categorical, if its values are categories"
+HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
 """What to do about a text in a column of numbers."""
 
 
@@ -67,7 +67,7 @@ def check_names(layout: Layout, label: str, columns: Columns, path: Path) -> Non
             there = ", ".join(layout.names[:30])
             raise invalid(argument, f"must name columns of {path.name}", name, f"they are {there}")
         if argument != "target" and name == label:
-            raise invalid(argument, "must not name the target", name)
+            raise invalid(argument, "must not name the column of the labels", name)
     if len(layout.names) < 2:
         raise DataError(f"{path} has one column only; there must be a target and at least one other.")
 

@@ -102,7 +102,7 @@ class _AutoBuilder(Builder):
         self._builder.add(fields)
 
     def _begin(self, number: bool) -> Builder:
-        hint = " as the values before it are; name the column in one_hot if its values are categories"
+        hint = " as the values before it are; name the column in one_hot (--one-hot) if its values are categories"
         builder = _NumberBuilder(hint) if number else _TextBuilder()
         if self._missing:
             builder.add(("",) * self._missing)

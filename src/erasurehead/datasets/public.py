@@ -92,6 +92,7 @@ def load(
             return replace(stand_in, notes=(*stand_in.notes, f"taken as there is no {name} data: {looked}; {error}"))
         raise DataError(
             f"There is no {name} data: {looked}; {error}; put the file into a folder that {VARIABLE} names, give its"
-            f" path, or take datasets.twin({name!r}), which needs neither file nor network."
+            f" path (--path), or take its twin, which needs neither file nor network: datasets.twin({name!r}), or"
+            " --twin always."
         ) from None
     return follow(recipe, table, table.source)

@@ -27,7 +27,7 @@ from erasurehead.experiment import Experiment
 from erasurehead.records.durable import write_whole
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import next_free
+from erasurehead.records.places import check_writable, next_free
 from erasurehead.schemes import Scheme
 
 REPORT_FILE = "drill.json"
@@ -127,7 +127,11 @@ class Drill:
         _check_workers(self.storm, settings.workers)
         self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
-            raise invalid("out", "must be a folder that is empty or not there", str(self.out))
+            raise invalid(
+                "out", "must be a folder that is empty or not there", str(self.out),
+                "name another one, or leave it out to have a new one made",
+            )  # fmt: skip
+        check_writable(self.out, "The drill's folder")
 
     @property
     def steps(self) -> int:

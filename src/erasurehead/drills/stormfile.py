@@ -28,7 +28,7 @@ def read_storm(path: str | os.PathLike[str]) -> Storm:
     Raises:
         InvalidArgument: if it cannot be read, or holds something that is no fault, saying which.
     """
-    tables = read_tables(path)
+    tables = read_tables(path, "storm file")
     rows = tables.pop("fault", [])
     if tables or not isinstance(rows, list):
         raise InvalidArgument(f"The storm file {str(path)!r} must hold tables [[fault]], and nothing else.")

@@ -50,14 +50,27 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
             raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
     except OSError as error:
         raise _unwritable(place, error.strerror or str(error)) from None
+    check_writable(place)
+    return place
+
+
+def check_writable(place: Path, what: str = "The run folder") -> None:
+    """Raise if a folder, or the folders above it that are not there yet, cannot be written to.
+
+    Arguments:
+        place: the folder, or where it is to be.
+        what: it is, for errors.
+
+    Raises:
+        InvalidArgument: saying why.
+    """
     above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
     if not above.is_dir():
-        raise _unwritable(place, f"{str(above)!r} is a file")
+        raise _unwritable(place, f"{str(above)!r} is a file", what)
     try:
         os.rmdir(tempfile.mkdtemp(prefix=_PROBE, dir=above))  # asking for permission alone is not enough
     except OSError as error:
-        raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})") from None
-    return place
+        raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})", what) from None
 
 
 def make_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -115,5 +128,5 @@ def next_free(folder: str | os.PathLike[str], name: str) -> Path:
     return place
 
 
-def _unwritable(place: Path, why: str) -> InvalidArgument:
-    return InvalidArgument(f"The run folder {str(place)!r} cannot be written to: {why}; name another one.")
+def _unwritable(place: Path, why: str, what: str = "The run folder") -> InvalidArgument:
+    return InvalidArgument(f"{what} {str(place)!r} cannot be written to: {why}; name another one (--out).")

@@ -153,7 +153,7 @@ class _Writing:
         if len(self._classes_seen) < target.n_classes:
             raise DataError(
                 f"The training rows hold {len(self._classes_seen)} of the {target.n_classes} classes; take a smaller"
-                " test_fraction, another seed, or more rows."
+                " test_fraction (--test-fraction), another seed, or more rows."
             )
 
     def finish(self, name: str, origin: Origin) -> None:
