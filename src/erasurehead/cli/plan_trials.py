@@ -23,7 +23,7 @@ from erasurehead.problems.base import Problem
 from erasurehead.training import train
 
 if TYPE_CHECKING:
-    from erasurehead.cli.plan import SearchOptions
+    from erasurehead.cli.options.plan import SearchOptions
 
 _ERROR = "error"
 _SAMPLE = 5_000

@@ -15,7 +15,7 @@ from erasurehead.errors import DataError, InvalidArgument, check_count, invalid
 from erasurehead.records.places import CONFIG
 
 if TYPE_CHECKING:
-    from erasurehead.cli.plan import SourceOptions
+    from erasurehead.cli.options.plan import SourceOptions
 
 TRACE = "trace.csv"
 """The trace beside the run file, that the run draws from."""
