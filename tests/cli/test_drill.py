@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,8 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
     (tmp_path / "storm.toml").write_text(lies)
     done = typed("drill", *SMALL, "--storm", "storm.toml", "--out", "drill", "-q")
     assert done.code == 1
-    assert "BROKEN workers 2 were put aside as liars, and are honest" in done.out
-    assert "promises were broken" in done.out
+    assert "BROKEN worker 2 was put aside as a liar, and is honest" in done.out
+    assert re.search(r"1 promise was broken|[2-9] promises were broken", done.out)
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,8 @@ def test_files_may_have_other_columns_in_any_order_and_no_labels(tmp_path: Path)
 
 
 def test_a_column_that_is_missing_is_named(tmp_path: Path) -> None:
-    path = _write(tmp_path / "new.csv", [["age", "town"], [1, "Ely"]])
-    with pytest.raises(DataError, match=r"new\.csv has no column 'shop'; its columns are"):
+    path = _write(tmp_path / "new.csv", [["age", "town", "colour"], [1, "Ely", "red"]])
+    with pytest.raises(DataError, match=r"new\.csv has no column 'shop'; its columns are age, town, colour\."):
         _fit().apply(path)
 
 

@@ -110,7 +110,7 @@ def test_a_lie_that_arrived_is_to_be_found_and_nobody_else_blamed() -> None:
     assert drilled(injected(0, 5.0), LIED, refused, faults=LIE, telling=False).passed  # two cannot tell
     other = notice("worker 3 lies, and is put aside: its message 3 differs", 8.0)
     assert broken(drilled(injected(0, 5.0), LIED, named, other, faults=LIE)) == [
-        "workers 3 were put aside as liars, and are honest"
+        "worker 3 was put aside as a liar, and is honest"
     ]
 
 

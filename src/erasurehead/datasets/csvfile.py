@@ -90,7 +90,7 @@ def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hin
     if n_rows == 0:
         raise DataError(f"{path} has no rows of data.")
     built = {name: builder.finish() for name, builder in builders.items()}
-    return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), notes)
+    return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), notes, tuple(layout.names))
 
 
 def csv_blocks(

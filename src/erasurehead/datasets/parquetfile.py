@@ -45,7 +45,8 @@ def read_parquet(path: Path, wanted: Collection[str]) -> Table:
     if not n_rows:
         raise DataError(f"{path} has no rows of data.")
     columns = {name: _column(parts[name], coders[name]) for name in names}
-    return Table(str(path), columns, n_rows, lambda row: f"{path}, row {row}")
+    there = tuple(file.schema_arrow.names)
+    return Table(str(path), columns, n_rows, lambda row: f"{path}, row {row}", there=there)
 
 
 def parquet_blocks(path: Path, wanted: Collection[str], rows: int) -> Iterator[Table]:

@@ -66,6 +66,7 @@ class Table:
         n_rows: number of rows.
         place: row, counted from 0 -> where it stands, such as `"train.csv, line 7"`.
         notes: what the reader found worth saying.
+        there: names of all columns of the file, where not all were read.
     """
 
     source: str
@@ -73,6 +74,7 @@ class Table:
     n_rows: int
     place: Callable[[int], str]
     notes: tuple[str, ...] = ()
+    there: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
         """Return a column.
@@ -81,7 +83,7 @@ class Table:
             DataError: if the table has no column of that name; the message lists those that it has.
         """
         if name not in self.columns:
-            there = ", ".join(list(self.columns)[:30])
+            there = ", ".join(list(self.there or self.columns)[:30])
             raise DataError(f"{self.source} has no column {name!r}; its columns are {there or 'none'}.")
         return self.columns[name]
 
@@ -107,7 +109,7 @@ class Table:
     def take(self, rows: IntArray) -> Table:
         """Return the given rows as a table."""
         columns = {name: column.take(rows) for name, column in self.columns.items()}
-        return Table(self.source, columns, len(rows), lambda row: self.place(int(rows[row])), self.notes)
+        return Table(self.source, columns, len(rows), lambda row: self.place(int(rows[row])), self.notes, self.there)
 
 
 def table_of_rows(rows: Sequence[Mapping[str, object]], source: str = "the given rows") -> Table:

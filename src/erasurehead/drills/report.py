@@ -27,7 +27,7 @@ def fault_table(found: Findings) -> Table:
         Column("as", max_width=72),
         "and then",
         box=box.SIMPLE_HEAD,
-        title=f"{len(found.faults)} faults on the engine {found.engine}: {found.scheme}",
+        title=f"{len(found.faults)} fault{'s' * (len(found.faults) != 1)} on the engine {found.engine}: {found.scheme}",
         title_justify="left",
     )
     for one in found.faults:
@@ -88,7 +88,7 @@ def verdict_line(verdict: Verdict) -> str:
 def conclusion(found: Findings) -> str:
     """Return the last line."""
     broken = sum(verdict.kept is False for verdict in found.verdicts)
-    said = "every promise was kept" if not broken else f"{broken} promises were broken"
+    said = "every promise was kept" if not broken else f"{broken} promise{'s were' if broken > 1 else ' was'} broken"
     return f"{said}; the storm, both runs and this report are in {found.folder}"
 
 

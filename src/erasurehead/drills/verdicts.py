@@ -10,6 +10,7 @@ from typing import Any
 from erasurehead.drills.chronicle import Chronicle
 from erasurehead.drills.findings import NAMED, Finding
 from erasurehead.drills.supervising import Performance
+from erasurehead.errors import numbered
 
 SOON = 1.0
 """Seconds within which a death is to be known, on one machine."""
@@ -152,7 +153,9 @@ def _lies(found: Findings) -> Iterator[Verdict]:
     named = {int(match[1]) for entry in notices if (match := re.match(r"worker (\d+) lies", entry.text))}
     innocent = sorted(named - {one.fault.worker for one in liars})
     if innocent:
-        yield Verdict(f"workers {', '.join(map(str, innocent))} were put aside as liars, and are honest", False)
+        one = len(innocent) == 1
+        said = "was put aside as a liar, and is honest" if one else "were put aside as liars, and are honest"
+        yield Verdict(f"{numbered('worker', innocent)} {said}", False)
 
 
 def _silence(found: Findings) -> Iterator[Verdict]:
