@@ -178,7 +178,7 @@ def test_a_run_that_cannot_go_on_says_which_tasks_are_lost(start: Callable[..., 
     code, _, err = command.finish()
     assert code == 1
     assert "the wait rule decodable() cannot be met any more" in err
-    assert "lost with them" in err
+    assert "is lost with it" in err
     assert "Traceback" not in err
     assert command.nothing_is_left(family, within=5.0)
     assert RunFolder.open(command.folder).summary["status"] == "failed"
