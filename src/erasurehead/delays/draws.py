@@ -126,19 +126,21 @@ def draw(
 def _drawn(values: Array, source: _Source, index: int, first: int, factor: float) -> None:
     level = _LEVELS[index]
     n_workers = values.shape[1]
+    if level.steps == 1:
+        for row, strip_of_step in enumerate(values):
+            for band, left in enumerate(range(0, n_workers, level.width)):
+                strip = strip_of_step[left : left + level.width]
+                source.fill(index, first + row, band, strip)
+                strip *= factor
+        return
+    from erasurehead.delays.placing import place  # numba is loaded where much is drawn, not where it is read
+
     buffer = np.empty((level.steps, level.width))
     for row in range(0, len(values), level.steps):
         tile = (first + row) // level.steps
         for band, left in enumerate(range(0, n_workers, level.width)):
-            right = min(left + level.width, n_workers)
-            if level.steps == 1:
-                strip = values[row, left:right]
-                source.fill(index, tile, band, strip)
-                strip *= factor
-            else:
-                source.fill(index, tile, band, buffer)
-                buffer *= factor  # where it lies in one piece: several times quicker than on the way
-                values[row : row + level.steps, left:right] = buffer[:, : right - left]
+            source.fill(index, tile, band, buffer)
+            place(buffer, factor, values[row : row + level.steps, left : left + level.width])
 
 
 def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: int, factor: float) -> None:
