@@ -34,6 +34,9 @@ sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
+ENDED = "the job ended by itself, though ranks of it had been killed"
+
+
 def names() -> list[str]:
     """Return the tests that are run inside the job."""
     return [
@@ -41,7 +44,7 @@ def names() -> list[str]:
         for suite in (mpi_inside.TestConformance, mpi_inside.TestConformanceOfWhatTravels, mpi_inside.TestOwn)
         for name, _ in inspect.getmembers(suite, inspect.isfunction)
         if name.startswith("test_")
-    ]
+    ] + [ENDED]
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +54,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     report = folder / "report.xml"
     words = ("-q", "--color=no", "-p", "no:cacheprovider", f"--junitxml={report}", str(Path(mpi_inside.__file__)))
     said = folder / "said.txt"
+    found: dict[str, list[str]] = {ENDED: ["it did not"]}
     with said.open("w") as output, contextlib.suppress(subprocess.TimeoutExpired):
         command = job(RANKS, "-c", INSIDE, *words)
         subprocess.run(command, stdout=output, stderr=output, timeout=280, check=False, env=environment(folder))
+        found[ENDED] = []
     assert report.is_file(), said.read_text()
-    found: dict[str, list[str]] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}"
         bad = [element.text or "" for element in case if element.tag in ("failure", "error", "skipped")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -9,12 +10,12 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from erasurehead.engines.base import told
 from erasurehead.engines.memory import accept
 from erasurehead.engines.mpi.calls import Calls, Recalled
-from erasurehead.engines.mpi.muster import Place, finalize, muster
+from erasurehead.engines.mpi.muster import Place, leave, muster
 from erasurehead.engines.mpi.parcel import unpack
 from erasurehead.engines.mpi.shared import Shared
 from erasurehead.engines.mpi.station import part_at_exit
@@ -38,6 +39,11 @@ def serve(comm: MPI.Intracomm | None = None) -> None:
         EngineError: on rank 0, or if the ranks do not find each other.
         MissingExtra: if mpi4py is not installed.
     """
+    atexit.register(leave, _served(comm))
+
+
+def _served(comm: MPI.Intracomm | None) -> bool:
+    """Serve; return whether all ranks lived to the end."""
     from erasurehead.engines.processes.preload import LIMIT  # one BLAS thread a rank
 
     assert LIMIT is not None
@@ -47,7 +53,7 @@ def serve(comm: MPI.Intracomm | None = None) -> None:
     with _sigint_ignored():
         link, places = muster(comm)
         try:
-            _serve(Calls(link))
+            return _serve(Calls(link))
         except Gone:
             _end_with_coordinator(places, comm.Get_rank())
 
@@ -67,21 +73,22 @@ def serve_unless_coordinator(comm: MPI.Intracomm | None = None, say: Callable[[s
         return
     if say is not None:
         say(f"rank {comm.Get_rank()} of {comm.Get_size()} serves on {socket.gethostname()}")
-    serve(comm)
+    whole = _served(comm)
     sys.stdout.flush()
     sys.stderr.flush()
-    finalize()
+    leave(whole)
     os._exit(0)  # nothing is left to be tidied up, and interpreter shutdown would cost more than this
 
 
-def _serve(calls: Calls) -> None:
-    """Do what the coordinator says until it says that this is all."""
+def _serve(calls: Calls) -> bool:
+    """Do what the coordinator says until it says that this is all; return whether all ranks live."""
     while True:
         tag, frame = calls.take_recall()
         if tag == Tag.END:
             calls.life = 0
             calls.report("bye")
-            return
+            (whole,), _ = read_head(frame)
+            return whole
         if tag == Tag.DISMISS:
             (calls.life,), _ = read_head(frame)
             calls.report("idle")
@@ -105,7 +112,7 @@ def _work(calls: Calls, frame: Frame) -> None:
     worker.serve()
 
 
-def _end_with_coordinator(places: list[Place], own: int) -> None:
+def _end_with_coordinator(places: list[Place], own: int) -> NoReturn:
     """End this process, and wake those beside it that are stopped, so that they see it too."""
     for rank, place in enumerate(places):
         if rank != 0 and place.machine == places[own].machine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _RECORD = 512  # bytes that a rank tells of itself
-_GRACE = 10  # seconds that MPI may take to end; with ranks that hang it takes for ever
+_GRACE = 10  # seconds that MPI may take to end; if a rank dies or hangs meanwhile, it takes for ever
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,17 @@ def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> Non
         backoff.sleep()
 
 
-def finalize() -> None:
-    """End MPI in this process; if some rank keeps it from ending, end the process all the same."""
-    with ended_after(_GRACE):
-        library().Finalize()
+def leave(whole: bool) -> None:
+    """Leave the job, as the last thing that this process does.
+
+    Arguments:
+        whole: whether all ranks live. With dead ones, MPI may wait for them at its end, and for ever: a process that
+            just ends is as good to Open MPI's launcher then.
+    """
+    mpi = library()
+    if not whole:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_GRACE)  # whoever imported mpi4py before us has it end MPI all the same
+    elif not mpi.Is_finalized():
+        with ended_after(_GRACE):
+            mpi.Finalize()

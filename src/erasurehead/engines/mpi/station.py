@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
-from erasurehead.engines.mpi.muster import Place, finalize, muster
+from erasurehead.engines.mpi.muster import Place, leave, muster
 from erasurehead.engines.mpi.pool import Pool
 from erasurehead.engines.mpi.wire import Frame, Gone, Receiving, Sending, Tag, frame_of, read_head, reap, world
 from erasurehead.errors import EngineError
@@ -233,15 +233,17 @@ class Station:
             if rank.paused:
                 self.signal(rank, signal.SIGCONT)
 
-    def farewell(self) -> None:
-        """Let all ranks end; those of this machine that do not answer are ended."""
+    def farewell(self) -> bool:
+        """Let all ranks end; those of this machine that do not answer are ended. Return whether none was or is dead."""
         self.wake()
+        whole = not any(rank.gone for rank in self.ranks.values())
         for rank in self.ranks.values():
-            self.send(rank, frame_of(()), Tag.END)
+            self.send(rank, frame_of((whole,)), Tag.END)
         if not self.wait_for("ended", _FAREWELL):
             for rank in self.ranks.values():
                 if rank.state != "ended":
                     self.signal(rank, signal.SIGKILL)
+        return all(rank.state == "ended" for rank in self.ranks.values())
 
 
 _STATIONS: dict[int, Station] = {}
@@ -272,7 +274,10 @@ def part_at_exit(comm: MPI.Intracomm) -> None:
 
 
 def _part() -> None:
+    whole = True
     for comm in _PARTING.values():
-        with contextlib.suppress(EngineError):
-            station_of(comm).farewell()
-    finalize()
+        try:
+            whole = station_of(comm).farewell() and whole
+        except EngineError:
+            whole = False
+    leave(whole)

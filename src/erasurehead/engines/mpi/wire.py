@@ -68,11 +68,11 @@ def ended_after(seconds: int) -> Generator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(seconds)
+    left = signal.alarm(seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.alarm(left)  # of a block around this one
         signal.signal(signal.SIGALRM, before)
 
 
@@ -97,6 +97,9 @@ def library() -> Any:
         EngineError: if it finds no MPI library.
     """
     try:
+        import mpi4py
+
+        mpi4py.rc.finalize = False  # `muster.leave` does it, where it can be done
         with ended_after(START_TIMEOUT), _alone_if_no_job():
             from mpi4py import MPI
     except ImportError:
