@@ -18,7 +18,7 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
     named = (table.get("run", {}).get("engine") for table in tables)
     if next((engine for engine in named if engine is not None), None) == "mpi":
         from erasurehead.engines.mpi import serve_unless_coordinator
-        from erasurehead.engines.mpi.engine import check_place
+        from erasurehead.engines.mpi.muster import check_place
         from erasurehead.engines.mpi.wire import world
 
         before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # launchers pass it on to all; it is the coordinator's

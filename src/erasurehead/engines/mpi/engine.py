@@ -29,9 +29,10 @@ from erasurehead.engines.base import (
 from erasurehead.engines.loan import Loan
 from erasurehead.engines.memory import offer
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
+from erasurehead.engines.mpi.muster import check_place
 from erasurehead.engines.mpi.orders import Letter
 from erasurehead.engines.mpi.parcel import pack
-from erasurehead.engines.mpi.shared import Boards, Shared
+from erasurehead.engines.mpi.shared import Boards, Shared, settled
 from erasurehead.engines.mpi.station import Rank, Report, Station, station_of
 from erasurehead.engines.mpi.wire import Frame, Tag, frame_of, vector_in, world
 from erasurehead.errors import EngineError, invalid
@@ -231,7 +232,7 @@ class MPIEngine(Engine):
             self._listens(state)
         elif report.kind == "joined":
             (shares,) = report.rest
-            state.shared = _settled(state.shared, shares)
+            state.shared = settled(state.shared, shares)
             self._events.append(Joined(worker, state.rank.place.host, now))
             self._listens(state)
         elif report.kind == "failed":
@@ -328,27 +329,3 @@ class MPIEngine(Engine):
         station.taken = False
         self._lent.clear()
         self._events.clear()
-
-
-def _settled(offered: Shared | None, accepted: bool) -> Shared | None:
-    """Return what a rank shares with us, now that it has looked; the slots need not be found any more."""
-    if offered is not None:
-        offered.slots.close()
-    return offered if accepted else None
-
-
-def check_place(comm: MPI.Intracomm) -> None:
-    """Raise if a rank cannot coordinate, or would have nobody to coordinate.
-
-    Raises:
-        EngineError: saying what would work.
-    """
-    if comm.Get_size() < 2:
-        raise EngineError(
-            "the MPI engine has no rank to run a worker on: rank 0 coordinates, and there is no other; start the job "
-            "with one rank more than there are workers, such as mpiexec -n 31 for 30."
-        )
-    if comm.Get_rank() != 0:
-        raise EngineError(
-            f"rank {comm.Get_rank()} cannot coordinate: only rank 0 makes an MPIEngine; the others call serve()."
-        )

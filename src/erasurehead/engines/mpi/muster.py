@@ -85,6 +85,23 @@ def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> Non
         backoff.sleep()
 
 
+def check_place(comm: MPI.Intracomm) -> None:
+    """Raise if a rank cannot coordinate, or would have nobody to coordinate.
+
+    Raises:
+        EngineError: saying what would work.
+    """
+    if comm.Get_size() < 2:
+        raise EngineError(
+            "the MPI engine has no rank to run a worker on: rank 0 coordinates, and there is no other; start the job "
+            "with one rank more than there are workers, such as mpiexec -n 31 for 30."
+        )
+    if comm.Get_rank() != 0:
+        raise EngineError(
+            f"rank {comm.Get_rank()} cannot coordinate: only rank 0 makes an MPIEngine; the others call serve()."
+        )
+
+
 def leave(whole: bool) -> None:
     """Leave the job, as the last thing that this process does.
 

@@ -41,3 +41,10 @@ class Boards:
         for board in self._boards.values():
             board.close()
         self._boards.clear()
+
+
+def settled(offered: Shared | None, accepted: bool) -> Shared | None:
+    """Return what a rank shares with us, now that it has looked; the slots need not be found any more."""
+    if offered is not None:
+        offered.slots.close()
+    return offered if accepted else None
