@@ -68,15 +68,14 @@ def _draw_faults(axes: Axes, found: Findings) -> None:
         length = (
             min(one.fault.until, end) if one.effect != NAMED else one.injected + (one.after or 0.0)
         ) - one.injected
-        least = 0.004 * end  # a kill has no length, but is to be seen
-        axes.barh(rows.index(_row(one)), max(length, least), left=one.injected, height=0.7,
-                  color=_COLOURS[one.fault.kind])  # fmt: skip
-        if one.after is not None:
-            axes.vlines(one.injected + one.after, rows.index(_row(one)) - 0.5, rows.index(_row(one)) + 0.5, color=INK)
+        row, least = rows.index(_row(one)), 0.007 * end  # a kill has no length, but is to be seen
+        axes.barh(row, max(length, least), left=one.injected, height=0.6, color=_COLOURS[one.fault.kind])
+        if one.after is not None:  # above the bar, which may be no wider
+            axes.vlines(one.injected + one.after, row + 0.1, row + 0.55, color=INK)
     axes.set_yticks(range(len(rows)), ["coordinator" if row < 0 else f"worker {row}" for row in rows])
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
     axes.set_axisbelow(True)
-    axes.set_title(f"{len(found.faults)} faults on the engine {found.engine}, and when they were noticed")
+    axes.set_title(f"{len(found.faults)} faults on the {found.engine} engine, and when they were noticed")
 
 
 def _draw_progress(axes: Axes, found: Findings) -> None:

@@ -27,7 +27,7 @@ def fault_table(found: Findings) -> Table:
         Column("as", max_width=72),
         "and then",
         box=box.SIMPLE_HEAD,
-        title=f"{len(found.faults)} fault{'s' * (len(found.faults) != 1)} on the engine {found.engine}: {found.scheme}",
+        title=f"{len(found.faults)} fault{'s' * (len(found.faults) != 1)} on the {found.engine} engine: {found.scheme}",
         title_justify="left",
     )
     for one in found.faults:
