@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from erasurehead import codes
 from erasurehead.decoding.base import Decoding
+from erasurehead.errors import InvalidArgument
 from erasurehead.layout import Layout
 
 
@@ -27,6 +28,12 @@ def test_dense_messages_are_summed_with_their_weights(weights: list[float], leng
     np.testing.assert_allclose(total, sum(w * v for w, v in zip(weights, kept, strict=True)), atol=1e-12)
     for vector, before in zip(vectors, kept, strict=True):
         assert vector.tobytes() == before.tobytes()
+
+
+def test_more_coordinates_than_places_can_name_are_refused() -> None:
+    assert Layout(2**31 + 1, [None]).length(0) == 2**31 + 1
+    with pytest.raises(InvalidArgument, match=r"n_coordinates must be at most 2147483648.*2147483649"):
+        Layout(2**31 + 1, [np.array([[0]])])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.int32]
+"""Places in a vector of parameters, by 32 bits: reading them is much of what supports cost."""
+
+MOST_PLACES = 2**31
+"""So many elements have places: a vector of 17 gigabytes."""
 
 Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | int | float | bool | None"
 """The state of something, as plain data: what checkpoints hold."""

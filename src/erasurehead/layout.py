@@ -11,8 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import MOST_PLACES, Array, Places
+from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoding
@@ -31,13 +33,20 @@ class Layout:
         n_coordinates: length of the decoded vector.
         positions: for each message an integer array of shape (n_pieces, length) with the coordinate of each
             element, -1 for padding; or None if the message holds all coordinates in order (one piece only).
+
+    Raises:
+        InvalidArgument: if there are positions, and more coordinates than 32 bits number.
     """
 
-    def __init__(self, n_coordinates: int, positions: Sequence[IntArray | None]) -> None:
+    def __init__(self, n_coordinates: int, positions: Sequence[NDArray[np.integer] | None]) -> None:
         self.n_coordinates = n_coordinates
-        self.positions = [None if place is None else np.ascontiguousarray(place, np.int64) for place in positions]
         if any(place is not None for place in positions):
+            if n_coordinates > MOST_PLACES:
+                raise invalid(
+                    "n_coordinates", f"must be at most {MOST_PLACES} where there are positions", n_coordinates
+                )
             _kernels()  # loaded before any clock starts, and only where they are needed
+        self.positions = [None if place is None else np.ascontiguousarray(place, np.int32) for place in positions]
         supports = {id(place): place for place in self.positions if place is not None}  # equal messages share theirs
         ascending = all(_ascends(row) for place in supports.values() for row in place)
         self._edges = [*range(0, n_coordinates, _SPAN), n_coordinates] if ascending else [0, n_coordinates]
@@ -77,7 +86,7 @@ class Layout:
 
     def _terms(
         self, messages: Sequence[int], weights: Array, vectors: Sequence[Array]
-    ) -> Iterator[tuple[float, Array, IntArray | None, Sequence[int]]]:
+    ) -> Iterator[tuple[float, Array, Places | None, Sequence[int]]]:
         """Yield what is to be summed: weight, elements, their coordinates, and where the spans of these begin."""
         for message, vector, column in zip(messages, vectors, weights.T.tolist(), strict=True):
             pieces, cuts = self.positions[message], self._cuts[message]
@@ -87,13 +96,13 @@ class Layout:
                     yield weight, vector, place, cut
 
 
-def _ascends(row: IntArray) -> bool:
+def _ascends(row: Places) -> bool:
     """Return whether coordinates ascend, but for padding at the end."""
     there = row[: np.count_nonzero(row >= 0)]
     return not len(there) or bool(there[0] >= 0 and (np.diff(there) > 0).all())
 
 
-def _cut(row: IntArray, edges: Sequence[int]) -> list[int]:
+def _cut(row: Places, edges: Sequence[int]) -> list[int]:
     """Return where in a row of coordinates each span of them begins, and where the last one ends."""
     if len(edges) == 2:
         return [0, len(row)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.engines.base import Order, Part, Program
@@ -102,7 +103,7 @@ class CodedProgram(Program):
         return self._outbox[len(done) :]
 
     def take(self, order: Order) -> Any:
-        local = [[_taken(point, shard.support) for shard in self.shards] for point in order.points]
+        local = [[shard.take(point) for shard in self.shards] for point in order.points]
         return local, order.coefficients or (1.0,) * len(local), order.step
 
     def compute(self, part: Part, taken: Any, out: Array) -> None:
@@ -119,11 +120,6 @@ class CodedProgram(Program):
                 target[-1] = shard.combine(models[recipe.shard], coefficients, step, target[:-1])
                 if target is scratch:
                     _place(scratch, None if recipe.places is None else recipe.places[piece], out)
-
-
-def _taken(point: Array, support: IntArray | None) -> Array:
-    # "clip" leaves out a check of every index, which would cost as much as the taking: supports lie within the model.
-    return point.copy() if support is None else point.take(support, mode="clip")
 
 
 def _place(vector: Array, places: IntArray | None, out: Array) -> None:
@@ -159,7 +155,7 @@ def build_programs(
     """
     ranges = split_samples(problem.n_samples, code.n_tasks)
     shards = {} if shards is None else shards
-    positions: list[IntArray | None] = [None] * code.n_messages
+    positions: list[NDArray[np.integer] | None] = [None] * code.n_messages
     places: dict[tuple[int, ...], _Places] = {}  # equal for equal tasks, and kept once
     programs: list[CodedProgram] = []
     for worker in range(code.n_workers):
@@ -205,18 +201,18 @@ class _Places:
     """
 
     within: IntArray | None
-    positions: IntArray | None
+    positions: NDArray[np.integer] | None
     length: int
 
 
 def _places(code: GradientCode, shard: Shard, n_parameters: int) -> _Places:
-    coordinates = None if shard.support is None else np.append(shard.support, n_parameters)
+    coordinates = None if shard.support is None else np.append(shard.support, np.int32(n_parameters))
     if code.n_pieces > 1:
         within, positions = _cut(code, coordinates, n_parameters + 1)
         return _Places(within, positions, within.shape[1])
     if coordinates is None:
         return _Places(None, None, n_parameters + 1)
-    return _Places(None, coordinates[np.newaxis, :].astype(np.int64), len(coordinates))
+    return _Places(None, coordinates[np.newaxis, :], len(coordinates))
 
 
 def _recipe(code: GradientCode, message: int, tasks: tuple[int, ...], index: int, places: _Places) -> Recipe:
@@ -234,7 +230,7 @@ def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) ->
     return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=7).digest(), "big")
 
 
-def _cut(code: GradientCode, coordinates: IntArray | None, n_coordinates: int) -> tuple[IntArray, IntArray]:
+def _cut(code: GradientCode, coordinates: NDArray[np.integer] | None, n_coordinates: int) -> tuple[IntArray, IntArray]:
     """Cut a shard's vector into pieces: each group its own support, other codes all workers at the same places.
 
     Returns:

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LinearProblem, LogisticRegression, Shard, split_samples
 from erasurehead.problems.blocks import MOST_ROWS
+from erasurehead.problems.shards import parameters_of
 
 from .oracles import FORMS, KINDS, Case, case_of, cases, gradients, losses
 
@@ -73,6 +75,14 @@ def test_the_support_is_ascending_and_just_what_the_gradient_touches(kind: str, 
     n_outputs = problem.n_parameters // 60
     np.testing.assert_array_equal(support, np.concatenate([60 * output + touched for output in range(n_outputs)]))
     assert np.all(np.diff(support) > 0)
+
+
+def test_parameters_are_numbered_with_32_bits_up_to_the_last_and_refused_beyond() -> None:
+    most = 2**31 - 1
+    assert parameters_of(np.array([0, most - 1]), 1, most).tolist() == [0, most - 1]
+    assert parameters_of(np.array([2]), 3, 700_000_000).tolist() == [2, 700_000_002, 1_400_000_002]
+    with pytest.raises(InvalidArgument, match=r"number of parameters must be less than 2147483648.*2147483648"):
+        parameters_of(np.array([2]), 2, 2**30)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray, squared_norm
+from erasurehead.arrays import Array, Places, squared_norm
 from erasurehead.splitting import split_samples as split_samples
 
 
@@ -20,8 +20,13 @@ class Shard(ABC):
         n_tasks: number of tasks in the shard.
     """
 
-    support: IntArray | None
+    support: Places | None
     n_tasks: int
+
+    def take(self, point: Array) -> Array:
+        """Return a copy of a model restricted to the support, shape (m,); of all of it if there is no support."""
+        # "clip" leaves out a check of every index, which would cost as much as the taking: all lie within the model.
+        return point.copy() if self.support is None else point.take(self.support, mode="clip")
 
     @abstractmethod
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:

@@ -8,8 +8,10 @@ from itertools import accumulate, pairwise
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import MOST_PLACES, Array, IntArray, Places
+from erasurehead.errors import invalid
 from erasurehead.problems.base import Shard
 from erasurehead.problems.blocks import MOST_ROWS, Block
 from erasurehead.problems.designs import Design
@@ -52,7 +54,7 @@ class LinearShard(Shard):
         n_tasks: int,
         n_samples: int,
         n_columns: int,
-        support: IntArray | None,
+        support: Places | None,
     ) -> None:
         self.sample_loss = sample_loss
         self.pieces = tuple(pieces)
@@ -60,6 +62,9 @@ class LinearShard(Shard):
         self.n_samples = n_samples
         self.n_columns = n_columns
         self.support = support
+
+    def take(self, point: Array) -> Array:
+        return restricted(point, self.support)
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
         weights = self._weights(local)
@@ -124,9 +129,39 @@ def build_shard(
     pieces = _cut(design, labels, tasks, features)
     if features is None:
         return LinearShard(sample_loss, pieces, len(tasks), n_samples, design.n_columns, None)
-    outputs = np.arange(sample_loss.n_outputs)[:, None]
-    support = (outputs * design.n_columns + features).ravel()
+    support = parameters_of(features, sample_loss.n_outputs, design.n_columns)
     return LinearShard(sample_loss, pieces, len(tasks), n_samples, len(features), support)
+
+
+def parameters_of(features: NDArray[np.integer], n_outputs: int, n_columns: int) -> Places:
+    """Return the parameters that some columns stand for, ascending, shape (n_outputs * len(features),).
+
+    Arguments:
+        features: columns, ascending.
+        n_outputs: of the loss: each has a parameter a column.
+        n_columns: of the whole design.
+
+    Raises:
+        InvalidArgument: if there are more parameters than 32 bits number.
+    """
+    if n_outputs * n_columns >= MOST_PLACES:
+        raise invalid(
+            "the number of parameters", f"must be less than {MOST_PLACES} for sparse data", n_outputs * n_columns,
+            "encode fewer features, or fewer classes",
+        )  # fmt: skip
+    outputs = np.arange(n_outputs)[:, None]
+    return (outputs * n_columns + features).ravel().astype(np.int32)
+
+
+def restricted(point: Array, support: Places | None) -> Array:
+    """Return a copy of a model restricted to a support, by machine code that its problem has had loaded."""
+    if support is None:
+        return point.copy()
+    from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
+
+    local = np.empty(len(support))
+    kernels.take(point, support, local)
+    return local
 
 
 def hold_rows(design: Design, labels: Labels, sample_loss: SampleLoss) -> LinearShard:

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array, IntArray, Places
 from erasurehead.datasets.sharded.folder import Rows, read_rows
 from erasurehead.datasets.sharded.manifest import Form, StoredFile
 from erasurehead.errors import DataError
 from erasurehead.problems.base import Shard
 from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
 from erasurehead.problems.losses import SampleLoss
-from erasurehead.problems.shards import LinearShard, Piece, build_shard
+from erasurehead.problems.shards import LinearShard, Piece, build_shard, parameters_of, restricted
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
@@ -97,8 +97,8 @@ class StoredShard(Shard):
         self.n_tasks = len(self._tasks)
         self.support = None
         if self._features is not None:
-            outputs = np.arange(self._store.sample_loss.n_outputs)[:, None]
-            self.support = (outputs * self._store.n_columns + self._features.astype(np.int64)).ravel()
+            n_outputs = self._store.sample_loss.n_outputs
+            self.support = parameters_of(self._features, n_outputs, self._store.n_columns)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"store": self._store, "tasks": self._tasks, "features": self._features}
@@ -109,6 +109,9 @@ class StoredShard(Shard):
         self._prepare()
         with contextlib.suppress(DataError):  # said when the shard is used, where it costs no more than it must
             self.held()
+
+    def take(self, point: Array) -> Array:
+        return restricted(point, self.support)
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
         return self.held().combine(local, coefficients, step, out)
@@ -145,5 +148,5 @@ class StoredShard(Shard):
         return LinearShard(store.sample_loss, pieces, self.n_tasks, store.n_samples, store.n_columns, None)
 
 
-def _whole(support: IntArray | None) -> IntArray:
-    return np.zeros(0, dtype=np.int64) if support is None else support
+def _whole(support: Places | None) -> Places:
+    return np.zeros(0, dtype=np.int32) if support is None else support

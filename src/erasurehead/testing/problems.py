@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead.arrays import Array, Places
 from erasurehead.problems.base import Problem, Shard
 
 
@@ -17,7 +17,7 @@ class _Rows(Shard):
 
     rows: list[Array]
     centres: list[Array]
-    support: IntArray | None
+    support: Places | None
     n_samples: int
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Quadratic(Problem):
         centres = [self.centres[task] for task in tasks]
         if not self.sparse:
             return _Rows(held, centres, None, self.n_samples)
-        support = np.flatnonzero((np.vstack(held) != 0).any(axis=0))
+        support = np.flatnonzero((np.vstack(held) != 0).any(axis=0)).astype(np.int32)
         return _Rows([rows[:, support] for rows in held], centres, support, self.n_samples)
 
     def loss(self, x: Array) -> float:
