@@ -7,6 +7,7 @@ order comes is late.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 
@@ -61,13 +62,14 @@ class Rhythm:
 
     def __init__(self) -> None:
         self._intervals: deque[float] = deque(maxlen=4)
-        self._last = time.monotonic()
+        self._last = -math.inf
         self._backoff = Backoff()
 
     def came(self) -> None:
-        """An order has come."""
+        """An order has come. The first tells nothing yet: what passed before it was no step."""
         now = time.monotonic()
-        self._intervals.append(now - self._last)
+        if self._last > -math.inf:
+            self._intervals.append(now - self._last)
         self._last = now
         self._backoff.reset()
 

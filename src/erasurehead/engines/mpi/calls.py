@@ -56,6 +56,7 @@ class Calls:
                 break
         assert self.recall is not None
         found, self.recall = self.recall, None
+        self._rhythm = Rhythm()
         self.order, self.newer, self._listening = None, False, False
         return found
 
