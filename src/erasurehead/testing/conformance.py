@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -157,6 +158,22 @@ class EngineConformance:
             engine.submit(order(1))
             with pytest.raises(EngineError, match="released"):
                 second.read()
+
+    def test_what_comes_late_can_be_read_too_and_need_not_be_released(self) -> None:
+        with self.make(late="carry") as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(4)])
+            last = 0
+            for number in range(30):
+                engine.submit(order(number))
+                time.sleep(0.01)  # several are there when the first is taken
+                (event,) = arrivals(engine, 1)
+                assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
+                last = event.order_round
+            held: list[Arrived] = []
+            while sum(event.order_round == 29 for event in held) < 3 + (last < 29):
+                held += arrivals(engine, 1)
+            for event in held:
+                assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
 
     def test_the_current_round_may_be_sent_to_one_more_worker(self) -> None:
         with self.make() as engine:

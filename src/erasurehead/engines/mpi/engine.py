@@ -26,7 +26,7 @@ from erasurehead.engines.base import (
     Part,
     Program,
 )
-from erasurehead.engines.loan import Loan
+from erasurehead.engines.loan import Lent, Loan, loan_of
 from erasurehead.engines.memory import offer
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.muster import check_place
@@ -105,7 +105,7 @@ class MPIEngine(Engine):
         self._workers: dict[int, _Worker] = {}
         self._by_rank: dict[int, int] = {}
         self._boards = Boards()
-        self._lent: list[Loan] = []
+        self._lent = Lent()
         self._events: deque[Event] = deque()
         self._backoff = Backoff(ALERT)
         self._round = -1
@@ -151,7 +151,7 @@ class MPIEngine(Engine):
         for event in void:
             self._events.remove(event)
             if isinstance(event, Arrived):
-                self.release(event)
+                loan_of(event).end()
         return state.rank
 
     def _choose(self, worker: int, old: Rank | None, host: str | None) -> Rank:
@@ -178,9 +178,7 @@ class MPIEngine(Engine):
             raise EngineError(CLOSED)
         if order.round > self._round:
             self._round = order.round
-            for loan in self._lent:
-                loan.end()
-            self._lent.clear()
+            self._lent.end_all()
         letter = Letter(order)
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
@@ -210,14 +208,21 @@ class MPIEngine(Engine):
                 self._backoff.reset()
                 self._take(report)
             if self._events:
-                return self._events.popleft()
+                return self._handed(self._events.popleft())
             if until is None and not self._workers:
                 raise EngineError("no worker can still answer: none is alive.")
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 return None
+            self._lent.before_waiting()
             longest = BUSY if station.receiving else None
             self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
+
+    def _handed(self, event: Event) -> Event:
+        """Return an event that the coordinator is handed now."""
+        if isinstance(event, Arrived):
+            self._lent.hand_out(event, brief=event.order_round < self._round)
+        return event
 
     def _take(self, report: Report) -> None:
         worker = self._by_rank.get(report.rank.number)
@@ -256,7 +261,6 @@ class MPIEngine(Engine):
         else:
             pool.give(frame)
             loan = Loan(shared.slots.vector(part, room), partial(shared.slots.free, part.message, room))
-        self._lent.append(loan)
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
         self._events.append(Arrived(worker, part, number, step, min(begun, now), now, loan.read))
         if listens:
@@ -276,11 +280,7 @@ class MPIEngine(Engine):
         return state
 
     def release(self, arrived: Arrived) -> None:
-        for loan in self._lent:
-            if loan.read == arrived.read:
-                loan.end()
-                self._lent.remove(loan)
-                return
+        self._lent.end(arrived)
 
     def kill(self, worker: int) -> None:
         state = self._workers[worker]
@@ -322,10 +322,8 @@ class MPIEngine(Engine):
         station.wait_for("idle", _FAREWELL)
         for worker in list(self._workers):
             self._forget(worker)
-        for loan in self._lent:
-            loan.end()
+        self._lent.end_all()
         self._boards.close()
         station.pool.clear()
         station.taken = False
-        self._lent.clear()
         self._events.clear()

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -37,7 +37,7 @@ from erasurehead.engines.base import (
     Order,
     Program,
 )
-from erasurehead.engines.loan import Loan
+from erasurehead.engines.loan import Lent, Loan
 from erasurehead.engines.mailbox import Board, Slots
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.parcel import Store, pack
@@ -58,7 +58,6 @@ class _Process:
     slots: Slots
     wake: Connection
     inlet: Connection
-    lent: list[Loan] = field(default_factory=list[Loan])
     last_words: str = ""
     unread: bytes = b""  # the beginning of an item whose end has not come yet
 
@@ -93,6 +92,7 @@ class ProcessEngine(Engine):
         self._board: Board | None = None
         self._round = -1
         self._events: deque[Event] = deque()
+        self._lent = Lent()
         _raise_file_limit()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
@@ -149,10 +149,7 @@ class ProcessEngine(Engine):
             raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:
             self._round = order.round
-            for state in self._workers.values():
-                for loan in state.lent:
-                    loan.end()
-                state.lent.clear()
+            self._lent.end_all()
         self._board.write(order)
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
@@ -170,16 +167,16 @@ class ProcessEngine(Engine):
             remaining = _BLINK if until is None else until - time.monotonic()
             if remaining <= 0:
                 return None
+            self._lent.before_waiting()
             for key, _ in self._selector.select(min(remaining, _BLINK)):
                 self._receive(key.data)
-        return self._events.popleft()
+        event = self._events.popleft()
+        if isinstance(event, Arrived):
+            self._lent.hand_out(event, brief=event.order_round < self._round)
+        return event
 
     def release(self, arrived: Arrived) -> None:
-        state = self._workers.get(arrived.worker)
-        if state is not None:
-            for loan in [loan for loan in state.lent if loan.read == arrived.read]:
-                loan.end()
-                state.lent.remove(loan)
+        self._lent.end(arrived)
 
     def kill(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGKILL)
@@ -209,6 +206,7 @@ class ProcessEngine(Engine):
         for block, _ in self._store.values():
             block.close()
         self._store.clear()
+        self._lent.end_all()
         self._events.clear()
         if self._board is not None:
             self._board.close()
@@ -244,7 +242,6 @@ class ProcessEngine(Engine):
             _, order_round, step, message, told, side, started = item
             part = state.slots.part(message) if told is None else told
             loan = Loan(state.slots.vector(part, side), partial(state.slots.free, message, side))
-            state.lent.append(loan)
             self._events.append(Arrived(worker, part, order_round, step, started, now, loan.read))
         elif item[0] == "joined":
             self._events.append(Joined(worker, item[1], now))

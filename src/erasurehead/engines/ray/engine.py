@@ -22,7 +22,7 @@ from erasurehead.engines.base import (
     Order,
     Program,
 )
-from erasurehead.engines.loan import Loan
+from erasurehead.engines.loan import Lent
 from erasurehead.engines.machine import machine
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
@@ -83,7 +83,7 @@ class RayEngine(Engine):
         self._connection = connect(address)
         self._workers: dict[int, Handle] = {}
         self._events: deque[Event] = deque()
-        self._lent: dict[int, Loan] = {}
+        self._lent = Lent()
         self._store = Store()
         self._posting: Posting | None = None
         self._round = -1
@@ -153,9 +153,7 @@ class RayEngine(Engine):
             raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:
             self._round = order.round
-            for loan in self._lent.values():
-                loan.end()
-            self._lent.clear()
+            self._lent.end_all()
         if self._posting is None or self._posting.order is not order:
             self._posting = Posting(self._ray, order)
         chosen = list(self._workers) if workers is None else workers
@@ -185,8 +183,7 @@ class RayEngine(Engine):
             self._gather(min(remaining, _BLINK))
         event = self._events.popleft()
         if isinstance(event, Arrived):
-            loan = _loan(event)
-            self._lent[id(loan)] = loan
+            self._lent.hand_out(event)
         return event
 
     def _gather(self, seconds: float) -> None:
@@ -207,9 +204,7 @@ class RayEngine(Engine):
             handle.reopen()
 
     def release(self, arrived: Arrived) -> None:
-        loan = self._lent.pop(id(_loan(arrived)), None)
-        if loan is not None:
-            loan.end()
+        self._lent.end(arrived)
 
     def kill(self, worker: int) -> None:
         handle = self._handle(worker)
@@ -247,9 +242,7 @@ class RayEngine(Engine):
             self._watch.close()
         for worker in list(self._workers):
             self._remove(worker)
-        for loan in self._lent.values():
-            loan.end()
-        self._lent.clear()
+        self._lent.end_all()
         self._events.clear()
         self._posting = None
         self._store.objects.clear()
@@ -287,7 +280,3 @@ class RayEngine(Engine):
         places = room(node, self.cpus)
         workers = max(1, int(node.cpus)) if places is None else places
         self._events.append(Offered(workers, node.name, time.monotonic()))
-
-
-def _loan(arrived: Arrived) -> Loan:
-    return arrived.read.__self__  # pyright: ignore[reportFunctionMemberAccess]  # it is our own bound method
