@@ -165,6 +165,31 @@ def test_the_ranks_end_with_a_coordinator_that_makes_no_engine(tmp_path: Path, f
     assert done.returncode == 3
 
 
+EARLY = """
+    import os, signal
+    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines.mpi.wire import world
+    from erasurehead.errors import EngineError
+    if world(None).Get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        serve_unless_coordinator()
+        MPIEngine().hosts()
+    except EngineError as error:
+        print(error)
+"""
+
+
+def test_a_rank_that_is_killed_before_it_serves_is_an_error_that_says_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(EARLY))
+    done = subprocess.run(
+        job(3, script), capture_output=True, text=True, timeout=60, check=False, env=environment(tmp_path)
+    )
+    assert done.stdout.count("a rank of the job failed before it began") == 2, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 PART = """
     from mpi4py import MPI
     from erasurehead.engines.mpi import MPIEngine, serve

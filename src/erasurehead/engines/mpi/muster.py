@@ -60,14 +60,14 @@ def muster(comm: MPI.Intracomm, seconds: float = START_TIMEOUT) -> tuple[Link, l
     """
     mpi = library()
     deadline = time.monotonic() + seconds
-    own, request = comm.Idup()
-    _wait(request.Test, comm, deadline)
-    link = Link(own)
     record = np.zeros(_RECORD, dtype=np.uint8)
     told = pickle.dumps(own_place())
     record[: len(told)] = np.frombuffer(told, dtype=np.uint8)
     records = np.empty((comm.Get_size(), _RECORD), dtype=np.uint8)
     try:
+        own, request = comm.Idup()
+        _wait(request.Test, comm, deadline)
+        link = Link(own)
         _wait(own.Iallgather(record, records).Test, comm, deadline)
     except mpi.Exception as error:
         raise EngineError(f"a rank of the job failed before it began: {error.Get_error_string()}.") from None
