@@ -190,6 +190,31 @@ def test_a_rank_that_is_killed_before_it_serves_is_an_error_that_says_so(tmp_pat
     assert "Traceback" not in done.stderr
 
 
+STUCK = """
+    import os, signal
+    from erasurehead.engines.mpi import MPIEngine, job, serve_unless_coordinator
+    def leave(whole):
+        print("all live" if whole else "one is dead", flush=True)
+        left(whole)
+    left, job.leave = job.leave, leave
+    serve_unless_coordinator()
+    from erasurehead.testing import Echo
+    from erasurehead.testing.conformance import start
+    engine = MPIEngine()
+    start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+    os.kill(engine.pid(1), signal.SIGSTOP)
+    engine.close()
+"""
+
+
+def test_when_one_rank_has_to_be_ended_the_others_do_not_wait_for_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(STUCK))
+    command = job(4, script)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment(tmp_path))
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["one is dead"] * 2), done.stderr
+
+
 PART = """
     from mpi4py import MPI
     from erasurehead.engines.mpi import MPIEngine, serve

@@ -86,7 +86,9 @@ def _serve(calls: Calls) -> bool:
         tag, frame = calls.take_recall()
         if tag == Tag.END:
             calls.life = 0
-            calls.report("bye")
+            calls.report("ended")
+        if tag == Tag.LEAVE:
+            calls.report("left")
             (whole,), _ = read_head(frame)
             return whole
         if tag == Tag.DISMISS:

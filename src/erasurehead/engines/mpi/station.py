@@ -201,8 +201,8 @@ class Station:
         rank.clock = self._corrected(rank, said)
         if life == rank.life and kind in ("idle", "broken"):
             rank.state = "idle"
-        if kind == "bye":
-            rank.state = "ended"
+        if kind in ("ended", "left"):
+            rank.state = kind
         if life == rank.life and kind != "idle":
             yield Report(rank, kind, tuple(rest), frame)
         else:
@@ -234,16 +234,23 @@ class Station:
                 self.signal(rank, signal.SIGCONT)
 
     def farewell(self) -> bool:
-        """Let all ranks end; those of this machine that do not answer are ended. Return whether none was or is dead."""
+        """Let all ranks end; those of this machine that do not answer are ended. Return whether none was or is dead.
+
+        Only when all have answered, or have not, is it known how they are to leave: so they are told after that.
+        """
         self.wake()
-        whole = not any(rank.gone for rank in self.ranks.values())
         for rank in self.ranks.values():
-            self.send(rank, frame_of((whole,)), Tag.END)
+            self.send(rank, frame_of(()), Tag.END)
         if not self.wait_for("ended", _FAREWELL):
             for rank in self.ranks.values():
                 if rank.state != "ended":
                     self.signal(rank, signal.SIGKILL)
-        return all(rank.state == "ended" for rank in self.ranks.values())
+        whole = all(rank.state == "ended" and not rank.gone for rank in self.ranks.values())
+        for rank in self.ranks.values():
+            self.send(rank, frame_of((whole,)), Tag.LEAVE)
+        if not whole:  # or they might find us gone before they have read that
+            self.wait_for("left", _GRACE)
+        return whole
 
 
 _STATIONS: dict[int, Station] = {}

@@ -49,8 +49,9 @@ class Tag(IntEnum):
     NEWER = 4  # an order is out that is newer than what you work on, or have
     DISMISS = 5  # drop the program, and be idle
     CRASH = 6  # end as a crash would
-    END = 7  # the job is over
-    REPORT = 8  # from a rank: its head says the rest
+    END = 7  # the job is over: say that you have heard it, and wait for what follows
+    LEAVE = 8  # end, with or without MPI's own end
+    REPORT = 9  # from a rank: its head says the rest
 
 
 START_TIMEOUT = 300
