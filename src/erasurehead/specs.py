@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -67,10 +68,11 @@ class _Reader:
             raise self.wrong("must be calls joined by operators") from None
         return self.value(tree.body)
 
-    def wrong(self, rule: str) -> InvalidArgument:
+    def wrong(self, rule: str, nearest: str = "") -> InvalidArgument:
         known = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
         joined = f", joined by {' and '.join(self.operators)}" if self.operators else ""
-        return invalid(self.argument, rule, self.text, f"known are {known}{joined}")
+        guess = f"{close[0]!r} may be meant; " if (close := difflib.get_close_matches(nearest, self.makers, 1)) else ""
+        return invalid(self.argument, rule, self.text, f"{guess}known are {known}{joined}")
 
     def value(self, node: ast.expr) -> object:
         match node:
@@ -99,22 +101,31 @@ class _Reader:
 
     def call(self, name: str, positional: list[ast.expr], named: list[ast.keyword]) -> object:
         if name not in self.makers:
-            raise self.wrong(f"must not name {name!r}")
+            raise self.wrong(f"must not name {name!r}", nearest=name)
         maker = self.makers[name]
         arguments = [self.value(item) for item in positional]
         keywords = {item.arg: self.value(item.value) for item in named if item.arg is not None}
         if len(keywords) < len(named):
             raise self.wrong("must not use **")
+        written = f"must be written {_signature(name, maker)}"
+        unknown = [keyword for keyword in keywords if not _takes(maker, keyword)]
+        if unknown:
+            raise invalid(self.argument, f"{written}, which has no {unknown[0]!r}", self.text)
         try:
             inspect.signature(maker).bind(*arguments, **keywords)
         except TypeError as error:
-            raise self.wrong(f"must be written {_signature(name, maker)} ({error})") from None
+            raise invalid(self.argument, f"{written} ({error})", self.text) from None
         try:
             return maker(*arguments, **keywords)
         except ErasureHeadError:
             raise
         except (TypeError, ValueError) as error:
             raise self.wrong(f"must give {name} arguments of the right types ({error})") from None
+
+
+def _takes(maker: Callable[..., object], keyword: str) -> bool:
+    parameters = inspect.signature(maker).parameters
+    return keyword in parameters or any(item.kind is item.VAR_KEYWORD for item in parameters.values())
 
 
 def _signature(name: str, maker: Callable[..., object]) -> str:
