@@ -94,7 +94,7 @@ class TestRemarks:
         ("worker,step,seconds\n0,0,1\n0,1,nan\n", {}, r"line 3: seconds must be a finite"),
         ("worker,step,seconds\n0,0,fast\n", {}, r"line 2: seconds must be a number, but it is 'fast'"),
         ("worker,step,seconds\n0,0\n", {}, r"line 2: seconds must be a number, but it is None"),
-        ("worker,round,latency\n0,0,1\n", {}, r"no column 'step' for 'step'; it has worker, round, latency"),
+        ("worker,round,latency\n0,0,1\n", {}, r"no column 'step', 'seconds'; it has worker, round, latency"),
         ("worker,step,seconds\n0,0,1\n", {"columns": {"load": "tasks"}}, "no column 'tasks'"),
         ("worker,step,seconds\n0,0,1\n", {"where": {"region": "x"}}, "no column 'region'"),
         ("worker,step,seconds,region\n0,0,1,y\n", {"where": {"region": "x"}}, "no samples where region is x"),
@@ -187,3 +187,25 @@ class TestBootstrap:
         holes[0, 0], holes[0, 1] = 1.0, np.nan
         with pytest.raises(DataError, match="no step has samples of all 3 workers"):
             delays.Bootstrap.from_trace(Trace.from_table(holes))
+
+
+@pytest.mark.parametrize(
+    ("column", "unit", "warned"),
+    [("latency_ms", "s", True), ("delay (ms)", "s", True), ("micros", "s", True), ("latency_ms", "ms", False),
+     ("seconds", "s", False), ("columns", "s", False), ("latency_s", "s", False)],
+)  # fmt: skip
+def test_a_column_that_is_called_by_another_unit_is_warned_of(
+    tmp_path: Path, column: str, unit: str, warned: bool
+) -> None:
+    file = tmp_path / "theirs.csv"
+    file.write_text(f"worker,step,{column}\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        delays.read_trace(file, {"seconds": column}, unit=unit)
+    assert any(f"{column!r} is taken for seconds" in str(item.message) for item in said) == warned
+
+
+def test_the_mark_that_spreadsheets_put_first_is_no_part_of_a_name(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.csv"
+    file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)), "utf-8-sig")
+    assert delays.read_trace(file).names == ("0", "1", "2")

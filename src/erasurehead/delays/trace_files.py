@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -23,6 +24,8 @@ COLUMNS = ("worker", "step", "seconds", "load", "censored")
 
 _REQUIRED = COLUMNS[:3]
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_FINER = re.compile(r"(?:^|[^a-z])[mun]s\)?$|milli|micro|nano", re.IGNORECASE)
+"""What a column is called that is likely not to be in seconds."""
 _TRUE, _FALSE = ("1", "true", "yes", "1.0"), ("0", "false", "no", "0.0", "", "none")
 
 
@@ -64,6 +67,11 @@ def read_trace(
     else:
         rows = _csv(path)
     trace = _collect(path, rows, columns, where, _UNITS[unit])
+    seconds = columns.get("seconds", "seconds")
+    if unit == "s" and _FINER.search(seconds):
+        warnings.warn(
+            f"{path}: {seconds!r} is taken for seconds; if it is not, say its unit (--unit ms).", stacklevel=2
+        )
     for remark in trace.remarks():
         warnings.warn(remark, stacklevel=2)
     return trace
@@ -95,7 +103,8 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 
 def _opened(path: Path, mode: str) -> TextIO:
     openers: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-    return openers.get(path.suffix, open)(path, mode, encoding="utf-8", newline="")
+    encoding = "utf-8-sig" if "r" in mode else "utf-8"  # spreadsheets put a mark before the first column's name
+    return openers.get(path.suffix, open)(path, mode, encoding=encoding, newline="")
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -171,12 +180,15 @@ def _check_columns(
     columns: Mapping[str, str],
     where: Mapping[str, str | float],
 ) -> None:
-    for name in _REQUIRED:
-        if theirs[name] not in row:
-            raise DataError(
-                f"{path} has no column {theirs[name]!r} for {name!r}; it has {', '.join(map(str, row))}. "
-                f"Say which is which: columns={{{name!r}: ...}}, or --column {name}=... on the command line."
-            )
+    lacking = [name for name in _REQUIRED if theirs[name] not in row]
+    if lacking:
+        called = [f"{theirs[name]!r}" + f" for {name!r}" * (theirs[name] != name) for name in lacking]
+        python = ", ".join(f"{name!r}: ..." for name in lacking)
+        options = " ".join(f"--column {name}=..." for name in lacking)
+        raise DataError(
+            f"{path} has no column {', '.join(called)}; it has {', '.join(map(str, row))}. "
+            f"Say which is which: columns={{{python}}}, or {options} on the command line."
+        )
     for column in [*columns.values(), *where]:
         if column not in row:
             raise DataError(f"{path} has no column {column!r}; it has {', '.join(map(str, row))}.")
