@@ -227,3 +227,12 @@ def test_a_matrix_of_one_column_has_no_labels_in_it(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((5, 1)))
     with pytest.raises(DataError, match="has one column only; name the file that holds the labels as target"):
         read(tmp_path / "x.npy")
+
+
+def test_decimal_commas_are_not_taken_for_classes(tmp_path: Path) -> None:
+    file = tmp_path / "german.csv"
+    file.write_text("size;price\n" + "".join(f"{n};{n},5\n" for n in range(40)))
+    with pytest.raises(
+        DataError, match=r"label 'price' is no number but a text, such as '.*,5'; write numbers without"
+    ):
+        read(file)

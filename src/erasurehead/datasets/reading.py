@@ -147,10 +147,7 @@ def _parquet_table(path: Path, layout: Layout) -> Table:
 
 def _check_classes(y: Labels, target: Target) -> None:
     if target.classes is not None and len(np.unique(y)) < target.classes.size:
-        raise DataError(
-            f"The training rows hold {len(np.unique(y))} of the {target.classes.size} classes; take a smaller"
-            " test_fraction (--test-fraction), another seed, or more rows."
-        )
+        raise target.too_few(len(np.unique(y)))
 
 
 def _read_arrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,10 @@ from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
 """Whole numbers with more distinct values than this are taken for quantities unless the task is named."""
+
+
+_COMMA = re.compile(r"\s*[-+]?[\d.]*,\d+\s*")
+"""A number with a decimal comma, which is a text here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,19 @@ class Target:
         kept = np.flatnonzero(codes >= 0)
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
+
+    def too_few(self, seen: int) -> DataError:
+        """Return the error for training rows that hold only so many of the classes."""
+        names = [] if self.classes is None else self.classes.labels()
+        if names and all(_COMMA.fullmatch(name) for name in names):
+            return DataError(
+                f"The label{self._said()} is no number but a text, such as {names[0]!r}; write numbers without "
+                "commas, and with a decimal point."
+            )
+        return DataError(
+            f"The training rows hold {seen} of the {self.n_classes} classes; take a smaller test_fraction"
+            " (--test-fraction), another seed, or more rows."
+        )
 
     def _said(self) -> str:
         return f" {self.name!r}" if self.name else ""

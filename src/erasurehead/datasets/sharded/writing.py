@@ -151,10 +151,7 @@ class _Writing:
         if before != self._places.n_rows:
             raise DataError(CHANGED.format(path=self._source.path))
         if len(self._classes_seen) < target.n_classes:
-            raise DataError(
-                f"The training rows hold {len(self._classes_seen)} of the {target.n_classes} classes; take a smaller"
-                " test_fraction (--test-fraction), another seed, or more rows."
-            )
+            raise target.too_few(len(self._classes_seen))
 
     def finish(self, name: str, origin: Origin) -> None:
         """Write all files, the manifest last."""
