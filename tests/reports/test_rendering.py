@@ -10,6 +10,7 @@ from rich.console import Console
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.reports import ComparisonRow, comparison_table, render_table, to_markdown
+from erasurehead.reports.rendering import notes
 from erasurehead.run import Run
 
 
@@ -28,7 +29,7 @@ def test_the_terminal_table_lines_up_and_fits_into_80_characters(runs: list[Run]
     assert len(body[0]) <= 80
     ends = [[i for i, c in enumerate(line) if c != " " and line[i + 1 : i + 2] in ("", " ")] for line in body]
     assert ends[0][1:] == ends[1][1:] == ends[2][1:]  # and so does every other column of numbers
-    assert lines[-1] == "Speed-ups compare the time to AUC 0.8; uncoded is 1. 12 workers."
+    assert "Speed-ups compare the time to AUC 0.8; uncoded is 1. 12 workers." in lines
 
 
 def test_markdown_has_the_same_cells(runs: list[Run]) -> None:
@@ -75,3 +76,29 @@ def test_no_rows() -> None:
         to_markdown([])
     with pytest.raises(InvalidArgument, match="rows must have at least one row"):
         render_table([])
+
+
+def test_a_target_that_is_reached_at_once_is_said_to_tell_little(runs: list[Run]) -> None:
+    rows = comparison_table(runs, ("auc", 0.8))
+    said = "AUC 0.8 was reached within two steps: a harder target tells more."
+    late = [replace(row, seconds_to_target=2.5 * row.seconds_per_step) for row in rows]
+    assert said not in notes(late)
+    assert said in notes([*late[:2], replace(late[2], seconds_to_target=1.5 * late[2].seconds_per_step)])
+    assert said not in notes([replace(row, seconds_to_target=None) for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ((0.12345678, 0.5), ("0.1235", "0.5000")),
+        ((310892429.2367, 4.0), ("3.1089e+08", "4")),
+        ((0.00012345678, None), ("0.00012346", "–")),
+        ((0.0, 0.0), ("0.0000", "0.0000")),
+    ],
+)
+def test_final_values_have_as_many_digits_as_they_need(
+    runs: list[Run], values: tuple[float, float | None], cells: tuple[str, str]
+) -> None:
+    rows = [replace(row, final=value) for row, value in zip(comparison_table(runs), values, strict=False)]
+    lines = to_markdown(rows).splitlines()
+    assert tuple(line.strip("| ").split(" | ")[-1] for line in lines[2:4]) == cells

@@ -79,7 +79,14 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
     if target is not None:
         missed = [row.scheme for row in rows if row.seconds_to_target is None]
         said += [f"{name} did not reach {measures.target_name(target)}." for name in missed]
+        if basis.by_target and any(_at_once(row) for row in rows):
+            said.append(f"{measures.target_name(target)} was reached within two steps: a harder target tells more.")
     return said + [f"{row.scheme} ended early: {row.stopped.rstrip('.')}." for row in rows if row.stopped]
+
+
+def _at_once(row: ComparisonRow) -> bool:
+    """Return whether a run reached the target in the time of two mean steps, so that the speed-up is chance."""
+    return row.seconds_to_target is not None and row.seconds_to_target < 2.0 * row.seconds_per_step
 
 
 def _workers(rows: Sequence[ComparisonRow]) -> str:
@@ -106,7 +113,7 @@ def _columns(rows: Sequence[ComparisonRow]) -> list[_Column]:
     ]
     if basis.metric is not None:
         header = "Final", measures.metric_name(basis.metric)
-        columns.append(_Column(header, [_write(row.final, 4) for row in rows]))
+        columns.append(_Column(header, _finals([row.final for row in rows])))
     if any(row.died for row in rows):
         columns.append(_Column(("Workers", "died"), [str(row.died) for row in rows]))
     if any(row.incidents for row in rows):
@@ -122,6 +129,14 @@ def _measured(
 ) -> _Column:
     unit = unit_of(values)
     return _Column((*header, f"({name or unit.name})"), [unit.write(value) for value in values])
+
+
+def _finals(values: Sequence[float | None]) -> list[str]:
+    """Return final values: with four decimals, or with five digits where that is too many or too few."""
+    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+    if largest == 0.0 or 0.01 <= largest < 10_000:
+        return [_write(value, 4) for value in values]
+    return [NOTHING if value is None or not math.isfinite(value) else f"{value:.5g}" for value in values]
 
 
 def _write(value: float | None, decimals: int) -> str:
