@@ -13,7 +13,7 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.config import parts
-from erasurehead.config.checking import build_config, merged, read_config
+from erasurehead.config.checking import build_config, overridden, read_config
 from erasurehead.config.resuming import determining, with_defaults
 from erasurehead.config.sections import Config, DataSection
 from erasurehead.config.texts import default_scheme, parse_scheme
@@ -136,7 +136,7 @@ class Experiment:
         check_unlocked(opened.path / LOCK)
         if not opened.tables:
             raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
-        config = build_config(merged(opened.tables, changes or {}), options)
+        config = build_config(overridden(opened.tables, changes or {}), options)
         if config.run.out is not None or config.run.overwrite:
             raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
         check_unfinished(opened, config.run.steps)

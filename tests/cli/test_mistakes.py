@@ -53,3 +53,43 @@ def test_too_few_files_are_one_sentence(shop: Path) -> None:
     assert done.returncode == 1
     assert "use up the 60 files that a process may have open; raise the limit (ulimit -n)" in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr  # and nothing of the server that forks workers
+
+
+def test_a_run_file_of_a_cluster_runs_on_another_engine(typed: Typed, shop: Path) -> None:
+    Path("run.toml").write_text('[run]\nengine = "ray"\naddress = "head.example.org:6379"\n')
+    done = typed("train", "run.toml", "--data", shop, *SMALL)
+    assert done.code == 0, done.err
+
+
+def test_a_file_of_data_is_no_run_file(typed: Typed, shop: Path) -> None:
+    done = typed("train", shop)
+    assert done.code == 2
+    assert done.sentence.endswith("To train on a file of data: erasurehead train --data FILE.")
+
+
+@pytest.mark.parametrize("names", [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")])
+def test_ranks_that_each_make_a_run_of_their_own_are_warned_of(
+    typed: Typed, shop: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    said = "Each of the 3 ranks of this job makes a run of its own, as the engine is virtual"
+    for rank, size, warned in (("0", "3", True), ("1", "3", False), ("0", "1", False)):
+        monkeypatch.setenv(names[0], rank)
+        monkeypatch.setenv(names[1], size)
+        done = typed("train", "--data", shop, *SMALL, "--quiet")
+        assert done.code == 0
+        assert (said in done.err) == warned
+
+
+def test_a_loss_that_has_risen_is_said(typed: Typed, shop: Path) -> None:
+    said = "the training loss has risen: the step size (--rate) may be too large; it is"
+    done = typed("train", "--data", shop, *SMALL, "--rate", "1e9", "--quiet")
+    assert done.code == 0
+    assert f"{said} 1000000000.0" in done.err
+    assert said not in typed("train", "--data", shop, *SMALL, "--quiet").err
+
+
+def test_the_columns_of_a_drills_file_are_as_for_train(typed: Typed, shop: Path) -> None:
+    done = typed("drill", "--workers", 6, "--data", shop, "--categorical", "--label", "price")
+    assert done.code == 2
+    assert "must name columns of" in done.sentence
+    assert "age, town, income, bought" in done.sentence

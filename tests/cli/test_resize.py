@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from erasurehead.arrays import Array
+from erasurehead.cli.train import workers_text
 from erasurehead.config import read_config
 from erasurehead.experiment import Experiment
 from erasurehead.instruments import Instrument
@@ -39,6 +40,7 @@ def test_a_run_that_is_going_on_gets_more_and_fewer_workers(typed: Typed, shop: 
     steady = Experiment.from_config(
         config.model_copy(update={"run": config.run.model_copy(update={"out": "again"})})
     ).run()
+    assert (workers_text(run), workers_text(steady)) == ("4 to 9", "6")
     assert abs(run.losses - steady.losses).max() < 1e-9
     lines = [json.loads(line) for line in Path("going/steps.jsonl").read_text().splitlines()]
     assert any("the code is re-formed for 9 workers" in text for text in lines[3]["failed"])

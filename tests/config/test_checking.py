@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from erasurehead.config import Config, build_config, merged, read_config, to_toml
+from erasurehead.config import Config, build_config, merged, overridden, read_config, to_toml
 from erasurehead.datasets.public import NAMES, published
 from erasurehead.errors import InvalidArgument
 
@@ -84,3 +84,14 @@ def test_a_configuration_does_not_change() -> None:
     section: Any = Config().run
     with pytest.raises(ValueError, match="frozen"):
         section.steps = 3
+
+
+def test_another_engine_leaves_the_address_of_a_cluster_behind() -> None:
+    file = {"run": {"engine": "ray", "address": "head:6379", "workers": 4}}
+    assert overridden(file, {"run": {"engine": "processes"}}) == {"run": {"engine": "processes", "workers": 4}}
+    assert overridden(file, {"run": {"workers": 5}})["run"]["address"] == "head:6379"
+    assert overridden(file, {"run": {"engine": "ray"}})["run"]["address"] == "head:6379"
+    contradictory = overridden(file, {"run": {"engine": "processes", "address": "auto"}})
+    assert contradictory["run"]["address"] == "auto"  # so that it is refused
+    assert overridden(file, {"run": 3}) == {"run": 3}
+    assert file["run"]["address"] == "head:6379"

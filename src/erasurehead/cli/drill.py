@@ -99,6 +99,14 @@ class SubjectOptions:
             rich_help_panel=_RUN,
         ),
     ] = "covertype"
+    label: Annotated[
+        str | None,
+        option("--label", panel=_RUN, metavar="COLUMN", text="Of a file: column to predict (by default the last one)."),
+    ] = None
+    categorical: Annotated[
+        bool,
+        typer.Option("--categorical", help="Of a file: one-hot encode every column of texts.", rich_help_panel=_RUN),
+    ] = False
     delays: Annotated[
         str,
         typer.Option("--delays", metavar="MODEL", help="Injected, storm or not.", rich_help_panel=_RUN),
@@ -177,6 +185,8 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
         kinds=_kinds(faults.kinds),
         scheme=subject.scheme or SCHEME,
         data=subject.data,
+        label=subject.label,
+        categorical=subject.categorical,
         delays=subject.delays,
         records=subject.records,
         suspected=subject.on_suspicion,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Mapping
 from typing import Any
+
+import typer
+
+_PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
+"""Where Open MPI, and MPICH and its kin, say which rank a process is, and of how many."""
 
 
 def stand_by(*tables: Mapping[str, Any]) -> None:
@@ -16,7 +22,10 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
         *tables: settings as run files have them; earlier ones go before later ones.
     """
     named = (table.get("run", {}).get("engine") for table in tables)
-    if next((engine for engine in named if engine is not None), None) == "mpi":
+    engine = next((engine for engine in named if engine is not None), None)
+    if engine != "mpi":
+        _warn_of_many(engine or "processes")
+    else:
         from erasurehead.engines.mpi import serve_unless_coordinator
         from erasurehead.engines.mpi.muster import check_place
         from erasurehead.engines.mpi.wire import world
@@ -25,3 +34,16 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
         serve_unless_coordinator()
         signal.signal(signal.SIGUSR1, before)
         check_place(world(None))
+
+
+def _warn_of_many(engine: str) -> None:
+    """Say that each rank makes a run of its own: under `mpiexec`, but without the engine MPI."""
+    for rank, size in _PLACES:
+        ranks = os.environ.get(size, "1")
+        if os.environ.get(rank) == "0" and ranks != "1":
+            typer.echo(
+                f"Each of the {ranks} ranks of this job makes a run of its own, as the engine is {engine}; for one run "
+                "on all of them say --engine mpi.",
+                err=True,
+            )
+            return

@@ -88,7 +88,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
-    from erasurehead.errors import ErasureHeadError
+    from erasurehead.errors import ErasureHeadError, InvalidArgument
     from erasurehead.interruption import terminable
 
     screen = Screen(output)
@@ -101,8 +101,9 @@ def run(
     try:
         with terminable(), screen.watching() as instruments:
             done = experiment.run(instruments)
-    except ErasureHeadError:
-        if experiment.out is not None and experiment.out.is_dir():
+    except ErasureHeadError as error:
+        taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
+        if not taken and experiment.out is not None and experiment.out.is_dir():
             screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
         raise
     _conclude(screen, experiment, done)
@@ -170,7 +171,7 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     if done.steps:
         lines[0] += (
             f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
-            f"{summary['workers']} workers, {1 - summary['coverage']:.1%} of the gradient left out"
+            f"{workers_text(done)} workers, {1 - summary['coverage']:.1%} of the gradient left out"
         )
     if summary["resumed"]:
         lines[0] += f"; gone on with after step {', '.join(map(str, summary['resumed']))}"
@@ -181,6 +182,21 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     if loss or measured:
         lines.append(", ".join([*loss, *measured]))
     lines.append(f"records and model in {experiment.out}")
+    if _has_risen(done):
+        rate = experiment.config.optimizer.rate
+        screen.warn(f"the training loss has risen: the step size (--rate) may be too large; it is {rate}")
     if way_on := _way_on(experiment):
         screen.say(way_on.strip())
     screen.result({"folder": str(experiment.out), **summary}, "\n".join(lines))
+
+
+def workers_text(done: Run) -> str:
+    """Return how many workers there were, from the fewest to the most."""
+    numbers = sorted({row.workers for row in done.steps})
+    return " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
+
+
+def _has_risen(done: Run) -> bool:
+    """Return whether the last estimate of the training loss is above the first, or not finite."""
+    losses = [row.loss for row in done.steps if row.loss is not None]
+    return len(losses) > 1 and not losses[-1] <= losses[0]

@@ -20,6 +20,7 @@ A run file is TOML. All keys may be left out; those of the data sets of the pape
 
 from erasurehead.config.checking import build_config as build_config
 from erasurehead.config.checking import merged as merged
+from erasurehead.config.checking import overridden as overridden
 from erasurehead.config.checking import read_config as read_config
 from erasurehead.config.sections import CheckpointsSection as CheckpointsSection
 from erasurehead.config.sections import Config as Config

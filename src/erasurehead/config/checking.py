@@ -56,7 +56,21 @@ def read_config(
     Raises:
         InvalidArgument: if the file cannot be read, or a key or value is not allowed.
     """
-    return build_config(merged(read_tables(path), overrides or {}), options)
+    return build_config(overridden(read_tables(path), overrides or {}), options)
+
+
+def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `merged` does, without what an option that names another engine leaves without a meaning.
+
+    Arguments:
+        below: tables of a run file, or of a run that goes on.
+        above: what was given besides.
+    """
+    out, run = merged(below, above), above.get("run")
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", run) if isinstance(run, Mapping) else {}
+    if "address" not in given and given.get("engine", "ray") != "ray":
+        out["run"] = {key: value for key, value in out["run"].items() if key != "address"}
+    return out
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

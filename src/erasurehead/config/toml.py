@@ -37,7 +37,9 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"The {what} {str(place)!r} is not a text in UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
-        raise InvalidArgument(f"The {what} {str(place)!r} is not TOML: {error}.") from None
+        data = what == "run file" and place.suffix != ".toml"
+        hint = " To train on a file of data: erasurehead train --data FILE." if data else ""
+        raise InvalidArgument(f"The {what} {str(place)!r} is not TOML: {error}.{hint}") from None
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:

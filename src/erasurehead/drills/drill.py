@@ -55,6 +55,8 @@ class Settings:
         kinds: of the faults that are drawn.
         scheme: as a text; by default exact with three replicas, two of which must agree.
         data: a data set of the paper, of which a small twin is made, or a file.
+        label: column of the file to predict; by default the last one.
+        categorical: whether columns of texts in the file are one-hot encoded.
         delays: injected, of calm and stormy run alike.
         records: whether training ends where it cannot be recorded (`required`), or goes on (`optional`).
         suspected: whether workers that seem to hang are named only (`report`), or replaced.
@@ -68,6 +70,8 @@ class Settings:
     kinds: tuple[Kind, ...] = KINDS
     scheme: str = SCHEME
     data: str = "covertype"
+    label: str | None = None
+    categorical: bool = False
     delays: str = "exponential(mean=0.5, seed=0)"
     records: str = "required"
     suspected: str = "report"
@@ -80,10 +84,12 @@ class Settings:
             InvalidArgument: if something does not fit.
         """
         twin = {"twin": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
+        table = {"target": self.label, "categorical": self.categorical or None}
+        own = {key: value for key, value in table.items() if value is not None}
         run = {"engine": self.engine, "workers": self.workers, "records": self.records}
         tables = {
             "scheme": self.scheme,
-            "data": {"source": self.data, **twin},
+            "data": {"source": self.data, **twin, **own},
             "delays": {"model": self.delays},
             "run": run | ({} if self.address is None else {"address": self.address}),
             "survive": {"verify": True, "suspected": self.suspected},

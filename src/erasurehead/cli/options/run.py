@@ -40,12 +40,12 @@ class RunOptions(SurvivalOptions, RecordOptions, WorkerOptions, DelayOptions, Mo
             run_file: path of a TOML file, if any.
             **more: top-level keys that were given as options.
         """
-        from erasurehead.config import build_config, merged, read_tables
+        from erasurehead.config import build_config, merged, overridden, read_tables
 
         given = merged(self.tables(), {key: value for key, value in more.items() if value is not None})
         tables = {} if run_file is None else read_tables(run_file)
         stand_by(given, tables)
-        return build_config(merged(tables, given), self.spelled())
+        return build_config(overridden(tables, given), self.spelled())
 
     def spelled(self) -> Mapping[str, str]:
         """Return key -> option, for those that were given."""
