@@ -86,6 +86,10 @@ def test_what_was_not_injected_need_not_be_noticed_and_is_said() -> None:
     found = drilled(missed, faults=KILL)
     assert found.passed
     assert found.faults[0].noticed == "worker 1 is not there"
+    (untested,) = (verdict.text for verdict in found.verdicts if verdict.kept is None)
+    assert "1 of 1 faults put nothing to the test" in untested
+    assert "worker 1 is not there" in untested
+    assert conclusion(found).startswith("every promise that was put to the test was kept;")
 
 
 def test_a_death_that_nobody_caused_is_a_failure() -> None:

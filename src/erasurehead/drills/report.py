@@ -12,7 +12,7 @@ from erasurehead.drills.verdicts import Findings, Verdict
 if TYPE_CHECKING:
     from rich.table import Table
 
-_MARKS = {True: "kept   ", False: "BROKEN ", None: "no promise "}
+_MARKS = {True: "kept   ", False: "BROKEN ", None: "–      "}
 
 
 def fault_table(found: Findings) -> Table:
@@ -88,7 +88,10 @@ def verdict_line(verdict: Verdict) -> str:
 def conclusion(found: Findings) -> str:
     """Return the last line."""
     broken = sum(verdict.kept is False for verdict in found.verdicts)
-    said = "every promise was kept" if not broken else f"{broken} promise{'s were' if broken > 1 else ' was'} broken"
+    said = f"{broken} promise{'s were' if broken > 1 else ' was'} broken"
+    if not broken:
+        some = any(verdict.kept is None for verdict in found.verdicts)
+        said = f"every promise{' that was put to the test' if some else ''} was kept"
     return f"{said}; the storm, both runs and this report are in {found.folder}"
 
 

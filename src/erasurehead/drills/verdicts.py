@@ -18,6 +18,8 @@ SOON = 1.0
 CLOSE = 1e-6
 """Relative difference of two losses that are to be equal."""
 
+_SILENT = ("stop", "disconnect")
+
 _EXACT = 1e-9  # residual of a gradient that is complete
 
 
@@ -115,6 +117,7 @@ def _verdicts(found: Findings) -> Iterator[Verdict]:
     yield from _lies(found)
     yield from _silence(found)
     yield from _coordinators(found)
+    yield from _untested(found)
     left = [*found.calm.left, *found.stormy.left]
     yield Verdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
 
@@ -159,18 +162,30 @@ def _lies(found: Findings) -> Iterator[Verdict]:
 
 
 def _silence(found: Findings) -> Iterator[Verdict]:
-    slowed = {one.fault.worker for one in found.faults if one.fault.kind == "slow"}
-    silent: list[Finding] = []
-    for one in found.faults:
-        if one.fault.kind not in ("stop", "disconnect") or one.injected is None:
-            continue
-        # Who is often late is given more time.
-        if _length(one, found) > found.patience and one.fault.worker not in slowed:
-            silent.append(one)
+    silent = [one for one in found.faults if one.fault.kind in _SILENT and _silent_for_long(one, found)]
     if silent:
         named = [one for one in silent if one.after is not None]
         text = f"{len(named)} of {len(silent)} workers that were silent for long were suspected"
         yield Verdict(text, len(named) == len(silent))
+
+
+def _silent_for_long(one: Finding, found: Findings) -> bool:
+    """Whether suspicion of a worker is promised: who is often late is given more time."""
+    slowed = {other.fault.worker for other in found.faults if other.fault.kind == "slow"}
+    return one.injected is not None and one.fault.worker not in slowed and _length(one, found) > found.patience
+
+
+def _untested(found: Findings) -> Iterator[Verdict]:
+    """Say which faults have put nothing to the test but the run as a whole."""
+    why: list[str] = []
+    for one in found.faults:
+        if one.excused or one.injected is None:
+            why.append(f"{one.fault} ({one.noticed})")
+        elif one.fault.kind in _SILENT and one.after is None and not _silent_for_long(one, found):
+            why.append(f"{one.fault} (silence that may be slowness)")
+    if why:
+        of = f"{len(why)} of {len(found.faults)} faults"
+        yield Verdict(f"{of} put nothing to the test but that training went on: {'; '.join(why)}", None)
 
 
 def _length(one: Finding, found: Findings) -> float:
