@@ -15,7 +15,7 @@ from erasurehead.records.places import STEPS, check_free, make_folder, next_free
 def leave_a_run(folder: Path) -> None:
     folder.mkdir(parents=True)
     for name in (STEPS, "summary.json", ".summary.json.new"):
-        (folder / name).write_text("")
+        (folder / name).write_text("{}\n")
 
 
 def test_a_used_folder_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
@@ -23,6 +23,21 @@ def test_a_used_folder_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="is used already: it is not empty"):
         make_folder(tmp_path / "run")
     assert (tmp_path / "run" / STEPS).exists()
+
+
+def test_a_run_that_ended_before_its_first_step_is_in_nobodys_way(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    leave_a_run(place)
+    (place / STEPS).write_text("")
+    (place / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidArgument, match="which no run wrote there"):
+        make_folder(place)
+    (place / "notes.txt").unlink()
+    (place / "checkpoints").mkdir()
+    with pytest.raises(InvalidArgument, match="is used already"):
+        make_folder(place)
+    (place / "checkpoints").rmdir()
+    assert list(make_folder(place).iterdir()) == []
 
 
 def test_an_earlier_run_is_removed_on_demand(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def run(
     """Train one model, and record the run in a folder."""
     from erasurehead.errors import ErasureHeadError, InvalidArgument
     from erasurehead.interruption import terminable
+    from erasurehead.records.places import has_steps
 
     screen = Screen(output)
     if resume is None:
@@ -103,7 +104,7 @@ def run(
             done = experiment.run(instruments)
     except ErasureHeadError as error:
         taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
-        if not taken and experiment.out is not None and experiment.out.is_dir():
+        if not taken and experiment.out is not None and has_steps(experiment.out):
             screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
         raise
     _conclude(screen, experiment, done)

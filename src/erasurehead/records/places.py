@@ -37,7 +37,8 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
 
     Arguments:
         path: of the folder.
-        overwrite: whether it may hold an earlier run or comparison, and nothing else.
+        overwrite: whether it may hold an earlier run or comparison, and nothing else. A run that ended before its
+            first step is no more than an empty folder.
 
     Raises:
         InvalidArgument: if it is used, or cannot be written to.
@@ -89,7 +90,7 @@ def _check_contents(place: Path, overwrite: bool) -> None:
     entries = sorted(place.iterdir())
     for run in (place, *(entry for entry in entries if entry.is_dir())):
         check_unlocked(run / LOCK)
-    if entries and not overwrite:
+    if entries and not overwrite and (has_steps(place) or not (place / STEPS).is_file()):
         raise InvalidArgument(
             f"The run folder {str(place)!r} is used already: it is not empty; name another one, leave it out to have a"
             " new one made, or say overwrite (--overwrite)."
@@ -100,6 +101,12 @@ def _check_contents(place: Path, overwrite: bool) -> None:
             f"The run folder {str(place)!r} is not overwritten: it holds {strange.name!r}, which no run wrote there;"
             " name another one."
         )
+
+
+def has_steps(place: Path) -> bool:
+    """Whether a folder holds steps of a run. One that ended before its first step leaves nothing worth keeping."""
+    steps = place / STEPS
+    return (steps.is_file() and steps.stat().st_size > 0) or (place / CHECKPOINTS).exists()
 
 
 def _is_ours(entry: Path) -> bool:
