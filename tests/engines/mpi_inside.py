@@ -150,6 +150,20 @@ class TestOwn:
                 assert event.read().tolist() == [number, worker, worker, number]
 
     @pytest.mark.parametrize("share", [True, False])
+    def test_a_busy_worker_answers_its_newest_order_though_others_have_had_newer_ones(self, share: bool) -> None:
+        with MPIEngine(Timetable({(0, 0, 0): 5 * GRID}), "carry", share=share) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.submit(order(0), [0])
+            assert engine.next_event(engine.now() + 2 * GRID) is None
+            engine.submit(order(1), [0])
+            for number in (2, 3):
+                engine.submit(order(number), [1])
+                (event,) = arrivals(engine, 1)
+                assert (event.worker, event.order_round) == (1, number)
+            found = [(event.worker, event.order_round, event.read().tolist()) for event in arrivals(engine, 2)]
+            assert found == [(0, 0, [0, 0, 0, 0]), (0, 1, [1, 0, 0, 1])]
+
+    @pytest.mark.parametrize("share", [True, False])
     @pytest.mark.parametrize("late", ["preempt", "carry"])
     def test_messages_are_whole_under_a_storm_of_orders(self, late: LateWork, share: bool) -> None:
         with MPIEngine(late=late, share=share) as engine:

@@ -193,7 +193,9 @@ class MPIEngine(Engine):
         if state.waiting is None:
             return
         if state.listening:
-            frame = state.waiting.copy if state.shared is None else state.waiting.pointer
+            # It may have waited for so long that two orders to other workers have taken its place on the board.
+            up = state.shared is not None and state.shared.board.holds(state.newest)
+            frame = state.waiting.pointer if up else state.waiting.copy
             self._station.send(state.rank, frame, Tag.ORDER)
             state.pushed = {state.newest: time.monotonic()}
             state.listening, state.waiting = False, None

@@ -24,12 +24,12 @@ class Letter:
 
     @cached_property
     def pointer(self) -> Frame:
-        """For ranks that see the board: the round of the order there."""
+        """For ranks that see the board, while the order is up there: its round."""
         return frame_of((self.order.round,))
 
     @cached_property
     def copy(self) -> Frame:
-        """For all others: the order itself."""
+        """For all others, and afterwards: the order itself."""
         points = [np.ascontiguousarray(point) for point in self.order.points]
         shapes = [(len(point), point.dtype.str) for point in points]
         order = self.order
@@ -42,17 +42,22 @@ class Letter:
         return frame
 
 
+def is_pointer(frame: Frame) -> bool:
+    """Return whether a frame says no more than which order on the board is meant."""
+    return len(read_head(frame)[0]) == 1
+
+
 def read_order(frame: Frame, board: Board | None) -> Order | None:
     """Return the order of a frame, its points as read-only views; None if it is not on the board any more.
 
     Arguments:
         frame: as it came.
-        board: that this rank sees; None if it sees none, and is sent whole orders.
+        board: that this rank sees; None if it sees none, and is sent whole orders only.
     """
     head, offset = read_head(frame)
-    if board is not None:
-        (number,) = head
-        return board.read(number)
+    if len(head) == 1:
+        assert board is not None
+        return board.read(*head)
     step, number, epoch, kind, coefficients, note, shapes = head
     points: list[Any] = []
     for length, dtype in shapes:

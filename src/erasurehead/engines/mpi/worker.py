@@ -9,7 +9,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
 from erasurehead.engines.mpi.calls import Calls, Recalled
-from erasurehead.engines.mpi.orders import read_order
+from erasurehead.engines.mpi.orders import is_pointer, read_order
 from erasurehead.engines.mpi.rooms import InFrames, InSlots, Rooms
 from erasurehead.engines.mpi.shared import Shared
 from erasurehead.engines.mpi.wire import Frame, Gone
@@ -57,10 +57,11 @@ class Worker:
 
     def _answer(self, order: Order, frame: Frame) -> None:
         started = time.monotonic()
+        board = self._board if is_pointer(frame) else None
         try:
             taken = self.program.take(order)
             self.calls.give_back(frame)
-            if self._board is not None and not self._board.holds(order.round):
+            if board is not None and not board.holds(order.round):
                 return  # it was overwritten while it was taken
             done: list[Part] = []
             left = self.program.parts(order, done)
