@@ -266,7 +266,7 @@ class Big(Faulty):
 
 
 _FEW_FILES = """
-    import os, resource, sys
+    import os, resource, sys, time
     import numpy as np
     from erasurehead import schemes
     from erasurehead.engines import ProcessEngine
@@ -284,7 +284,11 @@ _FEW_FILES = """
                 limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
                 while len(os.listdir("/proc/self/fd")) <= limit - 1:
                     self.taken.append(os.open(os.devnull, os.O_RDONLY))
+                pid = engine.pid(0)
                 engine.kill(0)
+                deadline = time.monotonic() + 30.0
+                while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:  # steps are quicker than death
+                    time.sleep(0.001)
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
     problem, engine = Quadratic.random(24, 6, seed=4), ProcessEngine()
