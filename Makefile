@@ -27,12 +27,12 @@ demo: $(READY)  ## Watch uncoded, exactly coded and ErasureHead training race on
 
 .PHONY: test
 test: $(READY)  ## Run the whole test suite (at most 12 minutes on 2 cores)
-	$(BIN)/python -m pytest -q -n 2 -m 'not processes'
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not processes'
 	$(BIN)/python -m pytest -q -m processes
 
 .PHONY: test-quick
 test-quick: $(READY)  ## Run the quick part of the tests (at most 2 minutes)
-	$(BIN)/python -m pytest -q -n 2 -m 'not slow and not processes'
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not slow and not processes'
 
 .PHONY: check
 check: $(READY)  ## Check style, formatting and types

@@ -12,7 +12,14 @@ from .pages import blocks, name, pages
 WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
+_SLOW = {"clusters-ray.md"}  # it starts a cluster
+
+
+def _marked(page: Path) -> Any:
+    return pytest.param(page, id=name(page), marks=[pytest.mark.slow] * (page.name in _SLOW))
+
+
+@pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}

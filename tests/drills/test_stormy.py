@@ -24,6 +24,8 @@ from erasurehead.testing.conformance import arrivals, order, start
 
 from .storms import GROUPS, STEPS, WORKERS, descend, scheme, taken
 
+pytestmark = pytest.mark.slow
+
 
 class TestCalm(EngineConformance):
     """An engine without a storm is as good as the one inside."""

@@ -21,6 +21,8 @@ from erasurehead.records.rows import StepRow
 
 from .conftest import SMALL
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("exhibits")]  # all exhibits are made once
+
 PICTURES = [f"{figure}{letter}" for figure in "24" for letter in "abcdef"] + ["3a", "3b", "3c"]
 THEORY = ["theory-bound", "theory-step", "theory-time"]
 TABLES = ["table1", "theory-data"]

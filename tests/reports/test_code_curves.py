@@ -16,6 +16,8 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.reports.canvas import drawing, new_figure
 from erasurehead.reports.code_curves import draw_adversary, draw_codes, draw_one_step, draw_residuals
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 
 NAMES = ("residual", "one_step", "adversary")
