@@ -73,7 +73,8 @@ class GradientCode:
                 `position` (IntArray, (n_messages,)): the generator's column of each message.
             `levels` (IntArray, (n_messages,)): stragglers that the message's own code bears.
             `parts` (IntArray, (n_messages,)): 0 for an uncoded first message, 1 for a coded second one.
-            `inner` (GradientCode, or a tuple of them by level): the code of the coded messages alone.
+            `inner` (GradientCode, or a tuple of them by level): the code of the coded messages alone; of refined tasks,
+                the code over the whole ones.
             `weights` (Array, (n_messages,)): fixed weights; `straggling` (Array, (n_workers,)): the
                 probabilities of straggling for which they are unbiased.
             `expected_residual`, `aligned_residual` (float): mean residual of the fixed weights, for orthogonal and for
@@ -88,6 +89,11 @@ class GradientCode:
             `second_eigenvalue` (float): of a graph, in magnitude; `lambda` of the expander bounds.
             `common` (float): expected inner product lambda of two rows of a soft design, whose equal weights are
                 `mean_load / (mean_load + common * (arrived - 1))`.
+            `shift` (int): the rows of a code are one row, complex where there is a `complex_part`; that of worker i is
+                moved by `i * shift` tasks around the circle.
+            `amplification` (float): the worst factor that a search found, over sets of `tolerance` stragglers, between
+                the rounding error of a message and the relative error of the decoded gradient; `hardest` (IntArray):
+                those stragglers.
             `rounded` (str): what the construction had to round, as a sentence.
     """
 

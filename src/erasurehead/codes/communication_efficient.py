@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exact_weights import dense_weights
 from erasurehead.codes.linear_codes import erasures_borne, gaussian_mds, parity_check, repetition
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
@@ -42,14 +44,15 @@ def communication_efficient_cyclic(
         seed: of the Gaussian generator.
 
     Labels:
-        decoder: `"least_squares"`.
+        decoder: `"least_squares"`; amplification, hardest.
 
     Guarantees: exact for any set of at most load - n_pieces stragglers; with a generator of your own, of fewer than
         its minimum distance.
     Choose it: when workers must be treated alike and messages are float64; rounding grows quickly with n (relative
         error 1e-10 at 30 workers), so that `communication_efficient_groups` is nearly always better.
     Raises:
-        InvalidArgument: load below stragglers + n_pieces, too many workers, or a generator that does not fit.
+        InvalidArgument: load below stragglers + n_pieces, too many workers, a generator that does not fit, or so many
+            stragglers that float64 does not bear them.
 
     >>> code = communication_efficient_cyclic(10, n_pieces=2, stragglers=2)
     >>> code.load, code.encoding.shape
@@ -74,7 +77,7 @@ def communication_efficient_cyclic(
             hint = f"its minimum distance is {tolerance + 1}"
             raise invalid("stragglers", "must be less than the generator's minimum distance", stragglers, hint)
     encoding = _window_encoding(base, load, n_pieces)
-    return GradientCode(
+    code = GradientCode(
         name="communication_efficient_cyclic",
         parameters={
             "n_workers": n_workers,
@@ -92,6 +95,8 @@ def communication_efficient_cyclic(
         source="Ye and Abbe (arXiv:1802.03475), section 3, with a Gaussian instead of a Vandermonde matrix",
         labels={"decoder": "least_squares"},
     )
+    hint = f"use communication_efficient_groups({n_workers}, load={load}, n_pieces={n_pieces}), or another seed"
+    return certified(code, dense_weights(code), hint)
 
 
 def communication_efficient_groups(
@@ -123,7 +128,9 @@ def communication_efficient_groups(
 
     Guarantees: exact as soon as every group has enough messages (with `"mds"` any `n_pieces`), so for any set of at
         most (minimum distance - 1) stragglers.
-    Choose it: when bytes are the bottleneck. A group decodes by itself, so rounding stays at 1e-7 even in float32.
+    Choose it: when bytes are the bottleneck. A group decodes by itself, so rounding stays small even in float32: a
+        relative error of the gradient of 1e-7 to 1e-4, the more the more pieces (8e-5 measured at 64 workers in
+        groups of 32 with 16 pieces).
     Raises:
         InvalidArgument: the groups are too small for the pieces, or the generator does not fit them.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from erasurehead.arrays import Array
+from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import from_rows, generator_of, stragglers_and_load
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exact_weights import banded_weights, dense_weights
 from erasurehead.errors import check_count, invalid
 
 _DRAWS = 50
 _WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
 _ENTRIES = 4_000_000  # of the linear systems that are solved at once
+_DENSE = 200  # workers up to which a dense decomposition says what rounding does
 
 
 def cyclic_repetition(
@@ -31,13 +34,13 @@ def cyclic_repetition(
             tried in a few seconds where the load is large.
 
     Labels:
-        largest_coefficient: largest coefficient in magnitude, when the first of each row is one.
+        largest_coefficient: largest coefficient in magnitude, when the first of each row is one; amplification, hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
-    Choose it: where the workers' number does not divide and `cyclic_mds` does not fit (n - s even); needs float64
-        messages beyond about 20 workers.
+    Choose it: where the workers' number does not divide and `cyclic_mds` does not fit (n - s even, or too many
+        stragglers among too many workers for float64); needs float64 messages beyond about 20 workers.
     Raises:
-        InvalidArgument: load beyond the number of workers.
+        InvalidArgument: load beyond the number of workers, or float64 does not bear so many stragglers.
 
     >>> code = cyclic_repetition(12, stragglers=3)
     >>> code.load, code.tolerance, code.labels["largest_coefficient"] < 10
@@ -53,7 +56,7 @@ def cyclic_repetition(
     if not np.isfinite(largest):
         raise invalid("draws", "must bring one draw whose equations can be solved", draws, "try another seed")
     columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
-    return GradientCode(
+    code = GradientCode(
         name="cyclic_repetition",
         parameters={"n_workers": n_workers, "stragglers": s, "seed": seed, "draws": draws},
         encoding=from_rows(columns.ravel(), np.full(n_workers, load), n_workers, coefficients.ravel()),
@@ -64,6 +67,8 @@ def cyclic_repetition(
         source="Tandon et al. (ICML 2017), section 4, Algorithm 1",
         labels={"decoder": "least_squares", "largest_coefficient": largest},
     )
+    weights = dense_weights(code) if n_workers <= _DENSE else banded_weights(code, coefficients)
+    return certified(code, weights, f"use reed_solomon({n_workers}, load={load}), or another seed")
 
 
 def _affordable(n_workers: int, s: int) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasurehead.arrays import IntArray
+from erasurehead.codes.amplification import borne
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
+from erasurehead.codes.exact_weights import shifted_weights
+from erasurehead.codes.mds import fourier_generator
 from erasurehead.errors import check_count, invalid
 
 _SOURCE = "Chen, Wang, Charles, Papailiopoulos (arXiv:1803.09877), DRACO"
@@ -60,18 +64,23 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
     Worker i holds tasks i - 2s, ..., i around the circle and sends a complex combination, as two real messages. All
     honest messages together lie in a space on which the `parity` matrix vanishes.
 
+    The source checks the frequencies next to zero; here they are those next to n / 2, as in `complex_cyclic_mds`. Any
+    2 s neighbours without zero do, and next to zero the weights that decode all messages, with nobody missing, would
+    grow to 10^7 at (100, 4) and beyond what float64 bears at (100, 7).
+
     Arguments:
         n_workers: number of workers and of tasks (n).
         corrupted: how many workers may send anything at all (s), at least 1.
 
     Labels:
-        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part.
+        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located (up to coincidences of probability
-        zero) and the rest decode exactly. With honest workers, exact for any set of at most 2 s stragglers.
+        zero) and the rest decode exactly. With honest workers, exact for any set of at most `code.tolerance` stragglers: 2 s, or
+        as many as float64 bears, at least s.
     Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
     Raises:
-        InvalidArgument: fewer than 2 s + 1 workers.
+        InvalidArgument: fewer than 2 s + 1 workers, or float64 cannot decode without s of them.
 
     >>> code = draco_cyclic(9, corrupted=2)
     >>> code.load, code.tolerance, code.labels["parity"].shape
@@ -80,16 +89,11 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
     n_workers = check_count("n_workers", n_workers)
     corrupted = _check_corrupted(corrupted, n_workers)
     checks, load = 2 * corrupted, 2 * corrupted + 1
-    # Task 0's column is the polynomial of degree n - 2 s - 1 in z_w = exp(-2 pi i w / n) that is one at zero and
-    # vanishes where a worker does not hold the task; task t's is the same, turned by t. Over all other points the
-    # product of 1 - z_w / z_v is n, so that only the other holders have to be divided out.
-    holders = np.arange(load)
-    turns = np.exp(-2j * np.pi * (holders[:, None] - holders) / n_workers)
-    column = 1.0 / np.prod(1 - turns + np.eye(load), axis=1)
-    columns = (np.arange(n_workers)[:, None] - holders[::-1]) % n_workers
-    coefficients = np.tile(column[::-1], (n_workers, 1))  # all rows begin alike, so the checks survive the scaling
+    roots = _roots(n_workers, checks)
+    columns = (np.arange(n_workers)[:, None] - np.arange(load)[::-1]) % n_workers
+    coefficients = np.tile(fourier_generator(n_workers, roots), (n_workers, 1))
     encoding, owner, part = real_rows(columns, coefficients, n_workers)
-    return GradientCode(
+    code = GradientCode(
         name="draco_cyclic",
         parameters={"n_workers": n_workers, "corrupted": corrupted},
         encoding=encoding,
@@ -101,15 +105,25 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         labels={
             "decoder": "syndrome",
             "corrupted": corrupted,
-            "parity": _checks(n_workers, checks),
+            "parity": _checks(n_workers, roots),
             "complex_part": part,
+            "shift": 1,
         },
     )
+    instead = f"use draco_repetition({n_workers}, corrupted={corrupted})"
+    return borne(code, shifted_weights(code), corrupted, instead)
 
 
-def _checks(n_workers: int, checks: int) -> ComplexArray:
-    # The last columns of the unitary Fourier matrix, conjugated: no honest message has a part along them.
-    powers = np.outer(np.arange(n_workers - checks, n_workers), np.arange(n_workers)) % n_workers
+def _roots(n_workers: int, checks: int) -> IntArray:
+    # Neighbours about n / 2. Were they symmetric about it, all coefficients would be real: one message a worker, and
+    # less to tell liars by.
+    symmetric = (n_workers - checks) % 2 == 1 and n_workers > checks + 1
+    return (n_workers - checks + 1) // 2 - int(symmetric) + np.arange(checks, dtype=np.int64)
+
+
+def _checks(n_workers: int, roots: IntArray) -> ComplexArray:
+    # Frequencies of the messages along the circle: those of the generator's roots, turned round.
+    powers = np.outer(np.sort(n_workers - roots), np.arange(n_workers)) % n_workers
     return np.exp(2j * np.pi * powers / n_workers) / np.sqrt(n_workers)
 
 

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from erasurehead.codes.amplification import certified
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import real_rows
+from erasurehead.codes.exact_weights import shifted_weights
 from erasurehead.errors import check_count, invalid
 
 
@@ -24,10 +26,12 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         n_tasks: number of tasks (k), a divisor of n_workers * load; `n_workers` if not given.
 
     Labels:
-        decoder: `"least_squares"`; complex_part, largest_coefficient.
+        decoder: `"least_squares"`; complex_part, shift, largest_coefficient, amplification, hardest.
 
     Guarantees: exact for any set of at most d - 1 stragglers, d = n_workers * load / n_tasks; the least possible load.
-    Choose it: when tasks and workers differ in number and every straggler set of that size must decode.
+    Choose it: when every straggler set of that size must decode among many workers or under a large load, where cyclic
+        codes multiply rounding: a task's holders are spread around the circle, so that this one does not. Also when
+        tasks and workers differ in number. It sends two real messages a worker, or one where all rows are real.
     Raises:
         InvalidArgument: more load than tasks, or n_tasks does not divide n_workers * load.
 
@@ -48,17 +52,17 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         )
     columns = (np.arange(n_workers)[:, None] * load + np.arange(load)) % n_tasks
     replication = n_workers * load // n_tasks
-    holders = np.argsort(columns.ravel(), kind="stable").reshape(n_tasks, replication) // load
-    points = np.exp(2j * np.pi * np.arange(n_workers) / n_workers)
     # t_j(x) over n x^(n-1), at a holder's point, is one over the product of its distances to the other holders: the
-    # product over all points is n x^(n-1), and dividing a row by a constant changes nothing.
-    product = np.ones(columns.shape, dtype=np.complex128)
-    for rank in range(replication):
-        other = holders[columns, rank]
-        own = other == np.arange(n_workers)[:, None]
-        product *= np.where(own, 1.0, points[:, None] - points[other])
-    encoding, owner, part = real_rows(columns, 1.0 / product, n_tasks)
-    return GradientCode(
+    # product over all points is n x^(n-1), and dividing a row by a constant changes nothing. How far the other holders
+    # of a task lie around the circle depends on its place in the row alone, so that all rows are alike.
+    apart = (columns[0][:, None] - columns.ravel()) % n_tasks == 0
+    generator = np.ones(load, dtype=np.complex128)
+    for place in range(load):
+        others = np.flatnonzero(apart[place]) // load
+        half_turns = np.pi * others[others > 0] / n_workers
+        generator[place] = np.prod(-1 / (2j * np.sin(half_turns) * np.exp(1j * half_turns)))
+    encoding, owner, part = real_rows(columns, np.tile(generator, (n_workers, 1)), n_tasks)
+    code = GradientCode(
         name="reed_solomon",
         parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks},
         encoding=encoding,
@@ -70,6 +74,9 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         labels={
             "decoder": "least_squares",
             "complex_part": part,
+            "shift": load,
             "largest_coefficient": float(np.abs(encoding.data).max()),
         },
     )
+    hint = f"use binary_repetition({n_workers}, stragglers={replication - 1}, n_tasks={n_tasks})"
+    return certified(code, shifted_weights(code), hint)

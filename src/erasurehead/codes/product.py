@@ -12,11 +12,13 @@ from erasurehead.errors import check_count, invalid
 # Decoders whose weights stay optimal when tasks are cut, and labels that say nothing about single tasks.
 _DECODERS = ("groups", "classes", "pieces_by_group", "fixed_weights", "majority", "syndrome")
 _LABELS_OF_MESSAGES = (
+    "amplification",
     "largest_coefficient",
     "classes",
     "complex_part",
     "corrupted",
     "generators",
+    "hardest",
     "levels",
     "parity",
     "parts",
@@ -90,7 +92,7 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         n_tasks: number of finer tasks, at least `code.n_tasks`.
 
     Labels:
-        as the code's own, as far as they speak of messages and not of tasks.
+        as the code's own, as far as they speak of messages and not of tasks; inner (the code).
 
     Guarantees: the code's own tolerance; its residuals, where all tasks are cut into equally many, times that number.
     Choose it: when the data come in more partitions than the code has tasks, as after workers have left.
@@ -105,6 +107,7 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
     part = blocks(n_tasks, code.n_tasks)
     whole = part[:, None] * code.n_pieces + np.arange(code.n_pieces)
     labels = {key: value for key, value in code.labels.items() if key in _LABELS_OF_MESSAGES}
+    labels["inner"] = code
     labels["decoder"] = code.labels.get("decoder") if code.labels.get("decoder") in _DECODERS else "least_squares"
     return GradientCode(
         name="refine",

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.mds import exact_cyclic
+from erasurehead.codes.mds import one_message_cyclic
 from erasurehead.codes.product import described
 from erasurehead.errors import check_count, invalid
 
@@ -88,7 +88,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
         `stragglers` stragglers, and never later than the best fixed cyclic code of at most that load.
     Choose it: when the number of stragglers, above all of dead workers, changes from step to step.
     Raises:
-        InvalidArgument: more stragglers than workers.
+        InvalidArgument: more stragglers than workers, or more than float64 bears.
 
     >>> code = nested(8, stragglers=2)
     >>> code.n_messages, code.labels["levels"][code.messages_of(0)].tolist()
@@ -96,7 +96,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
     """
     n_workers = check_count("n_workers", n_workers)
     stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
-    inner = tuple(exact_cyclic(n_workers, level, seed=seed) for level in range(stragglers + 1))
+    inner = tuple(one_message_cyclic(n_workers, level, seed=seed) for level in range(stragglers + 1))
     n_levels = len(inner)
     order = np.arange(n_levels * n_workers).reshape(n_levels, n_workers).T.ravel()
     return GradientCode(

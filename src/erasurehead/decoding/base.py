@@ -11,10 +11,8 @@ import numpy as np
 
 from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exactness import EXACT as EXACT
 from erasurehead.decoding.products import backward
-
-EXACT = 1e-12
-"""A residual of at most `EXACT * n_tasks` is exact: least squares leaves 1e-24, an undecodable set 1e-3 or more."""
 
 
 @dataclass(frozen=True, eq=False)

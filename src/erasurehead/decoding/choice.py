@@ -27,9 +27,9 @@ _WHOLE = 0.6  # a code with more of its messages than this in one block is decod
 def for_code(code: GradientCode) -> Decoder:
     """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name.
 
-    In this order: replicas, graphs, blocks without a common task, alternatives (label `classes` or `levels`),
-    repetitions that can be folded away, designs, larger exact codes by their null space, and least squares: dense for
-    small or ill-conditioned codes, sparse for large ones.
+    In this order: replicas, graphs, blocks without a common task, exact codes of one shifted row by their null space,
+    alternatives (label `classes` or `levels`), repetitions that can be folded away, designs, other exact codes by their
+    null space or by elimination, and least squares: dense for small or ill-conditioned codes, sparse for large ones.
     """
     if code.replicas:
         return FirstPerGroup(code)
@@ -38,6 +38,8 @@ def for_code(code: GradientCode) -> Decoder:
     blocks = components(code)
     if np.bincount(blocks).max() <= _WHOLE * code.n_messages:
         return Blocks(code, blocks, for_code)
+    if code.tolerance and "shift" in code.labels and code.n_messages > _TINY:
+        return NullSpace(code, general(code))
     for label in ("classes", "levels"):
         if label in code.labels:
             alternatives = np.asarray(code.labels[label], dtype=np.int64)
@@ -48,7 +50,7 @@ def for_code(code: GradientCode) -> Decoder:
         return folded
     if overlap_of(code) is not None:
         return UniformOverlap(code)
-    if code.tolerance and _TINY < code.n_messages <= 2 * code.encoding.shape[1]:
+    if code.tolerance and code.n_messages > _TINY:
         return NullSpace(code, general(code))
     return general(code)
 

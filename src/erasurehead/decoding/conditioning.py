@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from erasurehead.arrays import IntArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
@@ -56,8 +56,8 @@ def conditioning(
 ) -> Conditioning:
     """Return the largest coefficient of a code, and the worst weights over sampled sets of arrivals.
 
-    The sets are all workers, runs of neighbouring stragglers (the worst for cyclic codes), and random ones. Nothing
-    guarantees that a worse set does not exist.
+    The sets are all workers, runs of neighbouring stragglers (the worst for cyclic codes), random ones, and those that
+    the code itself names as the worst (label `hardest`). Nothing guarantees that a worse set does not exist.
 
     Arguments:
         code: any code.
@@ -78,7 +78,7 @@ def conditioning(
     """
     stragglers = _stragglers(code, stragglers)
     seen = list(_seen(code, stragglers, samples, seed, for_code(code) if decoder is None else decoder))
-    weights, factors = np.array(seen).T
+    weights, factors, _ = np.array(seen).T
     return Conditioning(
         largest_coefficient=float(np.abs(code.encoding.data).max()),
         largest_weight=float(weights.max()),
@@ -92,7 +92,8 @@ def conditioning(
 def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = None) -> None:
     """Refuse messages that are too coarse for a code, and say which code can bear them.
 
-    It looks at the sets of `conditioning` until one is too bad.
+    It looks at the sets of `conditioning` until one is too bad: where the rounding of the messages, or what float64
+    weights leave undecoded although the code states that they decode, makes too large an error.
 
     Arguments:
         code: any code.
@@ -100,13 +101,23 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
         stragglers: see `conditioning`.
 
     Raises:
-        InvalidArgument: in some sampled set of arrivals the decoded gradient would be wrong by more than `BEARABLE`.
+        InvalidArgument: in some sampled set of arrivals the decoded gradient would be wrong by more than `BEARABLE`, or
+            would not be exact although no more workers are missing than the code states to bear.
     """
     kind = np.dtype(dtype)
     if not np.issubdtype(kind, np.floating):
         raise invalid("dtype", "must be a floating-point type", kind.name, "use float32 or float64")
-    coarse = _rounding(kind.name)
-    for weight, factor in _seen(code, _stragglers(code, stragglers), None, 0, for_code(code)):
+    coarse, count = _rounding(kind.name), _stragglers(code, stragglers)
+    promised = code.tolerance is not None and count <= code.tolerance
+    for weight, factor, left in _seen(code, count, None, 0, for_code(code)):
+        if promised and left > EXACT:
+            raise invalid(
+                "dtype",
+                f"must be fine enough for {code}, but not even float64 decodes it without {count} workers:"
+                f" {left:.1e} of the gradient is left",
+                kind.name,
+                f"use {stable_relative(code)}, which decodes with small weights",
+            )
         if coarse * factor > BEARABLE:
             finer = "float64 messages, or " if _rounding("float64") * factor <= BEARABLE else ""
             raise invalid(
@@ -137,27 +148,33 @@ def _stragglers(code: GradientCode, stragglers: int | None) -> int:
 
 def _seen(
     code: GradientCode, stragglers: int, samples: int | None, seed: int, decoder: Decoder
-) -> Iterator[tuple[float, float]]:
-    """Yield the largest weight and the amplification of one set of arrivals after the other."""
+) -> Iterator[tuple[float, float, float]]:
+    """Yield the largest weight, the amplification, and the part left out, of one set of arrivals after the other."""
     squares = row_sums(code, power=2)
     if samples is None:
         samples = 200 if code.n_workers <= 100 else 50
     # With replicas the weights are the same for every set.
-    for present in _sets(code.n_workers, 0 if code.replicas else stragglers, check_count("samples", samples), seed):
+    missing = 0 if code.replicas else stragglers
+    for present in _sets(code, missing, check_count("samples", samples), seed):
         decoding = decoder.decode(code.messages_of_workers(present))
         noise = float((decoding.weights**2 @ squares[decoding.messages]).sum())
         factor = float(np.sqrt(noise / (code.n_tasks * code.n_pieces)))
-        yield float(np.abs(decoding.weights).max(initial=0.0)), factor
+        yield float(np.abs(decoding.weights).max(initial=0.0)), factor, decoding.residual / code.n_tasks
 
 
 def _rounding(dtype: str) -> float:
     return float(np.finfo(dtype).eps) / 2
 
 
-def _sets(n_workers: int, stragglers: int, samples: int, seed: int) -> Iterator[IntArray]:
+def _sets(code: GradientCode, stragglers: int, samples: int, seed: int) -> Iterator[IntArray]:
+    n_workers = code.n_workers
     yield np.arange(n_workers)
     if not stragglers:
         return
+    hardest = code.labels.get("hardest")
+    if isinstance(hardest, np.ndarray) and len(hardest) <= stragglers:
+        others = np.setdiff1d(np.arange(n_workers), hardest)
+        yield others[stragglers - len(hardest) :]
     for begin in np.unique(np.linspace(0, n_workers, min(n_workers, samples), endpoint=False).astype(np.int64)):
         yield np.sort((begin + stragglers + np.arange(n_workers - stragglers)) % n_workers)
     random = stream("conditioning", seed)

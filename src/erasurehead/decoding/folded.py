@@ -12,6 +12,7 @@ from erasurehead.arrays import BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding.parts import inner_codes, same_matrix
 
 _WORTHWHILE = 1.5
 
@@ -64,7 +65,9 @@ def fold(code: GradientCode, choose: Callable[[GradientCode], Decoder]) -> Folde
         tolerance=None if code.tolerance is None else code.tolerance // often,
         source=code.source,
     )
-    return Folded(code, messages.astype(np.int64), choose(small))
+    # The code that was refined knows more of itself than its matrix says.
+    known = [inner for inner in inner_codes(code) if same_matrix(inner.encoding, small.encoding)]
+    return Folded(code, messages.astype(np.int64), choose(known[0] if known else small))
 
 
 def _one_in_each(alike: IntArray) -> IntArray:

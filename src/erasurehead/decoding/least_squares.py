@@ -17,6 +17,10 @@ DEPENDENT = 1e-11
 Rounding leaves 1e-16; weights of 1 / DEPENDENT would drown any gradient in noise.
 """
 
+_DOUBTFUL = 1e-7
+"""A row whose part outside the span of the others is smaller than this, but not dependent, may be more than float64
+can use: what it brings is then what the weights bring that are found, and not what it would bring on paper."""
+
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -28,7 +32,8 @@ class LeastSquares(Decoder):
     magnitude lose the small ones to the rank decision; normal equations are never formed, as they square the
     condition number. Weights come from a singular value decomposition of the arrived rows and cost
     O(messages^2 * columns); the residual is kept up to date by orthogonalising each newcomer against the arrived
-    ones, O(messages * columns) an arrival, when it is asked for.
+    ones, O(messages * columns) an arrival, when it is asked for. Where a newcomer nearly depends on the others, the
+    residual is that of the weights, which are then found at each arrival: it is never better than what they do.
 
     Arguments:
         code: any code; its encoding is held as a dense matrix.
@@ -62,20 +67,39 @@ class _LeastSquaresSession(Session):
         self._rank = 0
         self._error: Array = code.target.copy()
         self._residual = float(code.n_tasks)
+        self._last = float(code.n_tasks)
+        self._doubtful = False
+        self._count = 0
+        self._found: tuple[int, Decoding] | None = None
 
     def add(self, message: int) -> None:
         if not self._arrived[message]:
             self._arrived[message] = True
+            self._count += 1
             self._pending.append(message)
 
     def residual(self) -> float:
+        self._follow()
+        self._last = min(self._last, self.decoding().residual if self._doubtful else self._residual)
+        return self._last
+
+    def exact(self) -> bool:
+        self._follow()
+        on_paper = self._residual <= EXACT * self.code.n_tasks
+        return on_paper and (not self._doubtful or self.decoding().exact)
+
+    def decoding(self) -> Decoding:
+        if self._found is None or self._found[0] != self._count:
+            self._found = self._count, self._decode()
+        return self._found[1]
+
+    def _follow(self) -> None:
         for message in self._pending:
             if self._rank < self._rows.shape[1]:  # else everything is known
                 self._orthogonalise(self._rows[message])
         self._pending.clear()
-        return self._residual
 
-    def decoding(self) -> Decoding:
+    def _decode(self) -> Decoding:
         messages = np.flatnonzero(self._arrived)
         weights, residual, doubtful = self._solve(messages, DEPENDENT)
         if doubtful and residual > EXACT * self.code.n_tasks:
@@ -103,6 +127,7 @@ class _LeastSquaresSession(Session):
         length = float(np.sqrt(direction @ direction))
         if length <= DEPENDENT:
             return
+        self._doubtful |= length < _DOUBTFUL
         direction /= length
         if self._rank == len(self._basis):
             room = min(max(16, 2 * self._rank), max(self._rows.shape))

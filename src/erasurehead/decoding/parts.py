@@ -46,7 +46,7 @@ def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = Non
     columns = (tasks[:, None] * code.n_pieces + np.arange(code.n_pieces)).ravel()
     encoding = sparse.csr_array(rows[:, columns])
     for candidate in inner_codes(code):
-        if _same(candidate.encoding, encoding):
+        if same_matrix(candidate.encoding, encoding):
             return candidate  # it knows more of itself than its matrix says
     return GradientCode(
         name=f"part of {code.name}",
@@ -68,7 +68,8 @@ def inner_codes(code: GradientCode) -> list[GradientCode]:
     return [candidate for candidate in listed if isinstance(candidate, GradientCode)]
 
 
-def _same(first: SparseMatrix, second: SparseMatrix) -> bool:
+def same_matrix(first: SparseMatrix, second: SparseMatrix) -> bool:
+    """Whether two settled matrices hold the same bits."""
     return (
         first.shape == second.shape
         and np.array_equal(first.indptr, second.indptr)

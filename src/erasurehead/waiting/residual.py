@@ -25,7 +25,8 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
         return Verdict.STOP
     if not view.whole and view.reachable_residual() > bound:
         return Verdict.NEVER
-    return Verdict.WAIT
+    # What can be reached was judged with everybody in: if the session then says otherwise, nothing is left to wait for.
+    return Verdict.WAIT if len(view.pending) else Verdict.NEVER
 
 
 @final

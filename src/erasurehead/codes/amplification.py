@@ -1,0 +1,134 @@
+"""By how much a code amplifies rounding errors in the worst case, and which tolerance float64 bears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from erasurehead.arrays import IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exact_weights import ExactWeights
+from erasurehead.codes.exactness import MOST_AMPLIFIED, Unbearable
+from erasurehead.errors import listed
+from erasurehead.streams import stream
+
+_WORK = 2e8  # multiplications that a search may cost, about
+_SETS = 250  # sets that it looks at, at most
+_SETS_OF_SHIFTED = 30  # the same for codes whose worst set is a run of neighbours
+_LEAST = 12  # sets that it looks at, whatever they cost
+
+
+class Hardest(NamedTuple):
+    """The stragglers whose absence amplifies rounding errors most, as far as a search has found them."""
+
+    amplification: float
+    """Worst factor between the rounding error of a message and the relative error of the decoded gradient."""
+    stragglers: IntArray
+    """The workers, ascending."""
+
+
+def hardest(code: GradientCode, weights: ExactWeights, stragglers: int) -> Hardest:
+    """Return the set of so many stragglers whose absence amplifies rounding most, as far as a search finds it.
+
+    Looked at are nobody missing, runs of neighbours (by far the worst for codes of Fourier polynomials), two runs,
+    workers evenly spread and at random; the worst of them is then improved by exchanging single workers.
+
+    Arguments:
+        code: any code.
+        weights: its exact weights.
+        stragglers: at most its tolerance.
+    """
+    n, size = code.n_workers, code.n_tasks * code.n_pieces
+
+    def judged(chosen: IntArray) -> Hardest:
+        ordered = np.sort(chosen)
+        return Hardest(weights.amplification(code.messages_of_workers(ordered), size), ordered)
+
+    found = judged(np.zeros(0, dtype=np.int64))
+    if not 0 < stragglers < n:
+        return found
+    shifted = "shift" in code.labels  # all runs are alike then
+    width = stragglers * code.n_messages / n
+    price = width**2 * max(weights.nullity, 1) + 20_000 + 20 * n
+    left = int(min(_SETS_OF_SHIFTED if shifted else _SETS, max(_LEAST, _WORK / price)))
+    random = stream("hardest stragglers", 0)
+    candidates = list(_patterns(n, stragglers, 1 if shifted else max(1, min(n, left // 2)), random))
+    best = max((found, *(judged(chosen) for chosen in candidates)), key=lambda one: one.amplification)
+    for _ in range(left - len(candidates) if len(best.stragglers) else 0):
+        tried = judged(_exchanged(best.stragglers, n, random))
+        if tried.amplification > best.amplification:
+            best = tried
+    return best
+
+
+def _patterns(n: int, s: int, runs: int, random: np.random.Generator) -> Iterator[IntArray]:
+    for begin in np.unique(np.linspace(0, n, runs, endpoint=False).astype(np.int64)).tolist():
+        yield (begin + np.arange(s)) % n
+    yield np.arange(s) * n // s
+    yield np.concatenate([np.arange(s // 2), n // 2 + np.arange(s - s // 2)])
+    for _ in range(3):
+        yield random.permutation(n)[:s]
+
+
+def _exchanged(stragglers: IntArray, n: int, random: np.random.Generator) -> IntArray:
+    """Return the stragglers with one of them exchanged, half of the time for a neighbour of another."""
+    place, anchor = random.integers(len(stragglers), size=2)
+    new = int(random.integers(n) if random.random() < 0.5 else (stragglers[anchor] + random.integers(-3, 4)) % n)
+    chosen = stragglers.copy()
+    if new not in stragglers:
+        chosen[place] = new
+    return chosen
+
+
+def certified(code: GradientCode, weights: ExactWeights | None, instead: str) -> GradientCode:
+    """Return a code with the labels `amplification` and `hardest`, or refuse it if float64 does not bear its tolerance.
+
+    Arguments:
+        code: with a tolerance.
+        weights: its exact weights, or None where they could not be found.
+        instead: what would work, for the message.
+
+    Raises:
+        InvalidArgument: the stragglers that it is built for amplify rounding by more than `MOST_AMPLIFIED`.
+    """
+    assert code.tolerance is not None
+    if weights is None:
+        raise _refused(code, "its messages do not decode in float64", instead)
+    found = hardest(code, weights, code.tolerance)
+    if not found.amplification <= MOST_AMPLIFIED:
+        said = "no weights decode" if found.amplification == np.inf else f"rounding grows {found.amplification:.1e} times"
+        who = listed(found.stragglers.tolist())
+        raise _refused(code, f"{said} without workers {who} ({MOST_AMPLIFIED:.0e} times would do)", instead)
+    return code.with_labels(amplification=found.amplification, hardest=found.stragglers)
+
+
+def borne(code: GradientCode, weights: ExactWeights | None, least: int, instead: str) -> GradientCode:
+    """Return a code whose tolerance is lowered to what float64 bears, or refuse it if that is too little.
+
+    Arguments:
+        code: with the tolerance that it has on paper.
+        weights, instead: as for `certified`.
+        least: the tolerance that it must keep.
+
+    Raises:
+        InvalidArgument: not even so many stragglers are borne.
+    """
+    assert code.tolerance is not None
+    low, high, best = least, code.tolerance, None
+    while low <= high:
+        middle = high if best is None and high == code.tolerance and low == least else (low + high) // 2
+        try:
+            best, low = certified(replace(code, tolerance=middle), weights, instead), middle + 1
+        except Unbearable:
+            high = middle - 1
+    return certified(replace(code, tolerance=least), weights, instead) if best is None else best
+
+
+def _refused(code: GradientCode, why: str, instead: str) -> Unbearable:
+    return Unbearable(
+        f"stragglers must be few enough for float64, but {code.name} of {code.n_workers} workers cannot bear"
+        f" {code.tolerance}: {why}; {instead}."
+    )

@@ -1,0 +1,271 @@
+"""All weights that decode all messages of a code exactly: what erased messages are worked around with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead.arrays import Array, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exactness import EXACT
+
+ComplexArray = NDArray[np.complex128]
+
+_RANK = 1e-11
+_LOST = 1e-3  # an error of weights that were found one after the other that leaves nothing of them
+_VANISHES = 1e-13  # of a generator's spectrum, beside its largest value: rounding errors of a zero
+_ALIKE = 1e-9  # of a generator's largest coefficient: by how much rows may differ that are shifts of each other
+
+
+class Solved(NamedTuple):
+    """Exact weights that vanish on erased messages, as well as can be."""
+
+    weights: Array
+    """In units of rows of length one, shape (n_pieces, n_messages); 0 for the erased messages."""
+    left: float
+    """The largest weight that the erased messages would have needed: 0 up to rounding if the rest decodes."""
+    square: float
+    """The squared length of all weights."""
+
+
+class ExactWeights(ABC):
+    """All exact decodings of all messages: `base + anything @ null`, in weights of rows of length one.
+
+    Attributes:
+        base: the one of least norm, shape (n_pieces, n_messages).
+        lengths: of the rows, shape (n_messages,); 0 for an empty one.
+        nullity: how many orthonormal weights there are that bring nothing.
+    """
+
+    base: Array
+    lengths: Array
+    nullity: int
+
+    @abstractmethod
+    def null_at(self, messages: IntArray) -> Array:
+        """Return what the weights that bring nothing give some messages, shape (nullity, k)."""
+
+    @abstractmethod
+    def combined(self, mix: Array) -> Array:
+        """Return `mix @ null`, shape (n_pieces, n_messages), for a mix of shape (n_pieces, nullity)."""
+
+    def without(self, erased: IntArray) -> Solved:
+        """Return the exact weights of least norm that leave out some messages."""
+        weights = self.base
+        square = float((weights**2).sum())
+        if not len(erased):
+            return Solved(weights, 0.0, square)
+        if self.nullity:
+            mix = np.linalg.lstsq(self.null_at(erased).T, -weights[:, erased].T)[0].T
+            weights = weights + self.combined(mix)
+            square += float((mix**2).sum())
+        else:
+            weights = weights.copy()
+        left = float(np.abs(weights[:, erased]).max())
+        weights[:, erased] = 0.0
+        return Solved(weights, left, square)
+
+    def amplification(self, erased: IntArray, size: int) -> float:
+        """Return by how much the weights without some messages amplify rounding; infinite if they cannot be spared.
+
+        Arguments:
+            erased: messages.
+            size: the number of the code's columns.
+        """
+        if not len(erased) or not self.nullity:
+            return float(np.sqrt((self.base**2).sum() / size)) if not len(erased) else np.inf
+        table, wanted = self.null_at(erased).T, -self.base[:, erased].T
+        mix = np.linalg.lstsq(table, wanted)[0]
+        square = float((mix**2).sum())
+        if float(np.abs(table @ mix - wanted).max()) > 1e-4 * float(np.abs(wanted).max()):
+            return np.inf
+        return float(np.sqrt((float((self.base**2).sum()) + square) / size))
+
+
+@final
+class _Dense(ExactWeights):
+    def __init__(self, base: Array, null: Array, lengths: Array) -> None:
+        self.base = base
+        self.lengths = lengths
+        self.null = null
+        self.nullity = len(null)
+
+    def null_at(self, messages: IntArray) -> Array:
+        return self.null[:, messages]
+
+    def combined(self, mix: Array) -> Array:
+        return np.asarray(mix @ self.null, dtype=np.float64)
+
+
+def dense_weights(code: GradientCode) -> ExactWeights | None:
+    """Return all exact weights of a code by a singular value decomposition, or None if there are none."""
+    rows = code.encoding.toarray()
+    lengths = np.sqrt(np.einsum("mt,mt->m", rows, rows))
+    rows = np.divide(rows, lengths[:, None], out=np.zeros_like(rows), where=lengths[:, None] > 0)
+    left, values, right = np.linalg.svd(rows, full_matrices=len(rows) > len(rows[0]))
+    rank = int((values > _RANK * values[0]).sum()) if len(values) else 0
+    base = (code.target @ right[:rank].T / values[:rank]) @ left[:, :rank].T
+    error = base @ rows - code.target
+    if float(np.einsum("pt,pt->", error, error)) > EXACT * code.n_tasks * code.n_pieces:
+        return None
+    return _Dense(base, left[:, rank:].T, lengths)
+
+
+def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | None:
+    """Return all exact weights of a cyclic code in time linear in its size, or None if they are lost in rounding.
+
+    Once the weights of s neighbours are chosen, each task gives the weight of the next worker.
+
+    Arguments:
+        code: worker i holds tasks i, i + 1, ..., i + s around the circle.
+        coefficients: of each worker, beginning with one, shape (n_workers, s + 1).
+    """
+    n, width = coefficients.shape
+    s = width - 1
+    table = np.zeros((n, s + 1))  # the weights for each choice of the first s, and with all of them zero
+    table[:s, :s] = np.eye(s)
+    along = np.array([coefficients[np.arange(s) + 1 - s + task, np.arange(s, 0, -1)] for task in range(s - 1, n - 1)])
+    for task in range(s, n):
+        table[task] = -along[task - s] @ table[task - s : task]
+        table[task, s] += 1.0
+    lengths = np.sqrt(np.einsum("wc,wc->w", coefficients, coefficients))
+    table *= lengths[:, None]
+    if not np.isfinite(table).all():
+        return None
+    null = np.linalg.qr(table[:, :s])[0].T
+    base = table[:, s] - (table[:, s] @ null.T) @ null
+    counted = code.encoding.T @ (base / lengths)
+    if float(np.abs(counted - 1.0).max(initial=0.0)) > _LOST:
+        return None
+    return _Dense(base[None, :], null, lengths)
+
+
+@final
+class _Waves(ExactWeights):
+    """Weights of codes whose rows are one row, shifted: waves around the circle of workers, one frequency at a time.
+
+    Nothing is decomposed that is larger than the two parts of a complex message, so that the condition of the code
+    does not matter, and nothing is held that is larger than the code.
+
+    Arguments:
+        owner, part: worker of each message, and its part: 0 real, 1 imaginary.
+        base: weight of all real and of all imaginary parts, shape (parts,).
+        lengths: of the rows, shape (n_messages,).
+        turns: frequency of each wave, shape (nullity,).
+        heights: complex amplitude of each wave for each part, shape (nullity, parts).
+    """
+
+    def __init__(
+        self, owner: IntArray, part: IntArray, base: Array, lengths: Array, turns: IntArray, heights: ComplexArray
+    ) -> None:
+        self.n = int(owner.max()) + 1
+        self.owner = owner
+        self.part = part
+        self.base = base[part][None, :]
+        self.lengths = lengths
+        self.turns = turns
+        self.heights = heights
+        self.nullity = len(turns)
+        self._points: ComplexArray = np.exp(2j * np.pi * np.arange(self.n) / self.n)
+
+    def null_at(self, messages: IntArray) -> Array:
+        points = self._points[np.multiply.outer(self.turns, self.owner[messages]) % self.n]
+        return (self.heights[:, self.part[messages]] * points).real
+
+    def combined(self, mix: Array) -> Array:
+        spectrum = np.zeros((self.heights.shape[1], self.n), dtype=np.complex128)
+        np.add.at(spectrum, (slice(None), self.turns), (mix[0][:, None] * self.heights).T)
+        waves = (np.fft.ifft(spectrum, axis=1) * self.n).real
+        return waves[self.part, self.owner][None, :]
+
+
+def shifted_weights(code: GradientCode) -> ExactWeights | None:
+    """Return all exact weights of a code whose rows are shifts of one row (label `shift`), else None.
+
+    The Fourier transform of a shifted row is that of the row, turned: so every frequency of the weights has equations
+    of its own, one unknown or two.
+    """
+    generator = _generator(code)
+    if generator is None:
+        return None
+    n, n_tasks, n_parts = code.n_workers, code.n_tasks, len(generator)
+    sizes = np.sqrt(np.einsum("pt,pt->p", generator, generator))
+    spectrum = np.fft.fft(generator / sizes[:, None], axis=1).T  # (n_tasks, parts)
+    # Weights of frequency q meet the frequencies f of the tasks with f * replication = q around the workers' circle.
+    replication = n * int(cast("int", code.labels["shift"])) // n_tasks
+    meets = np.arange(n_tasks) * replication % n
+    order = np.argsort(meets, kind="stable")
+    rank = np.arange(n_tasks) - np.searchsorted(meets[order], meets[order])
+    equations = np.zeros((n, int(rank.max()) + 1, n_parts), dtype=np.complex128)
+    equations[meets[order], rank] = spectrum[order]
+    whole = np.concatenate([equations[0].real, equations[0].imag])
+    wanted = np.zeros(len(whole))
+    wanted[0] = n_tasks
+    total = np.linalg.lstsq(whole, wanted)[0]
+    if float(np.abs(whole @ total - wanted).max()) > 1e-9 * n_tasks:
+        return None
+    turns: list[IntArray] = []
+    heights: list[ComplexArray] = []
+    least = _VANISHES * float(np.abs(spectrum).max())
+    half = [0, n // 2] if n % 2 == 0 and n > 1 else [0]  # their waves are real
+    for turn in half:
+        table = np.concatenate([equations[turn].real, equations[turn].imag])
+        _, values, right = np.linalg.svd(table, full_matrices=True)
+        kept = right[int((values > least).sum()) :].astype(np.complex128) / np.sqrt(n)
+        turns.append(np.full(len(kept), turn, dtype=np.int64))
+        heights.append(kept)
+    others = np.arange(1, (n + 1) // 2)
+    _, values, right = np.linalg.svd(equations[others], full_matrices=True)
+    missing = n_parts - (values > least).sum(axis=1)
+    for number in range(n_parts):
+        here = missing > number
+        vectors = right[here, n_parts - 1 - number].conj() * np.sqrt(2 / n)
+        for phase in (1.0, 1j):
+            turns.append(others[here])
+            heights.append(vectors * phase)
+    part = _parts(code)
+    return _Waves(code.owner, part, total / n, sizes[part], np.concatenate(turns), np.concatenate(heights))
+
+
+def _parts(code: GradientCode) -> IntArray:
+    return np.asarray(code.labels.get("complex_part", np.zeros(code.n_messages)), dtype=np.int64)
+
+
+def _generator(code: GradientCode) -> Array | None:
+    """Return the real and the imaginary part of the row that all others are shifts of, shape (parts, n_tasks)."""
+    shift, n = code.labels.get("shift"), code.n_workers
+    if not isinstance(shift, int) or code.n_pieces != 1 or code.n_messages % n:
+        return None
+    part, n_parts = _parts(code), code.n_messages // n
+    if n_parts > 2 or (np.bincount(code.owner * n_parts + np.minimum(part, n_parts - 1)) != 1).any():
+        return None
+    encoding = code.encoding
+    message = np.repeat(np.arange(code.n_messages), np.diff(encoding.indptr))
+    place = (encoding.indices - code.owner[message] * shift) % code.n_tasks
+    first = code.owner[message] == 0
+    generator = np.zeros((n_parts, code.n_tasks))
+    generator[part[message[first]], place[first]] = encoding.data[first]
+    apart = np.abs(generator[part[message], place] - encoding.data)
+    if float(apart.max()) > _ALIKE * float(np.abs(generator).max()):
+        return None
+    return generator
+
+
+def exact_weights(code: GradientCode, largest: int) -> ExactWeights | None:
+    """Return all exact weights of a code, or None if it has none or they are too dear to find.
+
+    Arguments:
+        code: any code.
+        largest: messages of which a dense decomposition is still cheap.
+    """
+    inner = code.labels.get("inner")
+    if code.name == "refine" and isinstance(inner, GradientCode):
+        return exact_weights(inner, largest)  # whatever counts each task once counts its parts once
+    if "shift" in code.labels:
+        return shifted_weights(code)
+    if code.n_messages <= min(largest, 2 * code.encoding.shape[1]):
+        return dense_weights(code)
+    return None

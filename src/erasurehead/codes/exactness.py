@@ -1,0 +1,18 @@
+"""When a code counts as exact: one threshold for all who ask, and how much rounding a tolerance may bring with it."""
+
+from __future__ import annotations
+
+from erasurehead.errors import InvalidArgument
+
+EXACT = 1e-12
+"""A residual of at most `EXACT * n_tasks` is exact: every task is then counted once, to about one in a million."""
+
+MOST_AMPLIFIED = 2e9
+"""The largest amplification of rounding errors that a stated tolerance may bring with it.
+
+Weights in float64 then count every task once to about 4e-7, so that the residual stays below `EXACT`.
+"""
+
+
+class Unbearable(InvalidArgument):
+    """A code was asked to bear more stragglers than float64 can decode it without."""
