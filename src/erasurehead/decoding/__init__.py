@@ -23,13 +23,14 @@ from erasurehead.decoding.conditioning import Conditioning as Conditioning
 from erasurehead.decoding.conditioning import check_dtype as check_dtype
 from erasurehead.decoding.conditioning import conditioning as conditioning
 from erasurehead.decoding.corruption import Fingerprints as Fingerprints
-from erasurehead.decoding.corruption import Inspection as Inspection
-from erasurehead.decoding.corruption import inspect as inspect
 from erasurehead.decoding.design import UniformOverlap as UniformOverlap
 from erasurehead.decoding.folded import Folded as Folded
 from erasurehead.decoding.graph import GraphComponents as GraphComponents
 from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
+from erasurehead.decoding.locating import Checks as Checks
+from erasurehead.decoding.locating import Located as Located
+from erasurehead.decoding.locating import locate as locate
 from erasurehead.decoding.null_space import NullSpace as NullSpace
 from erasurehead.decoding.prescribed import Algorithmic as Algorithmic
 from erasurehead.decoding.prescribed import FixedWeights as FixedWeights

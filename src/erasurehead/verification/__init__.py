@@ -1,6 +1,7 @@
 """Lies: messages are examined before anything is decoded, and a worker that is caught is put aside."""
 
-from erasurehead.verification.examination import NOT_FINITE, Examination, unusable
+from erasurehead.verification.examination import NOT_FINITE, Examination, Undecided, unusable
+from erasurehead.verification.inspecting import Inspection, inspect
 from erasurehead.verification.verifier import Verifier
 
-__all__ = ["NOT_FINITE", "Examination", "Verifier", "unusable"]
+__all__ = ["NOT_FINITE", "Examination", "Inspection", "Undecided", "Verifier", "inspect", "unusable"]

@@ -15,6 +15,21 @@ Read: TypeAlias = Callable[[int], Array]
 
 
 @dataclass(frozen=True)
+class Undecided:
+    """Workers whose messages contradict each other, with nothing that has arrived to say who of them lies.
+
+    Attributes:
+        workers: ascending.
+        equal: whether their messages should be equal, so that one more of them may tell.
+        why: it cannot be told, as part of a sentence.
+    """
+
+    workers: tuple[int, ...]
+    equal: bool
+    why: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """What comparing some messages with each other has brought.
 
@@ -24,6 +39,8 @@ class Finding:
         doubtful: messages that contradict others, where one that may still come can tell who is right.
         compared: number of comparisons of whole vectors that it took.
         unlike: workers whose messages agree with the others', but not to the bit.
+        undecided: workers that contradict each other.
+        error: bound of what lies too small to be seen do to the decoded gradient, relative to its usual length.
     """
 
     accused: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -31,6 +48,8 @@ class Finding:
     doubtful: Mapping[int, str] = field(default_factory=dict[int, str])
     compared: int = 0
     unlike: frozenset[int] = frozenset()
+    undecided: tuple[Undecided, ...] = ()
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,9 @@ class Examination:
         compared: number of comparisons of whole vectors that it took.
         seconds: that it took.
         reasons: sentences for people, each told once a round.
+        undecided: sets of workers that contradict each other, where nothing that has arrived tells who lies.
+        error: bound of what lies too small to be seen do to the gradient decoded from sound messages, relative to the
+            length of a sum of independent partial gradients; it holds for as many liars as are allowed for.
     """
 
     accused: Mapping[int, str]
@@ -58,6 +80,8 @@ class Examination:
     compared: int
     seconds: float
     reasons: tuple[str, ...]
+    undecided: tuple[Undecided, ...] = ()
+    error: float = 0.0
 
     @property
     def clean(self) -> bool:

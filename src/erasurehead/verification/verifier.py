@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from erasurehead.arrays import Array, Tree, finite
 from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.corruption import Unit, units_of
+from erasurehead.decoding.locating import Checks, Located, locate, most_liars
 from erasurehead.engines.base import MessageLost
 from erasurehead.errors import check_count, invalid, listed
 from erasurehead.layout import Layout
-from erasurehead.verification.checks import Equations, locate, most_liars
-from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read
-from erasurehead.verification.units import Prints, Unit, units_of
+from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read, Undecided
+from erasurehead.verification.prints import Prints
 from erasurehead.verification.votes import Ballot, vote
 
 TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 """Largest difference of two honest replicas over their largest element, by the bytes of a number."""
 
-_TELLING = 2  # projections that tell whether anything is wrong
-_ROUNDING = 1e-12  # sums of other coefficients are never equal to the bit
+SLACK: Mapping[int, float] = {8: 1e-11, 4: 1e-4, 2: 1e-2}
+"""By how much honest messages may miss the code's checks, over the largest message, by the bytes of a number."""
+
+_ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums of other coefficients are never equal to the bit
+_TELLING = 2  # numbers of a fingerprint that tell whether all is well to the last bits
 
 
 @final
@@ -30,10 +38,13 @@ class Verifier:
     """Examines messages before anything is decoded.
 
     Equal messages are compared and the minority is outvoted. Where no messages are equal, but more have arrived than
-    are needed, they must satisfy the code's equations; who is in every explanation of what is seen is accused. All
-    replicas must agree to the bit until some worker shows that its machine does not compute so: the first message of
-    each worker that is compared may differ a little (1e-9 for float64, 1e-4 for float32, 1e-2 for shorter numbers), and
-    if it does, all may from then on.
+    are needed, they must satisfy the code's checks; who is in every explanation of what is seen is accused. What
+    cannot be told from rounding is not guessed: messages in which so small a lie, amplified by the decoding, could turn
+    the gradient by more than 1e-6 (float64; 1e-3 for float32) are in doubt as a whole.
+
+    All replicas must agree to the bit until some worker shows that its machine does not compute so: the first message
+    of each worker that is compared may differ a little (1e-9 for float64, 1e-4 for float32, 1e-2 for shorter numbers),
+    and if it does, all may from then on. Messages that satisfy checks may miss them by 1e-11, 1e-4, and 1e-2.
 
     Arguments:
         code: of the messages.
@@ -41,10 +52,12 @@ class Verifier:
         tolerance: largest difference of two honest replicas, over their largest element, whatever is found out; 0.0
             asks for equal bits.
         liars: workers that may lie, at most. With replicas, a worker is accused if more than half of those that
-            answered, and more than `liars`, agree on something else; by default any majority of at least two will
-            do. For equations by default what the code was built for (`corrupted`), else half of its tolerance, at
-            least 1, at most so many that all sets of them can be tried.
-        seed: of the random projections for the equations. Who knows it can make lies that they do not see.
+            answered, and more than `liars`, agree on something else; by default more than the code was built for
+            (`corrupted`), else any majority of at least two. For checks by default what the code was built for, else
+            half of its tolerance, at least 1; no more than what has arrived can tell, nor, off the unit circle, than
+            all sets of which can be tried. A number that is given is taken at its word: where so many cannot be
+            located, nobody is accused.
+        seed: of the random projections for the checks. Who knows it can make lies that they do not see.
         seats: the number of the worker in each place of the code; None if they are the same.
 
     Attributes:
@@ -66,13 +79,15 @@ class Verifier:
         self.code, self.layout, self.seed = code, layout, seed
         self.liars = None if liars is None else check_count("liars", liars)
         self.accused: dict[int, str] = {}
-        self._worker = code.owner if seats is None else np.asarray(seats, dtype=np.int64)[code.owner]
+        self._seats: list[int] = list(range(code.n_workers)) if seats is None else [int(seat) for seat in seats]
+        self._worker = np.asarray(self._seats, dtype=np.int64)[code.owner]
         self._tolerance = tolerance
         self._exact = True  # so far all replicas agreed to the bit
         self._probed: set[int] = set()
         self._prints = Prints(code, layout, seed)
         self._unit_of = {message: unit for unit in units_of(code) for message in unit.messages}
-        self._equations: dict[tuple[int, ...], Equations] = {}
+        self._decoder: Decoder | None = None  # made when its weights are first asked for
+        self._checks: dict[tuple[int, ...], Checks] = {}
         self._seconds, self._rounds, self._compared = 0.0, 0, 0
         self._told: set[str] = set()
         self._found: dict[Unit, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
@@ -109,7 +124,10 @@ class Verifier:
                 refused[message] = str(lost)
         begin = time.perf_counter()  # reading is no part of it: an engine may compute a message when it is read
         accused, doubtful, compared = dict[int, str](), dict[int, str](), 0
+        undecided, error = list[Undecided](), 0.0
         for finding in self._findings(vectors, hoped):
+            undecided += finding.undecided
+            error = max(error, finding.error)
             accused |= finding.accused
             refused |= finding.refused
             doubtful |= finding.doubtful
@@ -123,7 +141,9 @@ class Verifier:
         self._seconds += (seconds := time.perf_counter() - begin)
         reasons = self._sentences(accused, refused, guilty, doubtful)
         places = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
-        return Examination(accused, refused, doubtful, sound, tuple(places), compared, seconds, reasons)
+        return Examination(
+            accused, refused, doubtful, sound, tuple(places), compared, seconds, reasons, tuple(undecided), error
+        )
 
     def joined(self, worker: int) -> None:
         """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
@@ -172,21 +192,21 @@ class Verifier:
             key = tuple(theirs)
             known = self._found.get(unit)
             if known is not None and known[0] == key and (known[1] == waiting or not known[2].doubtful):
-                findings.append(Finding(known[2].accused, known[2].refused, known[2].doubtful))
+                findings.append(replace(known[2], compared=0, unlike=frozenset()))
                 continue
-            finding = self._vote(theirs, waiting) if unit.equal else self._solve(theirs, bool(waiting))
+            finding = self._vote(unit, theirs, waiting) if unit.equal else self._solve(unit, theirs, bool(waiting))
             self._found[unit] = key, waiting, finding
             findings.append(finding)
         return findings
 
-    def _vote(self, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
+    def _vote(self, unit: Unit, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
         if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows of shards with different supports
-            return self._solve(vectors, bool(waiting))
+            return self._solve(unit, vectors, bool(waiting))
         owner = {message: int(self._worker[message]) for message in vectors}
         pending = frozenset(int(self._worker[message]) for message in waiting) - self.accused.keys()
         strict = self._tolerance is None and self._exact and self._probed.issuperset(owner.values())
         stated = self._stated(next(iter(vectors.values())).dtype)
-        needed = 2 if self.liars is None else self.liars + 1
+        needed = max(2, (self._built_for or 0) + 1) if self.liars is None else self.liars + 1
         finding = vote(Ballot(owner, pending, 0.0 if strict else stated, needed), vectors)
         if finding.unlike:
             self._exact = False
@@ -194,33 +214,70 @@ class Verifier:
             self._probed.update(owner.values())
         return finding
 
-    def _solve(self, vectors: Mapping[int, Array], more: bool) -> Finding:
+    def _solve(self, unit: Unit, vectors: Mapping[int, Array], more: bool) -> Finding:
         bad = {message: NOT_FINITE for message, vector in vectors.items() if not finite(vector)}
         left = [message for message in vectors if message not in bad]
         if len(left) < 2 or not self._prints.comparable(vectors):
             return Finding(refused=bad)
-        key = tuple(left)
-        if key not in self._equations:
-            if len(self._equations) >= 8:
-                self._equations.pop(next(iter(self._equations)))
-            self._equations[key] = Equations.of(self.code.encoding, self._worker, np.array(left, dtype=np.int64))
-        equations = self._equations[key]
-        if not len(equations.checks):
-            return Finding(refused=bad)
-        tolerance = max(self._stated(vectors[left[0]].dtype), _ROUNDING)
-        if equations.hold(self._prints.of(left, vectors, _TELLING), tolerance):
-            return Finding(refused=bad, compared=len(equations.checks))
-        found = locate(equations, self._prints.of(left, vectors), self._most(left), tolerance, more)
-        return Finding(found.accused, {**bad, **found.refused}, found.doubtful, compared=len(equations.checks))
+        checks = self._checks_of(unit, tuple(left))
+        compared = len(checks.table)
+        if not compared and self.liars is None:
+            return Finding(refused=bad, error=math.inf)
+        liars, strict, size = self._most(checks), self.liars is not None, vectors[left[0]].dtype.itemsize
+        rounding = _ROUNDING.get(size, 1e-2)
+        few = self._prints.of(left, vectors, _TELLING)
+        if checks.hold(few, rounding):
+            found = locate(checks, few, liars, rounding, size, strict)
+            if found.settled:
+                return Finding(refused=bad, compared=compared, error=found.error)
+        stated = SLACK.get(size, 1e-2) if self._tolerance is None else self._tolerance
+        found = locate(checks, self._prints.of(left, vectors), liars, max(stated, rounding), size, strict)
+        return self._said(found, checks, bad, more)
 
-    def _most(self, messages: Sequence[int]) -> int:
+    def _said(self, found: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
+        """Return what follows from where the errors are."""
+        why = "its messages do not fit those of the others; without it they fit each other"
+        if not found.settled:
+            why = "its messages do not fit those of the others, whoever else may lie"
+        accused = {self._seats[place]: why for place in found.guilty}
+        doubted = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
+        reasons = dict.fromkeys(doubted, found.why)
+        undecided = (Undecided(tuple(self._seats[place] for place in found.suspected), False, found.why),)
+        return Finding(
+            accused,
+            dict(bad) if more else {**bad, **reasons},
+            reasons if more else {},
+            compared=len(checks.table),
+            undecided=() if found.settled else undecided,
+            error=found.error if found.settled else 0.0,
+        )
+
+    def _checks_of(self, unit: Unit, messages: tuple[int, ...]) -> Checks:
+        if messages not in self._checks:
+            if len(self._checks) >= 8:
+                self._checks.pop(next(iter(self._checks)))
+            if self._decoder is None:
+                self._decoder = for_code(self.code)
+            here = np.array(messages, dtype=np.int64)
+            decoding = self._decoder.decode(here)
+            weights = np.zeros((self.code.n_pieces, self.code.n_messages))
+            weights[:, decoding.messages] = decoding.weights
+            self._checks[messages] = Checks.of(self.code, here, weights[:, here], np.array(unit.messages))
+        return self._checks[messages]
+
+    @property
+    def _built_for(self) -> int | None:
+        """How many liars the code was built for; None if for none."""
+        return int(np.asarray(self.code.labels["corrupted"])) if "corrupted" in self.code.labels else None
+
+    def _most(self, checks: Checks) -> int:
         if self.liars is not None:
-            wanted = self.liars
-        elif "corrupted" in self.code.labels:
-            wanted = int(np.asarray(self.code.labels["corrupted"]))
-        else:
-            wanted = (self.code.tolerance or 0) // 2
-        return most_liars(len({int(self._worker[message]) for message in messages}), max(1, wanted))
+            return max(0, self.liars - len(self.accused.keys() & set(self._seats)))
+        wanted = self._built_for if self._built_for is not None else (self.code.tolerance or 0) // 2
+        if checks.left is not None:
+            beyond = max(0, 2 * wanted - (self.code.tolerance or 0))  # built for liars, where float64 bears fewer gaps
+            wanted = min(wanted, (checks.left + beyond) // 2)
+        return most_liars(checks, max(1, wanted))
 
     def _stated(self, dtype: np.dtype[Any]) -> float:
         return TOLERANCES.get(dtype.itemsize, 1e-2) if self._tolerance is None else self._tolerance

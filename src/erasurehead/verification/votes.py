@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from erasurehead.arrays import Array, BoolArray, finite
 from erasurehead.errors import listed
-from erasurehead.verification.examination import NOT_FINITE, Finding
+from erasurehead.verification.examination import NOT_FINITE, Finding, Undecided
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def vote(ballot: Ballot, vectors: Mapping[int, Array]) -> Finding:
             split |= not _apart(vector, first) <= 0.5 * ballot.tolerance * min(_size(vector), _size(first))
         good.append(message)
     if not split and not refused:
-        return Finding(compared=compared, unlike=frozenset(unlike))
+        alone = len(set(ballot.owner.values())) < ballot.needed  # liars in league could say all that is here
+        return Finding(compared=compared, unlike=frozenset(unlike), error=math.inf if alone else 0.0)
     if not split:  # those that are not finite are outvoted by any two that are, and agree
         ahead = {ballot.owner[message] for message in good}
         outvoted = len(ahead) >= ballot.needed and 2 * len(ahead) > len({ballot.owner[m] for m in vectors})
@@ -86,11 +88,12 @@ def _divided(
         return Finding(accused, refused, {}, compared, frozenset(unlike))
     why = f"the equal messages of workers {listed(ballot.owner[m] for m in good)} differ, and no majority says who lies"
     contradicting = dict.fromkeys(good, why)
+    undecided = (Undecided(tuple(sorted({ballot.owner[m] for m in good})), True, why),)
     # Could one of them still win, if all that may come agree with it?
     more = len(ballot.pending - voters)
     if len(ahead) + more >= ballot.needed and 2 * (len(ahead) + more) > len(voters) + more:
-        return Finding({}, refused, contradicting, compared)
-    return Finding({}, {**refused, **contradicting}, {}, compared)
+        return Finding({}, refused, contradicting, compared, undecided=undecided)
+    return Finding({}, {**refused, **contradicting}, {}, compared, undecided=undecided)
 
 
 def _outvoted(message: int, ballot: Ballot, ahead: set[int], what: str) -> str:
