@@ -290,6 +290,7 @@ class _Training:
             received=gathered.received,
             workers=formation.code.n_workers,
             lost=list(gathered.lost),
+            happened=self.crew.take_happenings(self._origin),
         )
 
 

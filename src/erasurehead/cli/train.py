@@ -34,7 +34,7 @@ Train one model, and record the run in a folder.
 
 [bold]erasurehead train --resume runs/x[/bold]
   A run that was cut off, from its newest checkpoint; --steps may be raised.
-  Ctrl-C, SIGTERM and SIGUSR1 write one before they end it.
+  Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 write one before they end it.
 """
 
 
@@ -89,7 +89,6 @@ def run(
 ) -> None:
     """Train one model, and record the run in a folder."""
     from erasurehead.errors import ErasureHeadError, InvalidArgument
-    from erasurehead.interruption import terminable
     from erasurehead.records.places import has_steps
 
     screen = Screen(output)
@@ -100,7 +99,7 @@ def run(
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
     try:
-        with terminable(), screen.watching() as instruments:
+        with screen.watching() as instruments:
             done = experiment.run(instruments)
     except ErasureHeadError as error:
         taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
