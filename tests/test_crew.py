@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -327,7 +327,8 @@ def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_d
     struck: list[int], death: str
 ) -> None:
     engine = _Struck(SECOND)
-    engine.left = Counter(struck)
+    engine.left.clear()
+    engine.left.update(struck)
     survival = Survival(death=death, replacements=3)  # type: ignore[arg-type]
     fatal = {worker for worker, count in Counter(struck).items() if count > 3 or (count and death == "spread")}
     optimizer = GradientDescent(np.zeros(6), 0.1)
@@ -347,7 +348,7 @@ def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_d
 class _Struck(VirtualEngine):
     """Workers die as often as it says while they are started."""
 
-    left: Counter[int] = Counter()
+    left: ClassVar[Counter[int]] = Counter()
 
     def next_event(self, until: float | None = None) -> Event | None:
         event = super().next_event(until)
@@ -470,7 +471,7 @@ def test_only_so_many_earlier_rounds_are_remembered(monkeypatch: pytest.MonkeyPa
     scheme = schemes.custom(codes.uncoded(6), "first(4)")
     engine = VirtualEngine(delays, "carry")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 12, [Counts()])
-    assert counts == [1, 2] + 10 * [3]
+    assert counts == [0, 1, 2] + 10 * [3]
     assert [(row.worker, row.step) for row in run.arrivals if row.late and row.step == 0] == [(0, 0)]
 
 

@@ -1,8 +1,8 @@
-"""The watch over the start of an MPI job: `python watch.py ...`, beside the ranks, with nothing but the standard library.
+"""The watch over the start of an MPI job: `python watch.py ...`, beside the ranks, with only the standard library.
 
-MPI's own start waits for every rank, and keeps the interpreter from doing anything else meanwhile; if a rank dies before
-MPI is up, and the job was started so that it bears deaths, it waits for ever. So a process beside the ranks looks whether
-all of this machine are there. If one is missing for too long it says so, and ends the others: see `start`.
+MPI's own start waits for every rank, and keeps the interpreter from doing anything else meanwhile; if a rank dies
+before MPI is up, and the job was started so that it bears deaths, it waits for ever. So a process beside the ranks
+looks whether all of this machine are there. If one is missing for too long it says so, and ends the others.
 """
 
 from __future__ import annotations

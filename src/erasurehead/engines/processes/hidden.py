@@ -1,4 +1,4 @@
-"""The server that workers are forked from, without a name in the file system: nothing to remove, whoever is killed when.
+"""The server that workers are forked from, without a name in the file system: nothing to remove, whoever is killed.
 
 The standard library's server listens at a socket in a folder of its own, which is removed when the process that has
 made it ends by itself; where it is killed, the folder stays. A socket is found by whoever holds its file open, too, and
