@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from erasurehead.optimizers import GradientDescent
 from erasurehead.placement import gathered_on_one, spread
 from erasurehead.problems.base import Shard
 from erasurehead.records.rows import ArrivalRow, StepRow
+from erasurehead.records.summaries import figures
 from erasurehead.run import Run
 from erasurehead.survival import Survival
 from erasurehead.testing import Quadratic, Timetable
@@ -312,7 +314,68 @@ def test_a_worker_that_dies_while_others_are_still_started_is_not_waited_for() -
     run = train(PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 4)
     np.testing.assert_allclose(run.x, descend(4), rtol=1e-9)
     assert run.seconds == pytest.approx(4.0)
-    assert run.steps[0].workers == 5
+    assert run.steps[0].workers == 6
+    assert run.steps[0].befallen("died") == run.steps[0].befallen("joined") == [1]
+    assert (figures(run)["deaths"], figures(run)["joined"], figures(run)["workers_at_end"]) == (1, 1, 6)
+
+
+@settings(max_examples=30)
+@given(
+    struck=st.lists(st.integers(0, 5), max_size=24), death=st.sampled_from(["replace", "spread"])
+)  # each start of a worker that is named once more fails
+def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_dies_later(
+    struck: list[int], death: str
+) -> None:
+    engine = _Struck(SECOND)
+    engine.left.clear()
+    engine.left.update(struck)
+    survival = Survival(death=death, replacements=3)  # type: ignore[arg-type]
+    fatal = {worker for worker, count in Counter(struck).items() if count > 3 or (count and death == "spread")}
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    if len(fatal) == 6:
+        with pytest.raises(EngineError, match=r"worker \d did not start: struck"):
+            train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 2, survival=survival)
+        return
+    run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 2, survival=survival)
+    np.testing.assert_allclose(run.x, descend(2), rtol=1e-9)
+    assert run.steps[-1].workers == 6 - len(fatal)
+    deaths = sum(min(count, 4 if death == "replace" else 1) for count in Counter(struck).values())
+    assert figures(run)["deaths"] == len(run.steps[0].befallen("died")) == deaths
+    if death == "replace":
+        assert {*run.steps[0].befallen("joined")} == {*struck} - fatal
+
+
+class _Struck(VirtualEngine):
+    """Workers die as often as it says while they are started."""
+
+    left: ClassVar[Counter[int]] = Counter()
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = super().next_event(until)
+        if isinstance(event, Joined) and self.left[event.worker]:
+            self.left[event.worker] -= 1
+            return Died(event.worker, "struck", self.now())
+        return event
+
+
+def test_what_nobody_can_run_is_sent_to_nobody_again() -> None:
+    engine = _Broken(SECOND)
+    with pytest.raises(EngineError, match=r"worker 0 did not start: no such file\."):
+        train(PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 2)
+    assert engine.begun == 6
+
+
+class _Broken(VirtualEngine):
+    """No worker can open its program."""
+
+    begun = 0
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = super().next_event(until)
+        if isinstance(event, Joined):
+            self.begun += 1
+            return Died(event.worker, "no such file", self.now(), broken=True)
+        return event
 
 
 def test_room_that_is_offered_while_workers_start_is_taken() -> None:
@@ -408,7 +471,7 @@ def test_only_so_many_earlier_rounds_are_remembered(monkeypatch: pytest.MonkeyPa
     scheme = schemes.custom(codes.uncoded(6), "first(4)")
     engine = VirtualEngine(delays, "carry")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 12, [Counts()])
-    assert counts == [1, 2] + 10 * [3]
+    assert counts == [0, 1, 2] + 10 * [3]
     assert [(row.worker, row.step) for row in run.arrivals if row.late and row.step == 0] == [(0, 0)]
 
 

@@ -39,7 +39,7 @@ def trained(watching: Instrument) -> Run:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_a_batch_system_ends_training_after_the_step_and_leaves_evaluating_for_later(number: signal.Signals) -> None:
     watching = _Signal(number)
     with terminable():

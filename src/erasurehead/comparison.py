@@ -15,7 +15,6 @@ from erasurehead.datasets import NAMES
 from erasurehead.errors import Diverged, Unreachable, invalid
 from erasurehead.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
 from erasurehead.instruments import Instrument
-from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
 from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
@@ -118,7 +117,7 @@ class Comparison:
         if formats:
             figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title)
         folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
-        ends = [RunFolder.open(folder).summary.get("status") for folder in folders]
+        ends = [run.summary.get("status", "failed") for run in runs]
         failures = tuple(f"{row.scheme}: {row.stopped}" for row, end in zip(rows, ends, strict=True) if end == "failed")
         outcome = Outcome(
             self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends

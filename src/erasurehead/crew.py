@@ -17,6 +17,7 @@ from erasurehead.formation import Formation, reseated
 from erasurehead.layout import Layout
 from erasurehead.placement import spread
 from erasurehead.programs import CodedProgram
+from erasurehead.records.rows import Happening, What
 from erasurehead.schemes import Scheme
 from erasurehead.survival import Survival
 
@@ -58,6 +59,8 @@ class Crew:
         self._form = form
         self.tell: Callable[[str], None] = lambda text: None
         self._deaths = Counter[int]()
+        self._started = False
+        self._happened: list[Happening] = []
         self._thinned = False
         self._held: list[int] | None = None  # what the code was last re-formed by
 
@@ -81,6 +84,8 @@ class Crew:
 
         Raises:
             EngineError: if none came up, or not all within five minutes, saying which and why.
+
+        Who dies before it is ready is replaced as whoever dies later.
         """
         engine, formation = self.engine, self.formation
         begin = engine.now()
@@ -89,23 +94,21 @@ class Crew:
             engine.assign(worker, formation.programs[place], hosts[place])
             self.coming[worker] = begin + START_TIMEOUT
         while self.coming:
-            event = engine.next_event(until=begin + START_TIMEOUT)
+            event = engine.next_event(until=self.wake())
             if isinstance(event, Joined):
                 self.join(event)
             elif isinstance(event, Died):  # one that was ready may die while others are still waited for
-                self.living.pop(event.worker, None)
-                self.coming.pop(event.worker, None)
-                self._give_up(event.worker, event.reason)
-                self.tell(f"worker {event.worker} did not start: {event.reason}")
+                self.die(event)
             elif isinstance(event, Offered):
                 self.offered(event)
             elif isinstance(event, Failed):
-                raise EngineError(f"worker {event.worker} did not start: {event.reason}.")
+                self.tell(f"worker {event.worker} failed before it was ready: {event.reason}")
             elif event is None:
                 raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
         if not self.living:
             worker, reason = next(iter(self.dead.items()))
-            raise EngineError(f"worker {worker} did not start: {reason}.")
+            raise EngineError(f"worker {worker} {reason}.")
+        self._started = True
         return engine.now() - begin
 
     # --- what happens to workers ----------------------------------------------------------------------------------
@@ -113,6 +116,8 @@ class Crew:
     def join(self, event: Joined) -> bool:
         """Take note that a worker is there; return whether it belongs to the formation."""
         worker = event.worker
+        if self._started or self._deaths[worker]:
+            self.happened("joined", worker)
         self.living[worker] = event.host
         self.coming.pop(worker, None)
         self.dead.pop(worker, None)
@@ -121,9 +126,29 @@ class Crew:
 
     def die(self, event: Died) -> bool:
         """Take note of a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
+        unborn = event.worker in self.coming and not self._started
+        what = f"{'did not start' if unborn else 'died'}: {event.reason}"
         self.living.pop(event.worker, None)
         self.coming.pop(event.worker, None)
-        return self._replace(event.worker, f"died: {event.reason}")
+        self.happened("died", event.worker, event.reason)
+        if event.broken and not (self._started or self.living):  # nobody can run what it is sent: it is not the workers
+            self.tell(f"worker {event.worker} {what}")
+            self._give_up(event.worker, what)
+            return False
+        return self._replace(event.worker, what)
+
+    def happened(self, what: What, worker: int, why: str = "") -> None:
+        """Take down what befell a worker, for the record of the step."""
+        self._happened.append({"what": what, "worker": worker, "time": self.engine.now(), "why": why})
+
+    def take_happenings(self, origin: float) -> list[Happening]:
+        """Return what has happened since this was asked last.
+
+        Arguments:
+            origin: when training began, in the engine's seconds.
+        """
+        taken, self._happened = self._happened, []
+        return [{**one, "time": one["time"] - origin} for one in taken]
 
     def replace_suspect(self, worker: int) -> bool:
         """End a worker that seems to hang, and start another in its place; return whether that could be done."""
@@ -133,6 +158,7 @@ class Crew:
     def put_aside(self, worker: int, reason: str) -> None:
         """Use a worker no more, and let no other take its number: it lied."""
         self._end(worker)
+        self.happened("lied", worker, reason)
         self._give_up(worker, f"lied: {reason}")
 
     def wake(self) -> float:
@@ -144,6 +170,7 @@ class Crew:
         late = [worker for worker, until in self.coming.items() if until <= now]
         for worker in late:
             self._end(worker)
+            self.happened("died", worker, f"not ready within {START_TIMEOUT:.0f} s")
             self.tell(f"worker {worker} was not ready within {START_TIMEOUT:.0f} s, and is given up")
             self._give_up(worker, "did not start")
         return late
@@ -322,6 +349,7 @@ class Crew:
             self.formation = Formation(scheme, named, layout, seats, int(state["epoch"]))
         self._deaths = Counter({int(worker): int(count) for worker, count in state["deaths"].items()})
         self.wanted = state["wanted"]
+        self._started = running
         if running:
             self.living = {int(worker): host for worker, host in state["living"].items()}
             self.coming = {int(worker): float(until) for worker, until in state["coming"].items()}

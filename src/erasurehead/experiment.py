@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +27,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, RecordsError, invalid
 from erasurehead.instruments import Instrument
-from erasurehead.interruption import stopped_by
+from erasurehead.interruption import stopped_by, uninterrupted
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
@@ -34,7 +37,7 @@ from erasurehead.records.control import Control
 from erasurehead.records.fingerprints import check_same, of_code, of_data
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.locks import check_unlocked
-from erasurehead.records.places import CONFIG, ENCODING, LOCK, check_free, next_free
+from erasurehead.records.places import CHECKPOINTS, CONFIG, ENCODING, LOCK, check_free, has_steps, next_free
 from erasurehead.records.recorder import Recorder
 from erasurehead.records.resuming import check_unfinished
 from erasurehead.run import Run
@@ -140,6 +143,14 @@ class Experiment:
         if config.run.out is not None or config.run.overwrite:
             raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
         check_unfinished(opened, config.run.steps)
+        if not has_steps(opened.path):  # it was ended before it began in earnest
+            return replace(cls.from_config(config), out=opened.path)
+        if not any((opened.path / CHECKPOINTS).glob("step-*")):
+            again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
+            raise DataError(
+                f"There is no checkpoint in {str(folder)!r}: the run ended before its first. To begin it again, in the"
+                f" same folder: {again} --overwrite"
+            )
         step, facts = CheckpointStore(opened.path).newest()
         if config.run.steps < step:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
@@ -197,13 +208,14 @@ class Experiment:
         engine, optimizer = engine or self.engine(), self.optimizer()
         watching, recorder, checkpointer, control = [*instruments], None, None, None
         if self.out is not None:
-            recorder = self._recorder(self.out, instruments)
-            checkpointer = self._checkpointer(recorder)
+            with uninterrupted():  # a folder that is there can be gone on with
+                recorder = self._recorder(self.out, instruments)
+                checkpointer = self._checkpointer(recorder)
             watching = [recorder, *instruments, checkpointer]
             control = Control(self.out)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
-                return train(
+                run = train(
                     self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
                     survival=parts.build_survival(self.config.survive),
                     resume=None if recorder is None else recorder.resumption,
@@ -219,8 +231,40 @@ class Experiment:
                     recorder.end("failed", _said(error))
             checkpointer.close()
             if isinstance(error, RecordsError):
-                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
+                elsewhere = self._save_elsewhere(recorder, self.out, instruments)
+                where = f" Its newest model is in {elsewhere}." if elsewhere not in (None, self.out) else ""
+                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}{where}") from error
             raise
+        if recorder is not None:
+            saved = self._save_elsewhere(recorder, self.out, instruments)
+            run.summary = {**recorder.summary, "model": None if saved is None else str(saved)}
+        return run
+
+    def _save_elsewhere(self, recorder: Recorder, out: Path | None, instruments: Sequence[Instrument]) -> Path | None:
+        """Save the model where there is room, if there was none in the run folder, and say where.
+
+        Returns:
+            The folder that it is in: one that `predict` takes; None if nothing can be written anywhere.
+        """
+        if recorder.saved or recorder.x is None or out is None:
+            return out if recorder.saved else None
+        for above in dict.fromkeys((out.absolute().parent, Path.cwd(), Path.home(), Path(tempfile.gettempdir()))):
+            place = next_free(above, f"{out.name}-rescued")
+            try:
+                folder = RunFolder.create(place)
+                folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
+                folder.write(ENCODING, self.data.encoding.to_json())
+                folder.write_model(recorder.x)
+                folder.write_summary(recorder.summary)
+            except (OSError, InvalidArgument):
+                shutil.rmtree(place, ignore_errors=True)
+                continue
+            for instrument in instruments:
+                instrument.notice(f"the model could not be saved in {out}; it is in {place}")
+            return place
+        for instrument in instruments:
+            instrument.notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
+        return None
 
     def facts(self) -> dict[str, Any]:
         """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""

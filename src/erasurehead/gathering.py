@@ -249,6 +249,7 @@ class Gathering:
             if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
                 self._tell_failure(event.worker, f"worker {event.worker} failed: {event.reason}")
+                self.crew.happened("failed", event.worker, event.reason)
             self._oversight.failed(event.worker)
         elif isinstance(event, Died):
             self._oversight.forget(event.worker)
@@ -302,6 +303,7 @@ class Gathering:
             arrived = current.arrivals.pop(message)
             self.engine.release(arrived)
             self._tell_failure(arrived.worker, f"message {message} of worker {arrived.worker} is refused: {why}")
+            self.crew.happened("refused", arrived.worker, why)
 
 
 def _when_all_is_in(view: View) -> Verdict:

@@ -38,7 +38,7 @@ class Instrument:
         """Called when a step is done, with the model after it; keep a reference at will, it is never changed."""
 
     def settled(self, step: int, state: Callable[[], Tree]) -> None:
-        """Called last after each step, when it is wholly done and recorded.
+        """Called last after each step, when it is wholly done and recorded; and once before the first, with 0.
 
         Arguments:
             step: number of steps done.

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_TERMINATING = (signal.SIGTERM, signal.SIGUSR1)
-"""What batch systems end jobs with; the second can be asked of them some time before the end; launchers pass it on."""
+_TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+"""What batch systems end jobs with; the second can be asked of them some time before the end; launchers pass it on. The
+third comes when a terminal is closed."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGUSR1 came: a batch job's time is up, say, and what is not done soon is not done at all.
+    """SIGTERM, SIGUSR1 or SIGHUP came: a batch job's time is up, say, and what is not done soon is not done at all.
 
     Arguments:
         number: of the signal.
@@ -36,9 +37,10 @@ def stopped_by(error: KeyboardInterrupt) -> str:
 
 @contextmanager
 def terminable() -> Generator[None]:
-    """Have SIGTERM and SIGUSR1 raise `Terminated` within the block, as Ctrl-C does, and not end us at once.
+    """Have SIGTERM, SIGUSR1 and SIGHUP raise `Terminated` within the block, as Ctrl-C does, and not end us at once.
 
-    A handler that the program has set already is left alone, and so is everything outside the main thread.
+    So whoever has started something ends it. A handler that the program has set already is left alone, as is a signal
+    that is ignored (under `nohup`, SIGHUP is), and so is everything outside the main thread.
     """
     free = [number for number in _TERMINATING if signal.getsignal(number) == signal.SIG_DFL]
     if threading.current_thread() is not threading.main_thread():
@@ -48,6 +50,11 @@ def terminable() -> Generator[None]:
         yield
     finally:
         _set(dict.fromkeys(free, signal.SIG_DFL))
+
+
+def end_at_once() -> None:
+    """Have these signals end us at once again: for whoever has nothing to put in order."""
+    _set({number: signal.SIG_DFL for number in _TERMINATING if signal.getsignal(number) is _terminate})
 
 
 @contextmanager

@@ -95,6 +95,7 @@ class Oversight:
         if self._suspicion is not None:
             for worker in self._suspicion.check(now):
                 self.tell(self._suspicion.suspects[worker])
+                self.crew.happened("suspected", worker)
                 if self.crew.survival.suspected == "replace" and not self.crew.replace_suspect(worker):
                     gone.append(worker)
         return gone
@@ -112,8 +113,11 @@ class Oversight:
         changed = found.settle(view)
         current.doubtful = bool(found.doubtful)
         current.refused.update(found.refused)
-        for message in found.refused:
-            self.crew.engine.release(current.arrivals.pop(message))
+        for message, why in found.refused.items():
+            arrived = current.arrivals.pop(message)
+            if arrived.worker not in found.accused:
+                self.crew.happened("refused", arrived.worker, why)
+            self.crew.engine.release(arrived)
         for worker, why in found.accused.items():
             self.crew.put_aside(worker, why)
             if self._suspicion is not None:

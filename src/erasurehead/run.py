@@ -40,6 +40,8 @@ class Run:
         start_seconds: from nothing to all workers ready; not part of any other time.
         evaluations: metrics of the model along the way; empty if there is nothing to evaluate on.
         stopped: why training ended before its last step; empty if it did not.
+        summary: what `summary.json` says of it, or would, if it could have been written, with `model`: the folder that
+            its model was saved in, None if there is none; empty if no records were to be kept.
     """
 
     scheme: str
@@ -50,6 +52,7 @@ class Run:
     start_seconds: float = 0.0
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
     stopped: str = ""
+    summary: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def seconds(self) -> float:

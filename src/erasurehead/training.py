@@ -172,6 +172,9 @@ class _Training:
             watcher.ready(self.start_seconds)
         if not running:  # else the clock goes on from where it stood
             self._origin = self.engine.now() - elapsed
+        if resume is None:
+            for watcher in self.watchers:
+                watcher.settled(self.optimizer.step, self.state)
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
@@ -290,6 +293,7 @@ class _Training:
             received=gathered.received,
             workers=formation.code.n_workers,
             lost=list(gathered.lost),
+            happened=self.crew.take_happenings(self._origin),
         )
 
 

@@ -10,6 +10,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import pytest
 from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
-from erasurehead.engines.base import Arrived, Part
+from erasurehead.engines.base import Arrived, Part, Program
 from erasurehead.engines.processes.parcel import Store, pack
 from erasurehead.instruments import Instrument
 from erasurehead.optimizers import Nesterov
 from erasurehead.records.rows import StepRow
+from erasurehead.records.summaries import figures
 from erasurehead.run import Run
 from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
@@ -341,3 +343,66 @@ def test_messages_are_whole_under_a_storm_of_orders() -> None:
             assert isinstance(event, Arrived)
             engine.release(event)
             seen.append(event.order_round)
+
+
+class _Struck(ProcessEngine):
+    """Some workers are killed as soon as their process is there, each once."""
+
+    def __init__(self, victims: set[int]) -> None:
+        super().__init__()
+        self.victims = victims
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        super().assign(worker, program, host)
+        if program is not None and worker in self.victims:
+            self.victims.discard(worker)
+            self.kill(worker)
+
+
+@pytest.mark.parametrize("victims", [{0}, {2, 5}, set(range(6))], ids=["first", "two", "all"])
+def test_workers_that_are_killed_before_they_have_joined_are_replaced_recorded_and_counted(victims: set[int]) -> None:
+    problem = Quadratic.random(24, 6, seed=4)
+    run = train(problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), _Struck({*victims}), 3)
+    assert [row.workers for row in run.steps] == [6] * 3
+    assert {*run.steps[0].befallen("died")} == {*run.steps[0].befallen("joined")} == victims
+    assert all(f"worker {victim} did not start: killed by SIGKILL; another takes its place" in run.steps[0].failed
+               for victim in victims)  # fmt: skip
+    told = figures(run)
+    assert (told["deaths"], told["joined"], told["dead"], told["workers_at_end"]) == (len(victims), len(victims), [], 6)
+
+
+def test_a_server_of_workers_that_is_killed_is_replaced_with_all_its_workers() -> None:
+    problem = Quadratic.random(24, 6, seed=4)
+    with ProcessEngine() as engine:
+        start(engine, [Echo(0, (0,))])
+        server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+        os.kill(server._forkserver_pid, signal.SIGKILL)
+        run = train(problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), ProcessEngine(), 3)
+    assert figures(run)["workers_at_end"] == 6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a socket is not found without its name")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+def test_a_coordinator_that_is_ended_by_a_signal_leaves_nothing_in_the_temporary_folder(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    script = """
+        import sys, time
+        from erasurehead.engines import ProcessEngine
+        from erasurehead.testing import Echo
+        from erasurehead.testing.conformance import start
+        with ProcessEngine() as engine:
+            start(engine, [Echo(worker, (0,)) for worker in range(2)])
+            print("ready", flush=True)
+            time.sleep(60)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert not list(tmp_path.iterdir())
+        process.send_signal(number)
+        process.wait(20)
+    assert not list(tmp_path.iterdir())

@@ -10,6 +10,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
+from erasurehead.records.rows import Happening, What
 from erasurehead.records.summaries import figures
 from erasurehead.reports import comparison_table
 from erasurehead.run import Evaluation, Run
@@ -80,11 +81,18 @@ def test_deaths_and_other_failures_are_told_apart(runs: list[Run]) -> None:
         "worker 2 is suspected to hang: silent for 3 s",
         "worker 9 died: MPI_Send failed: no such rank",
     ]
-    steps = [replace(runs[1].steps[0], dead=[3], failed=said), *runs[1].steps[1:]]
+    told: list[tuple[What, int]] = [("died", 3), ("failed", 5), ("joined", 3), ("refused", 4), ("refused", 6)]
+    told += [("suspected", 2), ("died", 9)]
+    happened: list[Happening] = [{"what": what, "worker": worker, "time": 0.0, "why": ""} for what, worker in told]
+    steps = [replace(runs[1].steps[0], dead=[3], failed=said, happened=happened), *runs[1].steps[1:]]
     run = replace(runs[1], steps=steps)
     row = comparison_table([run])[0]
-    assert (row.died, row.incidents) == (1, 3)
-    assert (figures(run)["dead"], figures(run)["failures"]) == ([3], 3)  # the summary of a run counts alike
+    assert (row.died, row.incidents) == (2, 3)
+    assert (figures(run)["dead"], figures(run)["deaths"], figures(run)["failures"]) == (
+        [3],
+        2,
+        3,
+    )  # the summary of a run counts alike
 
 
 def test_a_run_that_ended_before_its_first_step_has_no_figures(runs: list[Run]) -> None:

@@ -25,7 +25,7 @@ from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.wording import Command
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C, or SIGTERM while training."""
+"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
 
 _COMMANDS = {
     "train": train,
@@ -73,10 +73,11 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
-        from erasurehead.interruption import stopped_by
+        from erasurehead.interruption import stopped_by, terminable
 
         try:
-            return super().invoke(ctx)
+            with terminable():  # what a command has started ends with it, whatever ends it
+                return super().invoke(ctx)
         except (InvalidArgument, DataError, MissingExtra) as error:
             raise _exit(str(error), BAD_INPUT) from None
         except ErasureHeadError as error:

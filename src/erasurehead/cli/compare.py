@@ -67,7 +67,6 @@ def run(
     config = options.config(run_file)
     from erasurehead.comparison import Comparison
     from erasurehead.errors import ErasureHeadError, MissingExtra
-    from erasurehead.interruption import terminable
     from erasurehead.reports import render_table
 
     screen = Screen(output)
@@ -77,7 +76,7 @@ def run(
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")
     try:
-        with terminable(), screen.watching() as instruments:
+        with screen.watching() as instruments:
             runs = comparison.run(instruments)
     except ErasureHeadError:
         if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):

@@ -34,6 +34,9 @@ Rehearse what clusters do to a run, and see that it survives.
 [bold]erasurehead drill --storm drills/virtual-7-1/storm.toml[/bold]
   A storm that was kept, once more.
 
+[bold]erasurehead drill --lives 200 --workers 6[/bold]
+  Two hundred short runs, each killed in another way and gone on with.
+
 The same run is taken twice, calm and stormy. You see what was injected, when
 it was noticed and as what, what it cost in time and accuracy, and whether
 each guarantee was kept. The exit code is 1 if one was not.
@@ -46,6 +49,16 @@ _STORM, _RUN = "Storm", "Workers and steps"
 class FaultOptions:
     """What befalls the run."""
 
+    lives: Annotated[
+        int | None,
+        option(
+            "--lives",
+            panel=_STORM,
+            metavar="N",
+            text="In place of one long run, so many short ones, each killed in another way: workers, coordinator or "
+            "both, at the start, in the middle or while files are written. One verdict.",
+        ),
+    ] = None
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the storm.", rich_help_panel=_STORM)] = 0
     kinds: Annotated[
         str | None,
@@ -160,6 +173,9 @@ def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions,
     from erasurehead.drills.stormfile import read_storm
 
     screen = Screen(output)
+    if faults.lives is not None:
+        _live(faults.lives, faults, subject, report, screen)
+        return
     storm = None if faults.storm is None else read_storm(faults.storm)
     drill = Drill(_settings(faults, subject), storm, report.out)
     for fault in drill.storm.faults:
@@ -170,6 +186,20 @@ def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions,
         from erasurehead.drills.picture import draw_drill
 
         draw_drill(found, Path(found.folder))
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
+    from erasurehead.drills.lives import Lives
+    from erasurehead.errors import invalid
+
+    for name, value in (("--storm", faults.storm), ("--kinds", faults.kinds)):
+        if value is not None:
+            raise invalid(name, "must be left out with --lives, which are struck by kills only", value)
+    found = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
+    broken = [f"life {one.number}, {one.strike}: {text}" for one in found.broken for text in one.broken]
+    screen.result(found.as_dict(), "\n".join([*broken, f"{found.verdict}; the report is in {found.folder}"]))
     if not found.passed:
         raise typer.Exit(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -21,19 +21,31 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
     Arguments:
         *tables: settings as run files have them; earlier ones go before later ones.
     """
-    named = (table.get("run", {}).get("engine") for table in tables)
-    engine = next((engine for engine in named if engine is not None), None)
+    engine = _first("engine", tables)
     if engine != "mpi":
         _warn_of_many(engine or "processes")
     else:
-        from erasurehead.engines.mpi import serve_unless_coordinator
+        from erasurehead.engines.mpi import Start, serve_unless_coordinator
         from erasurehead.engines.mpi.muster import check_place
+        from erasurehead.engines.mpi.start import launched
         from erasurehead.engines.mpi.wire import world
+        from erasurehead.interruption import end_at_once
 
+        given = {key: _first(f"start_{key}", tables) for key in ("patience", "limit")}
+        start = Start(**{key: value for key, value in given.items() if isinstance(value, float | int) and value > 0})
+        place = launched()
+        if place is not None and place.number:  # it has nothing to put in order
+            end_at_once()
         before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # launchers pass it on to all; it is the coordinator's
-        serve_unless_coordinator()
+        serve_unless_coordinator(start=start)
         signal.signal(signal.SIGUSR1, before)
         check_place(world(None))
+
+
+def _first(key: str, tables: Sequence[Mapping[str, Any]]) -> Any:
+    """Return what the first of some tables that says it says of a key of `[run]`."""
+    named = (table.get("run", {}).get(key) for table in tables)
+    return next((value for value in named if value is not None), None)
 
 
 def _warn_of_many(engine: str) -> None:

@@ -34,7 +34,7 @@ Train one model, and record the run in a folder.
 
 [bold]erasurehead train --resume runs/x[/bold]
   A run that was cut off, from its newest checkpoint; --steps may be raised.
-  Ctrl-C, SIGTERM and SIGUSR1 write one before they end it.
+  Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 write one before they end it.
 """
 
 
@@ -88,8 +88,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
-    from erasurehead.errors import ErasureHeadError, InvalidArgument
-    from erasurehead.interruption import terminable
+    from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
     from erasurehead.records.places import has_steps
 
     screen = Screen(output)
@@ -100,14 +99,21 @@ def run(
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
     try:
-        with terminable(), screen.watching() as instruments:
+        with screen.watching() as instruments:
             done = experiment.run(instruments)
+    except KeyboardInterrupt:  # before training began, or after a second one
+        screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
+        raise
     except ErasureHeadError as error:
         taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
         if not taken and experiment.out is not None and has_steps(experiment.out):
             screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
         raise
     _conclude(screen, experiment, done)
+    if done.summary["model"] is None and done.steps:
+        raise RecordsError(
+            "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
+        )
     if done.stopped:
         raise typer.Exit(130)
 
@@ -137,11 +143,15 @@ def _resumed(
 
 def _way_on(experiment: Experiment) -> str:
     """Say how to go on with a run that ended early, if it can be gone on with."""
-    from erasurehead.records.places import CHECKPOINTS
+    from erasurehead.records.places import CHECKPOINTS, CONFIG, has_steps
 
     out = experiment.out
-    there = out is not None and any((out / CHECKPOINTS).glob("step-*.json"))
-    return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}" if there else ""
+    if out is None or not (out / CONFIG).is_file():
+        return ""
+    if any((out / CHECKPOINTS).glob("step-*.json")):
+        return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
+    begun = has_steps(out)
+    return "" if begun else f" It had not begun; to begin it: erasurehead train --resume {shlex.quote(str(out))}"
 
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
@@ -164,10 +174,8 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
 
 def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     from erasurehead.progress import seconds_text
-    from erasurehead.records.folder import RunFolder
 
-    assert experiment.out is not None
-    summary = RunFolder.open(experiment.out).summary
+    summary = done.summary
     lines = [f"{done.scheme}: {len(done.steps)} steps in {seconds_text(done.seconds)}"]
     if done.steps:
         lines[0] += (
@@ -182,7 +190,9 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
     if loss or measured:
         lines.append(", ".join([*loss, *measured]))
-    lines.append(f"records and model in {experiment.out}")
+    out = str(experiment.out)
+    where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
+    lines.append(f"records and model in {out}" if summary["model"] == out else where)
     if _has_risen(done):
         rate = experiment.config.optimizer.rate
         screen.warn(f"the training loss has risen: the step size (--rate) may be too large; it is {rate}")

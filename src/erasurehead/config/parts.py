@@ -63,6 +63,12 @@ def check_engine_keys(run: RunSection) -> None:
         )  # fmt: skip
     if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
         raise invalid("run.address (--address)", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
+    for key in ("start_patience", "start_limit"):
+        if getattr(run, key) is not None and run.engine != "mpi":
+            raise invalid(
+                f"run.{key}", f"is for the engine mpi, not for {run.engine}", getattr(run, key),
+                "leave it out, or take the engine mpi",
+            )  # fmt: skip
 
 
 def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:

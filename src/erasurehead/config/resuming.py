@@ -18,6 +18,8 @@ _FREE = frozenset(
         "run.out",
         "run.overwrite",
         "run.records",
+        "run.start_limit",
+        "run.start_patience",
     }
 )
 """Keys that may change: where things are, and how long the run is. What the data hold is told by their fingerprint."""

@@ -103,6 +103,8 @@ class RunSection(_Section):
         initial: the first model: zeros, or normal numbers.
         seed: of those.
         seconds_per_task: what a task's gradient takes on the virtual clock.
+        start_patience: for MPI: seconds after the last rank of a machine came up for which others of it may be missing.
+        start_limit: for MPI: seconds that its start may take in all.
         address: of a Ray cluster, as `host:port` or `"auto"`; by default one of our own on this machine.
         out: the run folder, which must not be used yet; by default a new one in `runs`.
         overwrite: whether `out` may hold an earlier run, which is then removed.
@@ -117,6 +119,8 @@ class RunSection(_Section):
     initial: Literal["zeros", "randn"] = "zeros"
     seed: int = Field(default=0, ge=0)
     seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    start_patience: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    start_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     address: str | None = None
     out: str | None = None
     overwrite: bool = False

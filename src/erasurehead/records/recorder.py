@@ -38,6 +38,8 @@ class Recorder(Instrument):
         resumption: the same, for the training loop.
         resumed: steps after which the run was gone on with, each time that it was.
         store: of the checkpoints of an earlier run; None for a new run.
+        x: the newest model; None before the first step.
+        saved: whether the last model is in the folder.
     """
 
     def __init__(
@@ -59,7 +61,13 @@ class Recorder(Instrument):
         self._files: dict[str, RowFile] = {}
         self._lock: FolderLock | None = None
         self._lost = False
-        self._x: Array | None = None
+        self.x: Array | None = None
+        self.saved = False
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` says, or would, if it could be written."""
+        return dict(self._summary)
 
     @classmethod
     def reopen(
@@ -131,7 +139,7 @@ class Recorder(Instrument):
             self._files[ARRIVALS].add(vars(row))
 
     def step(self, row: StepRow, x: Array) -> None:
-        self._x = x
+        self.x = x
         if not self._lost:
             self._files[STEPS].add(vars(row))
             self._try(self._flush)
@@ -142,7 +150,7 @@ class Recorder(Instrument):
 
     def finished(self, run: Run) -> None:
         lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
-        self._x = run.x
+        self.x = run.x
         self._summary |= {"engine": run.engine} | figures(run)
         status = "finished" if not run.stopped else "stopped" if run.stopped.startswith("stopped") else "failed"
         self._end(status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
@@ -166,8 +174,8 @@ class Recorder(Instrument):
         for file in self._files.values():
             file.close()
             acts.append(partial(sync_file, file.path))
-        if self._x is not None:
-            acts.append(partial(self.folder.write_model, self._x))
+        if self.x is not None:
+            acts.append(partial(self._write_model, self.x))
         failure = _first_failure(acts)
         serious = status == "finished" and self.required
         if failure is not None and serious:
@@ -179,6 +187,10 @@ class Recorder(Instrument):
             raise failure
         if failure is not None and not self._lost:
             self.notify(str(failure))
+
+    def _write_model(self, x: Array) -> None:
+        self.folder.write_model(x)
+        self.saved = True
 
     def _try(self, act: Callable[[], None]) -> None:
         """Write something down; where that fails, go on without records if that is allowed."""

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypedDict
 
-_FAILURE = re.compile(r"worker \d+ failed: |messages? [^:]* refused")
+What: TypeAlias = Literal["died", "joined", "suspected", "lied", "failed", "refused"]
+"""What befalls a worker: it is gone; it, or another of its number, is there again; it seems to hang; it lied and is put
+aside; it said that it cannot answer; a message of it cannot be used."""
+
+
+class Happening(TypedDict):
+    """What befell a worker.
+
+    Attributes:
+        what: one of `What`.
+        worker: its number.
+        time: when it was known, in seconds since training began; negative while the workers were started.
+        why: in words; empty if there is nothing to say.
+    """
+
+    what: What
+    worker: int
+    time: float
+    why: str
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,7 @@ class StepRow:
         workers: places of the code, whether anybody sits there or not.
         lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
             others, while residual and coverage are those of the full gradient.
+        happened: what befell workers since the step before, in order; in the first step, also while they were started.
     """
 
     step: int
@@ -55,11 +73,16 @@ class StepRow:
     received: int
     workers: int = 0
     lost: list[int] = field(default_factory=list[int])
+    happened: list[Happening] = field(default_factory=list[Happening])
+
+    def befallen(self, *what: What) -> list[int]:
+        """Return the workers that something befell in this step, in order, each as often as it did."""
+        return [one["worker"] for one in self.happened if one["what"] in what]
 
     @property
     def failures(self) -> int:
         """How many failures that nobody died of: exceptions and refused messages; suspicions are none."""
-        return sum(_FAILURE.match(text) is not None for text in self.failed)
+        return len(self.befallen("failed", "refused"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

@@ -3,3 +3,4 @@
 from erasurehead.engines.mpi.engine import MPIEngine as MPIEngine
 from erasurehead.engines.mpi.job import serve as serve
 from erasurehead.engines.mpi.job import serve_unless_coordinator as serve_unless_coordinator
+from erasurehead.engines.mpi.start import Start as Start

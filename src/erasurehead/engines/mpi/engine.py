@@ -33,6 +33,7 @@ from erasurehead.engines.mpi.muster import check_place
 from erasurehead.engines.mpi.orders import Letter
 from erasurehead.engines.mpi.parcel import pack
 from erasurehead.engines.mpi.shared import Boards, Shared, settled
+from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.station import Rank, Report, Station, station_of
 from erasurehead.engines.mpi.wire import Frame, Tag, frame_of, vector_in, world
 from erasurehead.errors import EngineError, invalid
@@ -79,6 +80,7 @@ class MPIEngine(Engine):
             the old work, `"carry"` sits the delay out first.
         comm: ranks to use; all ranks of the job by default.
         share: False lets models and messages travel on this machine too, as between machines; for tests.
+        start: how long the start of MPI may take, if this is what starts it.
 
     Raises:
         EngineError: if this is not rank 0, or the job has no other rank.
@@ -93,13 +95,14 @@ class MPIEngine(Engine):
         late: LateWork = "preempt",
         comm: MPI.Intracomm | None = None,
         share: bool = True,
+        start: Start | None = None,
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         self.delays = delays
         self.late: LateWork = late
         self.share = share
-        self._comm = world(comm)
+        self._comm = world(comm, start)
         check_place(self._comm)
         self._opened: Station | None = None
         self._workers: dict[int, _Worker] = {}
@@ -271,7 +274,7 @@ class MPIEngine(Engine):
     def _end(self, worker: int, state: _Worker, report: Report, now: float) -> None:
         """Take note that a worker is no more: its rank is gone, or its program cannot be opened."""
         reason = str(report.rest[0]) if report.kind == "broken" else state.last_words or report.rank.gone
-        self._events.append(Died(worker, reason, now))
+        self._events.append(Died(worker, reason, now, broken=report.kind == "broken"))
         self._forget(worker)
 
     def _forget(self, worker: int) -> _Worker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ from erasurehead.engines.mpi.calls import Calls, Recalled
 from erasurehead.engines.mpi.muster import Place, leave, muster
 from erasurehead.engines.mpi.parcel import unpack
 from erasurehead.engines.mpi.shared import Shared
+from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.station import part_at_exit
 from erasurehead.engines.mpi.wire import Frame, Gone, Tag, read_head, world
 from erasurehead.engines.mpi.worker import Worker
@@ -27,38 +29,40 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def serve(comm: MPI.Intracomm | None = None) -> None:
+def serve(comm: MPI.Intracomm | None = None, start: Start | None = None) -> None:
     """Serve the engines of rank 0, one after the other, until rank 0 ends; what every other rank must call.
 
     Ends the process at once if rank 0 is killed.
 
     Arguments:
         comm: the ranks of the job, the same on all of them; by default all.
+        start: how long the start of MPI may take, if this is what starts it.
 
     Raises:
         EngineError: on rank 0, or if the ranks do not find each other.
         MissingExtra: if mpi4py is not installed.
     """
-    atexit.register(leave, _served(comm))
+    atexit.register(leave, _served(world(comm, start)))
 
 
-def _served(comm: MPI.Intracomm | None) -> bool:
+def _served(comm: MPI.Intracomm) -> bool:
     """Serve; return whether all ranks lived to the end."""
     from erasurehead.engines.processes.preload import LIMIT  # one BLAS thread a rank
 
     assert LIMIT is not None
-    comm = world(comm)
     if comm.Get_rank() == 0:
         raise EngineError("rank 0 coordinates: it makes an MPIEngine; only the other ranks call serve().")
     with _sigint_ignored():
-        link, places = muster(comm)
+        link, places = muster(comm, math.inf)
         try:
             return _serve(Calls(link))
         except Gone:
             _end_with_coordinator(places, comm.Get_rank())
 
 
-def serve_unless_coordinator(comm: MPI.Intracomm | None = None, say: Callable[[str], None] | None = None) -> None:
+def serve_unless_coordinator(
+    comm: MPI.Intracomm | None = None, say: Callable[[str], None] | None = None, start: Start | None = None
+) -> None:
     """Serve on every rank but 0, and end the process after that; on rank 0 return at once.
 
     From then on the other ranks end with rank 0, even if that never makes an engine.
@@ -66,8 +70,9 @@ def serve_unless_coordinator(comm: MPI.Intracomm | None = None, say: Callable[[s
     Arguments:
         comm: as for `serve`.
         say: shows a sentence to people: that this rank serves.
+        start: how long the start of MPI may take, if this is what starts it.
     """
-    comm = world(comm)
+    comm = world(comm, start)
     if comm.Get_rank() == 0:
         part_at_exit(comm)
         return

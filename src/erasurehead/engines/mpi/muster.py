@@ -15,11 +15,14 @@ import numpy as np
 
 from erasurehead.engines.machine import machine
 from erasurehead.engines.mpi.backoff import Backoff
-from erasurehead.engines.mpi.wire import START_TIMEOUT, Link, ended_after, library
+from erasurehead.engines.mpi.wire import Link, ended_after, library
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+MUSTER_TIMEOUT = 300.0
+"""Seconds that the coordinator waits for the others to serve, once MPI is up; they wait as long as it lives."""
 
 _RECORD = 512  # bytes that a rank tells of itself
 _GRACE = 10  # seconds that MPI may take to end; if a rank dies or hangs meanwhile, it takes for ever
@@ -45,7 +48,7 @@ def own_place() -> Place:
     return Place(socket.gethostname(), machine(), os.getpid())
 
 
-def muster(comm: MPI.Intracomm, seconds: float = START_TIMEOUT) -> tuple[Link, list[Place]]:
+def muster(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, list[Place]]:
     """Meet all other ranks, which must call this too.
 
     Arguments:
@@ -66,20 +69,20 @@ def muster(comm: MPI.Intracomm, seconds: float = START_TIMEOUT) -> tuple[Link, l
     records = np.empty((comm.Get_size(), _RECORD), dtype=np.uint8)
     try:
         own, request = comm.Idup()
-        _wait(request.Test, comm, deadline)
+        _wait(request.Test, comm, deadline, seconds)
         link = Link(own)
-        _wait(own.Iallgather(record, records).Test, comm, deadline)
+        _wait(own.Iallgather(record, records).Test, comm, deadline, seconds)
     except mpi.Exception as error:
         raise EngineError(f"a rank of the job failed before it began: {error.Get_error_string()}.") from None
     return link, [pickle.loads(row.tobytes()) for row in records]
 
 
-def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float) -> None:
+def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float, seconds: float) -> None:
     backoff = Backoff()
     while not done():
         if time.monotonic() > deadline:
             raise EngineError(
-                f"the {comm.Get_size()} ranks of the job did not all come within {START_TIMEOUT} s: every rank "
+                f"the {comm.Get_size()} ranks of the job did not all come within {seconds:.0f} s: every rank "
                 "but 0 must call serve()."
             )
         backoff.sleep()

@@ -10,6 +10,7 @@ import contextlib
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
+from erasurehead.engines.mpi.start import Start, watched
 from erasurehead.errors import EngineError, MissingExtra
 
 if TYPE_CHECKING:
@@ -52,10 +54,6 @@ class Tag(IntEnum):
     END = 7  # the job is over: say that you have heard it, and wait for what follows
     LEAVE = 8  # end, with or without MPI's own end
     REPORT = 9  # from a rank: its head says the rest
-
-
-START_TIMEOUT = 300
-"""Seconds within which every rank of a job must be there; one that failed before MPI began is waited for in vain."""
 
 
 class Gone(Exception):
@@ -90,8 +88,13 @@ def _alone_if_no_job() -> Generator[None]:
         del os.environ[_TRANSPORT]  # jobs that this process starts are not alone
 
 
-def library() -> Any:
+def library(start: Start | None = None) -> Any:
     """Return the module `mpi4py.MPI`; importing it starts MPI, for which it waits for all other ranks.
+
+    If one does not come, this process ends with an exit code: see `Start`.
+
+    Arguments:
+        start: how long it may take, where this is what starts it.
 
     Raises:
         MissingExtra: if mpi4py is not installed.
@@ -101,7 +104,8 @@ def library() -> Any:
         import mpi4py
 
         mpi4py.rc.finalize = False  # `muster.leave` does it, where it can be done
-        with ended_after(START_TIMEOUT), _alone_if_no_job():
+        up = "mpi4py.MPI" in sys.modules
+        with contextlib.nullcontext() if up else watched(start or Start()), _alone_if_no_job():
             from mpi4py import MPI
     except ImportError:
         raise MissingExtra("The MPI engine needs mpi4py: pip install 'erasurehead[mpi]'.") from None
@@ -112,9 +116,9 @@ def library() -> Any:
     return MPI
 
 
-def world(comm: MPI.Intracomm | None) -> MPI.Intracomm:
-    """Return a communicator, by default that of all ranks of the job."""
-    return library().COMM_WORLD if comm is None else comm
+def world(comm: MPI.Intracomm | None, start: Start | None = None) -> MPI.Intracomm:
+    """Return a communicator, by default that of all ranks of the job; MPI is started for it as by `library`."""
+    return library(start).COMM_WORLD if comm is None else comm
 
 
 def new_frame(n_bytes: int) -> Frame:

@@ -39,6 +39,7 @@ from erasurehead.engines.base import (
 )
 from erasurehead.engines.loan import Lent, Loan
 from erasurehead.engines.mailbox import Board, Slots
+from erasurehead.engines.processes import hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.parcel import Store, pack
 from erasurehead.engines.processes.worker import FRAME
@@ -137,7 +138,7 @@ class ProcessEngine(Engine):
             process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(inlet.fileno())
             with _without_main_module(), _sigint_blocked():
-                process.start()
+                _start_process(process)
             os.set_blocking(wake_in.fileno(), False)
             self._selector.register(inlet, selectors.EVENT_READ, worker)
             self._workers[worker] = _Process(process, slots, wake_in, inlet)
@@ -256,7 +257,7 @@ class ProcessEngine(Engine):
         reason = state.last_words
         if not reason:
             reason = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with status {code}"
-        self._events.append(Died(worker, reason, time.monotonic()))
+        self._events.append(Died(worker, reason, time.monotonic(), broken=bool(state.last_words)))
         self._remove(worker, wait=0.0)
 
     def _remove(self, worker: int, wait: float) -> None:
@@ -270,6 +271,23 @@ class ProcessEngine(Engine):
         state.process.close()
         state.inlet.close()
         state.slots.close()
+
+
+def _start_process(process: ForkServerProcess) -> None:
+    """Start a process; once more if the server of workers ended meanwhile, as another is then started.
+
+    Raises:
+        OSError: if that does not help.
+    """
+    try:
+        hidden.ensure_running()
+        process.start()
+    except (EOFError, ConnectionError):
+        hidden.ensure_running()
+        try:
+            process.start()
+        except EOFError as error:
+            raise ConnectionResetError(errno.ECONNRESET, "the server that workers are forked from has ended") from error
 
 
 def _check_file_limit(some: int) -> None:

@@ -157,7 +157,7 @@ class Handle:
             return Failed(self.worker, item[1], item[2], now)
         if item[0] == "broken":
             self.gone = True
-            return Died(self.worker, item[1], now)
+            return Died(self.worker, item[1], now, broken=True)
         before, self.home, self.node = self.home, item[1], item[1].node
         self._reached, self.returns, self.promised, self.paused = True, False, False, False
         self.close()

@@ -1,0 +1,215 @@
+"""A storm of many lives: the same run over and over, each time struck in another way, with one verdict over all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead.arrays import Array
+from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
+from erasurehead.drills.storm import Storm
+from erasurehead.drills.strikes import Strike
+from erasurehead.drills.supervising import Played, launcher, play
+from erasurehead.drills.verdicts import CLOSE
+from erasurehead.errors import EngineError, ErasureHeadError, check_count
+from erasurehead.records.durable import write_whole
+from erasurehead.records.folder import RunFolder
+from erasurehead.records.jsonlines import to_text
+
+DELAYS = "exponential(mean=0.05, seed=0)"
+"""Injected where the user names none."""
+
+_SECONDS = 3.0  # of the run, by the engine's clock
+_LIMIT = 180.0  # seconds that one process may take
+_MOST = 3  # processes of one life: it is struck once
+
+
+@dataclass(frozen=True)
+class Life:
+    """What became of one life.
+
+    Attributes:
+        number: of the life.
+        strike: what befell it.
+        processes: that coordinated it, one after the other.
+        broken: the promises that were not kept, in sentences; none if all were.
+    """
+
+    number: int
+    strike: Strike
+    processes: int
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of all lives.
+
+    Attributes:
+        engine: name of the engine.
+        seed: of the strikes.
+        steps: of each life.
+        lives: one by one.
+        seconds: of real time.
+        folder: where what is broken was kept.
+    """
+
+    engine: str
+    seed: int
+    steps: int
+    lives: tuple[Life, ...]
+    seconds: float
+    folder: str
+
+    @property
+    def broken(self) -> list[Life]:
+        """The lives in which a promise was broken."""
+        return [life for life in self.lives if life.broken]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every promise was kept in every life."""
+        return not self.broken
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, as a sentence."""
+        kept = len(self.lives) - len(self.broken)
+        return (
+            f"{kept} of {len(self.lives)} lives on the {self.engine} engine kept every promise, in {self.seconds:.0f} s"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        lives = [{**vars(life), "strike": vars(life.strike)} for life in self.lives]
+        return {**vars(self), "lives": lives, "passed": self.passed, "verdict": self.verdict}
+
+
+@final
+class Lives:
+    """Many lives to be: everything is checked, and nothing started.
+
+    Arguments:
+        settings: of the run; its seconds are not used.
+        count: how many lives, at least 1.
+        out: folder for what is broken, which must not be used yet; by default a new one in `drills`.
+
+    Raises:
+        InvalidArgument, DataError: as for `Drill`.
+    """
+
+    def __init__(self, settings: Settings, count: int, out: str | os.PathLike[str] | None = None) -> None:
+        self.count = check_count("lives", count)
+        delays = DELAYS if settings.delays == Settings.delays else settings.delays
+        self.drill = Drill(replace(settings, seconds=_SECONDS, delays=delays), Storm(), out)
+        steps = self.drill.steps
+        checkpoints = self.drill.config.checkpoints.model_copy(update={"every_steps": max(1, steps // 8)})
+        self.drill.config = self.drill.config.model_copy(update={"checkpoints": checkpoints})
+        self.settings = self.drill.settings
+
+    def strike(self, life: int) -> Strike:
+        """Return what befalls a life."""
+        return Strike.drawn(self.settings.seed, life, self.settings.workers, self.drill.steps)
+
+    def run(self, say: Callable[[str], None] = lambda text: None) -> Outcome:
+        """Live them all: on the virtual clock as many at once as there are processors, elsewhere one after the other.
+
+        Arguments:
+            say: told what is going on, in sentences.
+
+        Raises:
+            EngineError: if the calm run does not come to its end.
+            MissingExtra: if what the engine needs is not installed.
+        """
+        begin = time.monotonic()
+        self.drill.prepare()
+        calm = self._play("calm", -1)
+        if calm.code != 0:
+            raise EngineError(f"the calm run of a drill ended with code {calm.code}: {calm.said or 'it said nothing'}")
+        expected = RunFolder.open(self.drill.out / "calm").x
+        at_once = os.cpu_count() or 1 if self.settings.engine == "virtual" else 1
+        found: list[Life] = []
+        with ThreadPoolExecutor(at_once) as threads:
+            try:
+                for life in threads.map(lambda number: self._live(number, expected), range(self.count)):
+                    found.append(life)
+                    for text in life.broken:
+                        say(f"life {life.number}, {life.strike}: {text}")
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+        outcome = Outcome(
+            self.settings.engine, self.settings.seed, self.drill.steps, tuple(found), time.monotonic() - begin,
+            str(self.drill.out),
+        )  # fmt: skip
+        write_whole(self.drill.out / REPORT_FILE, [to_text(outcome.as_dict()).encode()])
+        return outcome
+
+    def _play(self, name: str, life: int) -> Played:
+        settings = self.settings
+        ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
+        words = ["-m", "erasurehead.drills.life", str(self.drill.out), name, str(settings.seed), str(life)]
+        return play([*launcher(settings.engine, ranks), sys.executable, *words], _LIMIT)
+
+    def _live(self, number: int, expected: Array) -> Life:
+        name, strike = f"life-{number}", self.strike(number)
+        out = self.drill.out / name
+        said: list[str] = []
+        played: list[Played] = []
+        while not played or (len(played) < _MOST and _status(out) != "finished"):
+            played.append(self._play(name, number))
+            if played[-1].code is None:
+                said.append(f"a process was not over within {_LIMIT:.0f} s")
+                break
+        said += [f"left running: {', '.join(one.left)}" for one in played if one.left]
+        if self.settings.engine in ("virtual", "processes"):  # the others have files of their own there
+            said += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
+        try:
+            said += _broken(RunFolder.open(out), strike, self.settings, self.drill.steps, expected)
+        except ErasureHeadError as error:
+            said.append(f"{error} {played[-1].said}".strip())
+        if not said:
+            shutil.rmtree(out, ignore_errors=True)
+        return Life(number, strike, len(played), tuple(said))
+
+
+def _status(out: Path) -> str:
+    try:
+        return str(RunFolder.open(out).summary.get("status", ""))
+    except ErasureHeadError:
+        return ""
+
+
+def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, expected: Array) -> Iterator[str]:
+    """Yield the promises that a run folder shows to be broken, reading what a user would read."""
+    summary, rows, x = folder.summary, folder.step_rows(), folder.x
+    if summary.get("status") != "finished":
+        yield f"the run did not come to its end: {summary.get('reason') or summary.get('status')}"
+        return
+    if [row.step for row in rows] != list(range(steps)) or not all(row.stepped for row in rows):
+        yield f"{len(rows)} of {steps} steps are on record, not each once and in its order"
+    apart = float(np.abs(x - expected).max(initial=0.0)) / max(float(np.abs(expected).max(initial=0.0)), 1e-300)
+    if strike.who == "coordinator" and settings.engine == "virtual":
+        if not np.array_equal(x, expected):
+            yield f"the model has other bits than that of the calm run: a relative difference of {apart:.2g}"
+    elif not apart <= CLOSE:
+        yield f"the model differs from that of the calm run by {apart:.2g}, of {CLOSE:g} that are allowed"
+    died = {worker for row in rows for worker in row.befallen("died")}
+    if strike.who == "workers":
+        if died != set(strike.workers):
+            yield f"the records tell of the deaths of workers {sorted(died)}, but {list(strike.workers)} were killed"
+        if summary.get("deaths") != sum(len(row.befallen("died")) for row in rows):
+            yield f"the summary tells of {summary.get('deaths')} deaths, but the steps of others"
+    elif died - set(strike.workers):
+        yield f"workers {sorted(died - set(strike.workers))} died, and nobody had killed them"
+    if summary.get("workers_at_end") != settings.workers:
+        yield f"{summary.get('workers_at_end')} of {settings.workers} workers were there at the end"

@@ -1,0 +1,47 @@
+"""The server that workers are forked from, without a name in the file system: nothing to remove, whoever is killed.
+
+The standard library's server listens at a socket in a folder of its own, which is removed when the process that has
+made it ends by itself; where it is killed, the folder stays. A socket is found by whoever holds its file open, too, and
+then it needs no name any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from multiprocessing import forkserver, process, util
+from pathlib import Path
+from typing import Any
+
+_OPEN = "/proc/self/fd"
+_server: Any = getattr(forkserver, "_forkserver", None)
+_held = -1
+
+
+def ensure_running() -> None:
+    """See to it that the server runs, and take its name away, where the system lets us find it without."""
+    global _held
+    forkserver.ensure_running()
+    address = getattr(_server, "_forkserver_address", None)
+    if not isinstance(address, str) or address.startswith((_OPEN, "\0")) or not os.path.isdir(_OPEN):
+        return
+    before, _held = _held, os.open(address, os.O_PATH | os.O_CLOEXEC)
+    if before >= 0:  # of a server that has ended
+        os.close(before)
+    _server._forkserver_address = f"{_OPEN}/{_held}"
+    with contextlib.suppress(OSError):
+        os.unlink(address)
+        _forget(Path(address).parent)
+
+
+def _forget(folder: Path) -> None:
+    """Remove the library's folder for temporary files, if nothing else is in it; it makes another one on demand."""
+    config: dict[str, Any] = getattr(process.current_process(), "_config", {})
+    if str(folder) != config.get("tempdir"):
+        return
+    folder.rmdir()
+    config["tempdir"] = None
+    registry: dict[Any, Any] = getattr(util, "_finalizer_registry", {})
+    for finalizer in list(registry.values()):  # it would remove the folder at the end, and miss it
+        if str(folder) in (getattr(finalizer, "_args", None) or ()):
+            finalizer.cancel()
