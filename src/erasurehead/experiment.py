@@ -293,10 +293,8 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        said = str(error).removeprefix("n_tasks")
-        raise InvalidArgument(
-            f"scheme {text!r} with {scheme.code.n_workers} workers: the number of its tasks{said}"
-        ) from None
+        rule = f"{text!r} with {scheme.code.n_workers} workers: the number of its tasks {error.rule}"
+        raise error.but(argument="scheme", rule=rule) from None
 
 
 def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:

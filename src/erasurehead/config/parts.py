@@ -16,7 +16,7 @@ from erasurehead.datasets.base import Dataset, Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
@@ -58,11 +58,11 @@ def check_engine_keys(run: RunSection) -> None:
     """
     if run.address is not None and run.engine != "ray":
         raise invalid(
-            "run.address (--address)", f"is for the engine ray, not for {run.engine}", run.address,
+            "run.address", f"is for the engine ray, not for {run.engine}", run.address,
             "leave it out, or take the engine ray",
         )  # fmt: skip
     if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
-        raise invalid("run.address (--address)", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
+        raise invalid("run.address", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
 
 
 def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
@@ -94,16 +94,11 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
             constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
         )  # fmt: skip
     except InvalidArgument as error:
-        argument, _, rest = str(error).partition(" ")
-        if argument != "task" and argument not in DataSection.model_fields:
-            raise
-        raise InvalidArgument(f"{'problem.loss' if argument == 'task' else f'data.{argument}'} {rest}") from None
-    except DataError as error:
-        if str(error).startswith("There is no file"):
-            raise DataError(
-                f"{str(error)[:-1]}; name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}."
-            ) from None
-        raise
+        key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
+        known = error.argument == "task" or error.argument in DataSection.model_fields
+        raise error.about(key) if known else error from None
+    except NoFile as error:
+        raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}") from None
 
 
 def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_path: str | None = None) -> Problem:
@@ -197,10 +192,10 @@ def build_delays(model: str) -> Delays:
     """
     try:
         return delays.parse(model)
-    except (InvalidArgument, DataError) as error:
-        raise InvalidArgument(f"delays.model {model!r}: {error}") from None
-    except OSError as error:
-        raise InvalidArgument(f"delays.model {model!r}: {error.filename} cannot be read: {error.strerror}.") from None
+    except InvalidArgument as error:
+        raise error.inside("delays.model", model) from None
+    except DataError as error:
+        raise InvalidArgument("", str(error).removesuffix("."), within=(("delays.model", model),)) from None
 
 
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:

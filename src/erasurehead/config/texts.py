@@ -102,10 +102,8 @@ def _call(text: str) -> str:
 
 
 def _naming(key: str, text: str, build: Callable[[], _T]) -> _T:
-    """Build, and put key and text before what the parts of the text have to say."""
+    """Build; what the parts of the text have to say is said of the key and the text."""
     try:
         return build()
     except InvalidArgument as error:
-        if str(error).startswith(f"{key} must"):
-            raise
-        raise InvalidArgument(f"{key} {text!r}: {error}") from None
+        raise error.inside(key, text) from None

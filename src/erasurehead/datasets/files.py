@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import os
 import re
 import zlib
 from collections.abc import Generator, Iterator
@@ -14,25 +13,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from erasurehead.errors import DataError
+from erasurehead.files import other_encoding
 
+_COMPRESSED = (".gz", ".bz2")
+_MARK = b"\xff\xfe"
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
-
-
-def readable(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that is there.
-
-    Raises:
-        DataError: if it is not, or is a folder, or may not be read.
-    """
-    place = Path(path).expanduser()
-    if not place.exists():
-        raise DataError(f"There is no file {str(place)!r}.")
-    if place.is_dir():
-        raise DataError(f"{str(place)!r} is a folder; name a file in it.")
-    if not os.access(place, os.R_OK):
-        raise DataError(f"The file {str(place)!r} may not be read by this user.")
-    return place
 
 
 def suffix(path: Path) -> str:
@@ -48,13 +34,50 @@ def suffix(path: Path) -> str:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, through gzip or bz2 if its name ends in `.gz` or `.bz2`."""
-    ending = path.suffix.lower()
-    if ending == ".gz":
+    """Open a file for reading bytes, through gzip or bz2 if it begins as their files do, whatever its name.
+
+    Raises:
+        DataError: if it cannot be opened, or its name says that it is compressed and it is not.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(3)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if magic[:2] == b"\x1f\x8b":
         return cast("BinaryIO", gzip.open(path, "rb"))
-    if ending == ".bz2":
+    if magic == b"BZh":
         return cast("BinaryIO", bz2.open(path, "rb"))
+    if path.suffix.lower() in _COMPRESSED and magic:
+        raise DataError(f"{path} is not compressed, although its name ends in {path.suffix}; take that off its name.")
     return path.open("rb")
+
+
+def beginning(path: Path, size: int = 4096) -> bytes:
+    """Return the first bytes of a file, decompressed.
+
+    Raises:
+        DataError: if the file cannot be read.
+    """
+    with open_bytes(path) as stream:
+        try:
+            return stream.read(size)
+        except _BROKEN as error:
+            raise broken_off(path, 0, error) from None
+
+
+def check_text(path: Path) -> None:
+    """Raise if a file begins as no text in UTF-8 does.
+
+    Raises:
+        DataError: saying what it is and what to do.
+    """
+    first = beginning(path)
+    wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(first) > 3 and first[1::2].count(0) > len(first) // 4)
+    if wide:
+        raise DataError(f"{path}, line 1: not a text in UTF-8{other_encoding(first if first[0] > 127 else _MARK)}.")
+    if 0 in first:
+        raise DataError(f"{path} is not a text: byte {first.index(0)} of it is 0. Name a text file, or convert it.")
 
 
 class Lines(Iterator[str]):
@@ -78,7 +101,8 @@ class Lines(Iterator[str]):
             # The stream decodes blocks of many lines; those of earlier blocks have all been counted.
             line = self.count + 1 + len(_NEWLINE.findall(error.object, 0, error.start))
             raise DataError(
-                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})."
+                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})"
+                f"{other_encoding(error.object)}."
             ) from None
         except _BROKEN as error:
             raise broken_off(self._path, self.count, error) from None
@@ -98,6 +122,7 @@ def text_lines(path: Path) -> Generator[Lines]:
     Raises:
         DataError: on reading, if the file is cut off, damaged or not UTF-8, naming the line.
     """
+    check_text(path)
     with open_bytes(path) as stream:
         yield Lines(stream, path)
 
@@ -110,6 +135,7 @@ def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
     Raises:
         DataError: if the file is cut off or damaged, naming the line.
     """
+    check_text(path)
     line, rest = 1, b""
     with open_bytes(path) as stream:
         while True:

@@ -40,8 +40,9 @@ def check_matrix(given: Any, said: str) -> Matrix:
 
     to_csr: Any = sparse.csr_array
     if sparse.issparse(given):
+        check_sparse_indices(given, said)
         return _check_sparse(to_csr(given), said)
-    array: Any = np.asarray(given)
+    array: Any = unmasked(given, said)
     if array.ndim != 2:
         raise DataError(f"{said} must be a matrix with two dimensions, but its shape is {array.shape}.")
     dense = floats(array, said)
@@ -50,6 +51,56 @@ def check_matrix(given: Any, said: str) -> Matrix:
         row, column = divmod(int(wrong[0]), dense.shape[1])
         raise _not_finite(said, row, column, float(dense[row, column]))
     return dense
+
+
+def unmasked(given: Any, said: str) -> NDArray[Any]:
+    """Return an array of what numpy takes for one.
+
+    Raises:
+        DataError: if values of it are masked, or its rows are not of one length.
+    """
+    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+        place = np.argwhere(np.ma.getmaskarray(given))[0].tolist()
+        raise DataError(
+            f"{said} has masked values, the first at {place}; fill them in (numpy.ma.filled), or leave those rows out."
+        )
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise DataError(f"{said} must be a matrix, whose rows all have one length ({error}).") from None
+
+
+def check_sparse_indices(given: Any, said: str) -> None:
+    """Raise if a sparse matrix names places that it does not have, which compiled code would read and write.
+
+    Raises:
+        DataError: naming the first such place.
+    """
+    n_rows, n_columns = (int(length) for length in given.shape)
+    if given.format == "coo":
+        _check_places(given.row, n_rows, "row", said)
+        _check_places(given.col, n_columns, "column", said)
+        return
+    if given.format not in ("csr", "csc", "bsr"):
+        return  # the others are made from places that scipy has checked
+    rows = given.format != "csc"
+    height, width = (n_rows, n_columns) if rows else (n_columns, n_rows)
+    if given.format == "bsr":
+        height, width = height // given.blocksize[0], width // given.blocksize[1]
+    ends: Any = given.indptr
+    good = len(ends) == height + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
+    if not (good and ends[-1] <= min(len(given.indices), len(given.data))):
+        raise DataError(f"{said} is a damaged sparse matrix: its row pointers (indptr) do not go with its entries.")
+    _check_places(given.indices[: int(ends[-1])], width, "column" if rows else "row", said)
+
+
+def _check_places(places: Any, length: int, what: str, said: str) -> None:
+    wrong = np.flatnonzero((places < 0) | (places >= length))
+    if len(wrong):
+        raise DataError(
+            f"{said} is a damaged sparse matrix: entry {wrong[0]} is in {what} {places[wrong[0]]}, but {what}s go from "
+            f"0 to {length - 1}."
+        )
 
 
 def _check_sparse(given: Any, said: str) -> SparseMatrix:

@@ -15,20 +15,16 @@ from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
 from erasurehead.datasets.columns import HINT, Columns, check_names, csv_kinds, features
 from erasurehead.datasets.csvfile import Layout, look, read_csv
-from erasurehead.datasets.files import readable, suffix
+from erasurehead.datasets.forms import form
 from erasurehead.datasets.matrices import split_last_column, with_constant
-from erasurehead.datasets.svmlight import looks_like_svmlight
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.table_encoding import fit_table
 from erasurehead.datasets.target import Target, fit_target
 from erasurehead.errors import DataError, invalid
+from erasurehead.files import readable
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
-
-PARQUET = frozenset({".parquet", ".pq"})
-_TABLES = frozenset({".csv", ".tsv"}) | PARQUET
-_EITHER = frozenset({".txt", ".data"})
 
 
 def read(
@@ -50,9 +46,12 @@ def read(
       is comma, semicolon, tab or bar, whichever the first line has most of. A first line of nothing but numbers is
       data: the columns are then called `1`, `2`, ...
     - `.parquet`: where pyarrow is installed (extra `report`).
-    - `.svm`, `.svmlight`, `.libsvm`, any other ending, and `.txt` or `.data` whose first line looks so (also with
+    - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other ending if the first line looks so (also with
       `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 comes up, else from 1.
     - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
+
+    How a file begins goes before the ending of its name: gzip, Parquet and NumPy files are known by it. A pipe, or `-`
+    for standard input, is read to its end first. What is none of these is refused, and the message says what to do.
 
     Missing values of tables (an empty field, `NA`, `N/A`, `null`, `NULL`, `?`; Parquet: null): a missing number
     counts as the mean of the training rows, a missing category has no entry in the row, a missing label is refused.
@@ -89,7 +88,7 @@ def is_table(path: Path, columns: Columns) -> bool:
     Raises:
         InvalidArgument: if it is a matrix, and something is said of its columns.
     """
-    if suffix(path) in _TABLES or (suffix(path) in _EITHER and not looks_like_svmlight(path)):
+    if form(path) in ("csv", "parquet"):
         return True
     for name in ("one_hot", "categorical", "interactions"):
         if value := getattr(columns, name):
@@ -103,7 +102,7 @@ def _read_table(
     path: Path, target: str | os.PathLike[str] | None, columns: Columns, task: Task | None, constant: bool,
     test_fraction: float | None, seed: int,
 ) -> Dataset:  # fmt: skip
-    parquet = suffix(path) in PARQUET
+    parquet = form(path) == "parquet"
     layout = _parquet_layout(path) if parquet else look(path)
     label = layout.names[-1] if target is None else os.fspath(target)
     check_names(layout, label, columns, path)
