@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
 import select
 import stat
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO, cast
 
 from erasurehead.errors import DataError, InvalidArgument, NoFile
 
 PIPE_SECONDS = "ERASUREHEAD_PIPE_SECONDS"
 """The environment variable that says how long a pipe is waited for that nobody writes to yet (10 seconds)."""
 
+BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
+"""What reading raises where a file is cut off or damaged."""
+
+_COMPRESSED = (".gz", ".bz2")
+_MARK = b"\xff\xfe"
 _STDIN = "-"
 _PIECE = 1 << 20
 _KINDS = (
@@ -150,6 +158,58 @@ def _seconds() -> float:
     if not 0.0 <= seconds < float("inf"):
         raise InvalidArgument(PIPE_SECONDS, "must be a number of seconds of at least 0", text)
     return seconds
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, through gzip or bz2 if it begins as their files do, whatever its name.
+
+    Raises:
+        DataError: if it cannot be opened, or its name says that it is compressed and it is not.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(3)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if magic[:2] == b"\x1f\x8b":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    if magic == b"BZh":
+        return cast("BinaryIO", bz2.open(path, "rb"))
+    if path.suffix.lower() in _COMPRESSED and magic:
+        raise DataError(f"{path} is not compressed, although its name ends in {path.suffix}; take that off its name.")
+    return path.open("rb")
+
+
+def beginning(path: Path, size: int = 4096) -> bytes:
+    """Return the first bytes of a file, decompressed.
+
+    Raises:
+        DataError: if the file cannot be read.
+    """
+    with open_bytes(path) as stream:
+        try:
+            return stream.read(size)
+        except BROKEN as error:
+            raise broken_off(path, 0, error) from None
+
+
+def check_text(path: Path) -> None:
+    """Raise if a file begins as no text in UTF-8 does.
+
+    Raises:
+        DataError: saying what it is and what to do.
+    """
+    first = beginning(path)
+    wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(first) > 3 and first[1::2].count(0) > len(first) // 4)
+    if wide:
+        raise DataError(f"{path}, line 1: not a text in UTF-8{other_encoding(first if first[0] > 127 else _MARK)}.")
+    if 0 in first:
+        raise DataError(f"{path} is not a text: byte {first.index(0)} of it is 0. Name a text file, or convert it.")
+
+
+def broken_off(path: Path, line: int, error: Exception) -> DataError:
+    """Return the error for a file that cannot be read any further."""
+    return DataError(f"{path}, after line {line}: the file is cut off or damaged ({error}).")
 
 
 @contextmanager

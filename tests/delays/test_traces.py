@@ -116,7 +116,7 @@ def test_wrong_arguments_and_files(tmp_path: Path) -> None:
         read_trace(path, {"latency": "x"})
     with pytest.raises(InvalidArgument, match="unit must be one of s, ms"):
         read_trace(path, unit="hours")
-    with pytest.raises(DataError, match="is not a file"):
+    with pytest.raises(DataError, match="There is no file"):
         read_trace(tmp_path / "absent.csv")
     truncated = tmp_path / "t.csv.gz"
     write_trace(small(), truncated)

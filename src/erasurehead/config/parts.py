@@ -14,7 +14,7 @@ from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSec
 from erasurehead.config.texts import parse_rate
 from erasurehead.datasets.base import Dataset, Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers import Optimizer
@@ -223,9 +223,14 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
         InvalidArgument: naming the first such step and its workers.
     """
     code = scheme.code
+    try:
+        model.check_workers(code.n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays.model", str(model)) from None
     gone = np.zeros((1, code.n_workers), dtype=bool)
     for first in range(0, steps, _BLOCK):
-        silent = np.isinf(model.rows(first, min(_BLOCK, steps - first), code.n_workers))
+        count = min(_BLOCK, steps - first)
+        silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
         if section.late == "carry":  # who never finishes a step does not take the next one either
             silent = np.logical_or.accumulate(np.vstack([gone, silent]))[1:]
             gone = silent[-1:]

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.datasets.files import beginning, check_text
 from erasurehead.datasets.forms import form
 from erasurehead.datasets.matrices import check_matrix, check_sparse_indices, floats
 from erasurehead.datasets.svmlight import matrix, read_svmlight, zero_based
 from erasurehead.errors import DataError
-from erasurehead.files import readable
+from erasurehead.files import beginning, check_text, readable
 from erasurehead.resources import check_memory
 
 if TYPE_CHECKING:

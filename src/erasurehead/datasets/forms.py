@@ -6,9 +6,10 @@ import zipfile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from erasurehead.datasets.files import beginning, suffix
+from erasurehead.datasets.files import suffix
 from erasurehead.datasets.svmlight import looks_like_svmlight
 from erasurehead.errors import DataError
+from erasurehead.files import beginning
 
 Form: TypeAlias = Literal["csv", "parquet", "npy", "npz", "svmlight"]
 """Tables (`csv`, `parquet`), and matrices."""

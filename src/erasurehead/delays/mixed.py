@@ -46,6 +46,10 @@ class Bimodal(Delays):
         np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
         return values
 
+    def check_workers(self, n_workers: int) -> None:
+        self.usual.check_workers(n_workers)
+        self.slow.check_workers(n_workers)
+
     def __str__(self) -> str:
         return written("bimodal", self)
 
@@ -122,6 +126,10 @@ class MarkovModulated(Delays):
         slow = self.is_slow(first, count, n_workers)
         np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        self.usual.check_workers(n_workers)
+        self.slow.check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("markov", self)
