@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from operator import index
-from typing import Any, Final, SupportsIndex
+from typing import Any, Final, SupportsFloat, SupportsIndex
 
 
 class _Unsaid:
@@ -178,6 +179,20 @@ def numbered(what: str, numbers: Iterable[int]) -> str:
     """
     every = list(numbers)
     return f"{what}{'s' * (len(every) != 1)} {listed(every)}"
+
+
+def real(value: object) -> float:
+    """Return a number as a float; NaN, which passes no check of a range, for what is none.
+
+    >>> real(3), real("0.1"), real(True)
+    (3.0, nan, nan)
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat | SupportsIndex):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):  # an array, say
+        return math.nan
 
 
 def check_count(argument: str, value: object, at_least: int = 1, at_most: int | None = None) -> int:

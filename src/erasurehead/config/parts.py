@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from erasurehead.datasets.sharded import ShardedDataset, is_sharded
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.foreign import freeze
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
@@ -115,6 +116,8 @@ def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_p
     """
     if isinstance(data, ShardedDataset):
         return ShardedProblem(data.folder, l2=l2, at=worker_path)
+    for array in (data.X_train, data.X_test, data.y_train, data.y_test):
+        _freeze(array)  # what is read for one run needs no copy of its own
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
         return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test)
@@ -122,6 +125,14 @@ def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_p
         n_classes = data.n_classes or None
         return problems.SoftmaxRegression(data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes)
     return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test)
+
+
+def _freeze(array: Any) -> None:
+    parts = (
+        [array] if isinstance(array, np.ndarray) else [] if array is None else [array.data, array.indices, array.indptr]
+    )
+    for part in parts:
+        freeze(part)
 
 
 def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float | str:

@@ -87,6 +87,8 @@ def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
                 raise broken_off(path, line - 1 + rest.count(b"\n"), error) from None
             if not read:
                 break
+            if line == 1 and not rest:
+                read = read.removeprefix(b"\xef\xbb\xbf")
             whole, newline, tail = (rest + read).rpartition(b"\n")
             rest = tail
             if newline:

@@ -96,7 +96,7 @@ def _text_form(path: Path, first: bytes, ending: str) -> Form:
                         f"file that ends in {READ}.")  # fmt: skip
     if looks_like_svmlight(path):
         return "svmlight"
-    if ending in _EITHER:
+    if ending in _EITHER or (not ending and any(mark in first.split(b"\n", 1)[0] for mark in b",;\t|")):
         return "csv"
     said = f"its ending {ending!r} says" if ending else "its name says"
     raise DataError(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
 from erasurehead.errors import DataError
+from erasurehead.foreign import as_array, fault_of_sparse, masked_place
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
@@ -59,48 +60,26 @@ def unmasked(given: Any, said: str) -> NDArray[Any]:
     Raises:
         DataError: if values of it are masked, or its rows are not of one length.
     """
-    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
-        place = np.argwhere(np.ma.getmaskarray(given))[0].tolist()
+    place = masked_place(given)
+    if place is not None:
         raise DataError(
             f"{said} has masked values, the first at {place}; fill them in (numpy.ma.filled), or leave those rows out."
         )
-    try:
-        return np.asarray(given)
-    except ValueError as error:
-        raise DataError(f"{said} must be a matrix, whose rows all have one length ({error}).") from None
+    array = as_array(given)
+    if array is None:
+        raise DataError(f"{said} must be a matrix, but its rows are not of one length.")
+    return array
 
 
 def check_sparse_indices(given: Any, said: str) -> None:
-    """Raise if a sparse matrix names places that it does not have, which compiled code would read and write.
+    """Raise if a sparse matrix names places that it does not have.
 
     Raises:
         DataError: naming the first such place.
     """
-    n_rows, n_columns = (int(length) for length in given.shape)
-    if given.format == "coo":
-        _check_places(given.row, n_rows, "row", said)
-        _check_places(given.col, n_columns, "column", said)
-        return
-    if given.format not in ("csr", "csc", "bsr"):
-        return  # the others are made from places that scipy has checked
-    rows = given.format != "csc"
-    height, width = (n_rows, n_columns) if rows else (n_columns, n_rows)
-    if given.format == "bsr":
-        height, width = height // given.blocksize[0], width // given.blocksize[1]
-    ends: Any = given.indptr
-    good = len(ends) == height + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
-    if not (good and ends[-1] <= min(len(given.indices), len(given.data))):
-        raise DataError(f"{said} is a damaged sparse matrix: its row pointers (indptr) do not go with its entries.")
-    _check_places(given.indices[: int(ends[-1])], width, "column" if rows else "row", said)
-
-
-def _check_places(places: Any, length: int, what: str, said: str) -> None:
-    wrong = np.flatnonzero((places < 0) | (places >= length))
-    if len(wrong):
-        raise DataError(
-            f"{said} is a damaged sparse matrix: entry {wrong[0]} is in {what} {places[wrong[0]]}, but {what}s go from "
-            f"0 to {length - 1}."
-        )
+    fault = fault_of_sparse(given)
+    if fault:
+        raise DataError(f"{said} is a damaged sparse matrix: {fault}.")
 
 
 def _check_sparse(given: Any, said: str) -> SparseMatrix:

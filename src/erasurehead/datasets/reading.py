@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -117,6 +117,7 @@ def _read_table(
         constant=constant,
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
+    _check_varies(trained.X, path)
     notes = [*table.notes, f"label {label!r}: {labels.task}, {labels.meaning()}"]
     if not layout.header:
         notes.append(f"no header: the columns are called 1 to {len(layout.names)}")
@@ -146,7 +147,20 @@ def _parquet_table(path: Path, layout: Layout) -> Table:
 
 def _check_classes(y: Labels, target: Target) -> None:
     if target.classes is not None and len(np.unique(y)) < target.classes.size:
-        raise target.too_few(len(np.unique(y)))
+        raise target.too_few(len(np.unique(y)), len(y))
+
+
+def _check_varies(X: Matrix, path: Path) -> None:
+    """Raise if every column has one value in all training rows: a model can learn nothing from it."""
+    columns: Any = X
+    highest, lowest = columns.max(axis=0), columns.min(axis=0)
+    if not isinstance(X, np.ndarray):
+        highest, lowest = highest.toarray(), lowest.toarray()
+    if len(columns.shape) == 2 and X.shape[0] > 1 and (highest == lowest).all():
+        raise DataError(
+            f"{path}: every column but the label has one value in all training rows, so that there is nothing to learn "
+            "from; name other columns (--label, --one-hot), or more rows."
+        )
 
 
 def _read_arrays(
@@ -161,6 +175,7 @@ def _read_arrays(
     y, _ = labels.apply(Numbers(raw), arrays.place)
     train, test = split_rows(len(y), test_fraction, seed)
     _check_classes(y[train], labels)
+    _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
     notes = [f"label: {labels.task}, {labels.meaning()}"]
     if last:

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays, room
 from erasurehead.delays.written import written
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoder
@@ -41,7 +41,7 @@ class Late(Delays):
             raise invalid("workers", "must be a list of workers", self.workers, "late([3]) makes worker 3 late")
         for position, worker in enumerate(self.workers):
             check_count(f"workers[{position}]", worker, at_least=0)
-        if not self.by >= 0.0:
+        if not real(self.by) >= 0.0:
             raise invalid("by", "must be at least 0", self.by)
         check_count("since", self.since, at_least=0)
 

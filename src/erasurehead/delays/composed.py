@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.written import written
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 
 
 def seeds(model: object) -> Iterator[int]:
@@ -85,7 +85,7 @@ class Scaled(Delays):
 
     def __post_init__(self) -> None:
         for worker, factor in enumerate(self.factors):
-            if not (math.isfinite(factor) and factor >= 0.0):
+            if not (math.isfinite(real(factor)) and factor >= 0.0):
                 raise invalid(f"factors[{worker}]", "must be at least 0 and finite", factor)
 
     def rows(

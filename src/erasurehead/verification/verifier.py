@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead.arrays import Array, Tree, finite
 from erasurehead.codes.base import GradientCode
 from erasurehead.engines.base import MessageLost
-from erasurehead.errors import check_count, invalid, listed
+from erasurehead.errors import check_count, invalid, listed, real
 from erasurehead.layout import Layout
 from erasurehead.verification.checks import Equations, locate, most_liars
 from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read
@@ -61,7 +61,7 @@ class Verifier:
         seed: int = 0,
         seats: Sequence[int] | None = None,
     ) -> None:
-        if tolerance is not None and not 0.0 <= tolerance < 0.5:
+        if tolerance is not None and not 0.0 <= real(tolerance) < 0.5:
             raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
         self.code, self.layout, self.seed = code, layout, seed
         self.liars = None if liars is None else check_count("liars", liars)

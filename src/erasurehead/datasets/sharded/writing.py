@@ -151,7 +151,7 @@ class _Writing:
         if before != self._places.n_rows:
             raise DataError(CHANGED.format(path=self._source.path))
         if len(self._classes_seen) < target.n_classes:
-            raise target.too_few(len(self._classes_seen))
+            raise target.too_few(len(self._classes_seen), self._places.n_train)
 
     def finish(self, name: str, origin: Origin) -> None:
         """Write all files, the manifest last."""
