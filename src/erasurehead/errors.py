@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from operator import index
-from typing import SupportsIndex
+from typing import Any, Final, SupportsFloat, SupportsIndex
+
+
+class _Unsaid:
+    """Stands for a value that is not shown."""
+
+    def __reduce__(self) -> str:
+        return "UNSAID"  # there is one of it in each process
+
+    def __repr__(self) -> str:
+        return "UNSAID"
+
+
+UNSAID: Final = _Unsaid()
+"""In place of a value that an error does not show."""
+
+_LONGEST = 300  # characters of a value that an error shows
 
 
 class ErasureHeadError(Exception):
@@ -12,11 +29,91 @@ class ErasureHeadError(Exception):
 
 
 class InvalidArgument(ErasureHeadError, ValueError):
-    """An argument breaks a rule: the message names it, the rule, the value that came and what would work."""
+    """An argument breaks a rule: the message names it, the rule, the value that came and what would work.
+
+    Whoever has other words for the argument, as the command line and run files have, translates `argument`, and never
+    takes the message apart.
+
+    Arguments:
+        argument: name of the argument as the user wrote it. A whole sentence, with nothing after it, where no single
+            argument is to blame: the attribute is then empty, and `rule` is the sentence.
+        rule: what must hold, beginning with a verb: `"must be at least 1"`.
+        value: what came; `UNSAID` where there is none to be shown.
+        hint: what would work, as a sentence without a full stop; left out if empty.
+        within: arguments in whose value this one stands, the outermost first, and these values: the text of a scheme,
+            say.
+        place: where the argument stands, such as `"run.toml, line 7"`.
+        typed: what the user typed, where `value` is a part of it, or what became of it; left out if empty.
+        option: what the user wrote for the argument, where that is not its name; left out if empty.
+    """
+
+    def __init__(
+        self,
+        argument: str,
+        rule: str = "",
+        value: object = UNSAID,
+        hint: str = "",
+        within: tuple[tuple[str, object], ...] = (),
+        place: str = "",
+        typed: str = "",
+        option: str = "",
+    ) -> None:
+        if not rule:
+            argument, rule = "", argument.removesuffix(".")
+        super().__init__(argument, rule, value, hint, within, place, typed, option)
+        self.argument, self.rule, self.value, self.hint = argument, rule, value, hint
+        self.within, self.place, self.typed, self.option = within, place, typed, option
+
+    def __str__(self) -> str:
+        around = "".join(f"{argument} {shown(value)}: " for argument, value in self.within)
+        option = f"({self.option}) " if self.option else ""
+        subject = f"{self.argument} {option}" if self.argument else ""
+        typed = f" (in {self.typed})" if self.typed else ""
+        came = "" if self.value is UNSAID or self.value is None else f", but it is {shown(self.value)}{typed}"
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.place and f'{self.place}: '}{around}{subject}{self.rule}{came}{hint}."
+
+    @property
+    def subject(self) -> str:
+        """The argument that the caller gave: the outermost one."""
+        return self.within[0][0] if self.within else self.argument
+
+    def inside(self, argument: str, value: object) -> InvalidArgument:
+        """Return the same error for an argument that stands in the value of another one."""
+        if self.subject == argument:
+            return self
+        return self.but(within=((argument, value), *self.within))
+
+    def about(self, argument: str) -> InvalidArgument:
+        """Return the same error under the name that the user has for its subject."""
+        if self.within:
+            return self.but(within=((argument, self.within[0][1]), *self.within[1:]))
+        return self.but(argument=argument)
+
+    def but(self, **fields: Any) -> InvalidArgument:
+        """Return the same error with other fields."""
+        names = ("argument", "rule", "value", "hint", "within", "place", "typed", "option")
+        return InvalidArgument(**{name: getattr(self, name) for name in names} | fields)
 
 
 class DataError(ErasureHeadError, ValueError):
     """A data file or array cannot be used: the message says where (file, line, column) and why."""
+
+
+class NoFile(DataError):
+    """There is no such file.
+
+    Arguments:
+        path: as the user wrote it.
+        hint: what would work, as a sentence without a full stop; left out if empty.
+    """
+
+    def __init__(self, path: str, hint: str = "") -> None:
+        super().__init__(path, hint)
+        self.path, self.hint = path, hint
+
+    def __str__(self) -> str:
+        return f"There is no file {self.path!r}{f'; {self.hint}' if self.hint else ''}."
 
 
 class Unreachable(ErasureHeadError, RuntimeError):
@@ -61,8 +158,19 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
         value: what came.
         instead: what would work, as a sentence without a full stop; left out if empty.
     """
-    hint = f"; {instead}" if instead else ""
-    return InvalidArgument(f"{argument} {rule}, but it is {value!r}{hint}.")
+    return InvalidArgument(argument, rule, value, instead)
+
+
+def shown(value: object) -> str:
+    """Return a value as errors show it: NumPy's numbers as plain ones, long ones in part.
+
+    >>> len(shown("x" * 400)), shown("x" * 400)[-8:]
+    (300, "xxxx...'")
+    """
+    text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 4]}...{text[-1]}"
 
 
 def listed(numbers: Iterable[int], most: int = 12) -> str:
@@ -84,6 +192,20 @@ def numbered(what: str, numbers: Iterable[int]) -> str:
     """
     every = list(numbers)
     return f"{what}{'s' * (len(every) != 1)} {listed(every)}"
+
+
+def real(value: object) -> float:
+    """Return a number as a float; NaN, which passes no check of a range, for what is none.
+
+    >>> real(3), real("0.1"), real(True)
+    (3.0, nan, nan)
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat | SupportsIndex):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):  # an array, say
+        return math.nan
 
 
 def check_count(argument: str, value: object, at_least: int = 1, at_most: int | None = None) -> int:

@@ -20,7 +20,7 @@ from erasurehead.config.checking import build_config, overridden, read_config
 from erasurehead.config.resuming import determining, with_defaults
 from erasurehead.config.sections import Config, DataSection
 from erasurehead.config.texts import default_scheme, parse_scheme
-from erasurehead.config.toml import to_toml
+from erasurehead.config.toml import located, to_toml
 from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
@@ -74,15 +74,20 @@ class Experiment:
     resuming: bool = False
 
     @classmethod
-    def from_config(cls, config: Config) -> Experiment:
+    def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
         """Check a configuration, load its data, and fill in the defaults.
+
+        Arguments:
+            config: a configuration, or tables as a run file has them, such as `{"run": {"steps": 50}}`.
 
         Raises:
             InvalidArgument: if something does not fit, naming the key; before any data is read where that is possible.
             DataError: if the data cannot be used.
         """
+        if not isinstance(config, Config):
+            config = build_config(config)
         workers = config.run.workers
-        text = config.scheme or default_scheme(workers)
+        text = default_scheme(workers) if config.scheme is None else config.scheme
         scheme = parse_scheme(text, workers)
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
@@ -114,7 +119,10 @@ class Experiment:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
         """Read a run file; see `from_config`."""
-        return cls.from_config(read_config(path))
+        try:
+            return cls.from_config(read_config(path))
+        except InvalidArgument as error:
+            raise located(error, error.subject, path) from None
 
     @classmethod
     def resume(
@@ -337,10 +345,8 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        said = str(error).removeprefix("n_tasks")
-        raise InvalidArgument(
-            f"scheme {text!r} with {scheme.code.n_workers} workers: the number of its tasks{said}"
-        ) from None
+        rule = f"{text!r} with {scheme.code.n_workers} workers: the number of its tasks {error.rule}"
+        raise error.but(argument="scheme", rule=rule) from None
 
 
 def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.engines.base import Order
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.specs import read
 
 
 class Schedule(ABC):
@@ -23,7 +24,7 @@ class Schedule(ABC):
 
 
 def _check_rate(rate: float) -> None:
-    if not (np.isfinite(rate) and rate > 0):
+    if not (np.isfinite(real(rate)) and rate > 0):
         raise invalid("rate", "must be a positive finite number", rate)
 
 
@@ -39,6 +40,7 @@ class Constant(Schedule):
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
+        object.__setattr__(self, "rate", float(self.rate))
 
     def __call__(self, step: int) -> float:
         return self.rate
@@ -57,7 +59,7 @@ class Geometric(Schedule):
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
-        if not 0 < self.factor <= 1:
+        if not 0 < real(self.factor) <= 1:
             raise invalid("factor", "must lie in (0, 1]", self.factor)
 
     def __call__(self, step: int) -> float:
@@ -77,11 +79,43 @@ class InverseTime(Schedule):
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
-        if not self.half_life > 0:
+        if not real(self.half_life) > 0:
             raise invalid("half_life", "must be positive", self.half_life)
 
     def __call__(self, step: int) -> float:
         return self.rate / (1.0 + step / self.half_life)
+
+
+def as_schedule(rate: float | str | Schedule) -> Schedule:
+    """Return the step sizes that a number or a text stands for, or a schedule as it is.
+
+    Arguments:
+        rate: a number, a schedule, or the text of one: `constant(rate)`, `geometric(rate, factor)` or
+            `inverse_time(rate, half_life)`.
+
+    Raises:
+        InvalidArgument: if it is none of these.
+
+    >>> as_schedule("geometric(0.1, 0.99)")
+    Geometric(rate=0.1, factor=0.99)
+    """
+    if isinstance(rate, Schedule):
+        return rate
+    if isinstance(rate, str):
+        try:
+            number = float(rate)
+        except ValueError:
+            return read(rate, "rate", Schedule, SCHEDULES, {})
+        return Constant(number)
+    return Constant(rate)
+
+
+SCHEDULES: Mapping[str, Callable[..., Schedule]] = {
+    "constant": Constant,
+    "geometric": Geometric,
+    "inverse_time": InverseTime,
+}
+"""What each name in the text of a schedule builds."""
 
 
 class Optimizer(ABC):
@@ -98,11 +132,16 @@ class Optimizer(ABC):
 
     max_points: ClassVar[int] = 1
 
-    def __init__(self, x: Array, rate: float | Schedule) -> None:
-        if not np.isfinite(x).all():
+    def __init__(self, x: Array, rate: float | str | Schedule) -> None:
+        try:
+            self.x = np.array(x, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise invalid("x", "must be a model of numbers, shape (n_parameters,)", x) from None
+        if self.x.ndim != 1:
+            raise invalid("the shape of x", "must be (n_parameters,)", self.x.shape)
+        if not np.isfinite(self.x).all():
             raise invalid("x", "must be finite", "a model with NaN or infinity")
-        self.x = np.array(x, dtype=np.float64)
-        self.schedule = rate if isinstance(rate, Schedule) else Constant(float(rate))
+        self.schedule = as_schedule(rate)
         self.step = 0
 
     def ask(self) -> Order:
@@ -145,9 +184,9 @@ class HeavyBall(Optimizer):
         momentum: in [0, 1).
     """
 
-    def __init__(self, x: Array, rate: float | Schedule, momentum: float = 0.9) -> None:
+    def __init__(self, x: Array, rate: float | str | Schedule, momentum: float = 0.9) -> None:
         super().__init__(x, rate)
-        if not 0 <= momentum < 1:
+        if not 0 <= real(momentum) < 1:
             raise invalid("momentum", "must lie in [0, 1)", momentum)
         self.momentum = momentum
         self.velocity = np.zeros_like(self.x)
@@ -178,7 +217,7 @@ class Nesterov(Optimizer):
     first step forgets a random one; we start u at the first model, which is the same for zero and keeps a warm start.
     """
 
-    def __init__(self, x: Array, rate: float | Schedule) -> None:
+    def __init__(self, x: Array, rate: float | str | Schedule) -> None:
         super().__init__(x, rate)
         self.u = self.x
 

@@ -84,6 +84,8 @@ def custom(
         name: by default the code's.
         decoder: by default the fastest exact one for the code.
     """
+    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
     rule = waiting.parse(rule) if isinstance(rule, str) else rule
 
     def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:

@@ -37,6 +37,8 @@ def read(
     Raises:
         InvalidArgument: the text is not of this form, or names something else, or a maker refuses its arguments.
     """
+    if not isinstance(text, str):
+        raise invalid(argument, "must be a text", text)
     reader = _Reader(text, argument, kind, makers, operators)
     value = reader.whole()
     if not isinstance(value, kind):
@@ -86,6 +88,10 @@ class _Reader:
                 return tuple(self.value(item) for item in items)
             case ast.BinOp(left=left, op=operator, right=right):
                 return self.joined(left, _SYMBOLS.get(type(operator), "this operator"), right)
+            case ast.Name(id=name) if name in self.makers:
+                raise invalid(
+                    self.argument, f"must be written as a call, {_signature(name, self.makers[name])}", self.text
+                )
             case ast.Call(func=ast.Name(id=name), args=positional, keywords=named):
                 return self.call(name, positional, named)
             case _:
@@ -119,7 +125,7 @@ class _Reader:
             return maker(*arguments, **keywords)
         except ErasureHeadError:
             raise
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
             raise self.wrong(f"must give {name} arguments of the right types ({error})") from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 OnDeath: TypeAlias = Literal["replace", "spread", "leave"]
 OnLoss: TypeAlias = Literal["stop", "go_on"]
@@ -49,5 +49,5 @@ class Survival:
             if value not in choices:
                 raise invalid(f"survival.{name}", f"must be one of {', '.join(map(repr, choices))}", value)
         check_count("survival.replacements", self.replacements, at_least=0)
-        if self.suspect_after is not None and not self.suspect_after > 0:
+        if self.suspect_after is not None and not real(self.suspect_after) > 0:
             raise invalid("survival.suspect_after", "must be a positive number of seconds", self.suspect_after)

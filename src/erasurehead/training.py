@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from erasurehead.arrays import Array, Tree, finite, squared_norm
+from erasurehead.config.spoken import as_engine, as_scheme, check_parts
 from erasurehead.crew import Crew
 from erasurehead.engines.base import Engine, Order
 from erasurehead.errors import DataError, Diverged, ErasureHeadError, RecordsError, Unreachable, check_count, invalid
@@ -27,9 +28,9 @@ from erasurehead.survival import Survival
 
 def train(
     problem: Problem,
-    scheme: Scheme,
+    scheme: Scheme | str,
     optimizer: Optimizer,
-    engine: Engine,
+    engine: Engine | str,
     steps: int,
     instruments: Sequence[Instrument] = (),
     evaluate_every: int = 1,
@@ -45,9 +46,11 @@ def train(
 
     Arguments:
         problem: what is minimised.
-        scheme: who computes what, when to stop waiting, and what to make of it.
+        scheme: who computes what, when to stop waiting, and what to make of it; or its text, as a run file has it,
+            such as `"uncoded"`, for as many workers as a run file has by default: 30.
         optimizer: holds the initial model and moves it.
-        engine: where the workers run; it is closed at the end, whatever happens.
+        engine: where the workers run; it is closed at the end, whatever happens. Or its name, as a run file has it:
+            `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
         steps: how many, at least 1, those of an earlier run that is resumed included.
         instruments: hooks that watch.
         evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
@@ -81,6 +84,8 @@ def train(
     """
     check_count("steps", steps)
     check_count("evaluate_every", evaluate_every, at_least=0)
+    check_parts(problem, optimizer)
+    scheme, engine = as_scheme(scheme), as_engine(engine)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)

@@ -14,7 +14,7 @@ from .shop import SMALL, Typed
 def test_an_address_goes_with_the_engine_ray_only(typed: Typed) -> None:
     done = typed("train", "--twin", "always", "--engine", "processes", "--address", "auto")
     assert done.code == 2
-    assert "run.address (--address) is for the engine ray, not for processes" in done.sentence
+    assert "--address is for the engine ray, not for processes" in done.sentence
     assert not Path("runs").exists()
 
 

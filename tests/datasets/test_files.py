@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.datasets.files import blocks, readable, suffix, text_lines
+from erasurehead.datasets.files import blocks, suffix, text_lines
 from erasurehead.errors import DataError
+from erasurehead.files import readable
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 5001))
 

@@ -60,7 +60,7 @@ class TestRecorded:
         with pytest.raises(DataError, match="no arrivals"):
             delays.Recorded.from_rows([])
         broken = tmp_path / "arrivals.jsonl"
-        broken.write_text('{"step": 0}\n{"ste\n')
+        broken.write_text('{"step": 0, "unit": 0, "worker": 0, "seconds": 1.0}\n{"ste\n')
         with pytest.raises(DataError, match="line 2"):
             delays.Recorded.from_file(str(broken))
 

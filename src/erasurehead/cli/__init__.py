@@ -8,8 +8,14 @@ import sys
 def main() -> None:
     """Run the command line: what the console script `erasurehead` calls."""
     try:
-        from erasurehead.cli.app import build
+        from erasurehead.cli import streams
 
-        build()()
+        streams.prepare()
+        try:
+            from erasurehead.cli.app import build
+
+            build()()
+        finally:
+            streams.finish()
     except KeyboardInterrupt:  # while it was still loading; `app` takes care of all that comes after
         sys.exit(130)

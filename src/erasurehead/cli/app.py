@@ -88,7 +88,24 @@ class _Group(TyperGroup):
         except BrokenPipeError:
             raise  # whoever read our output has gone; typer ends quietly
         except OSError as error:
-            raise _exit(f"{error.filename or 'The system'}: {error.strerror or error}.", FAILED) from None
+            raise _exit(_of_system(error), FAILED) from None
+
+
+def _of_system(error: OSError) -> str:
+    """Return what the operating system refuses, and what may be done about it."""
+    import errno
+
+    from erasurehead.files import printable
+
+    what = printable(str(error.filename)) if error.filename else "A file or a connection"
+    said = f"{what} cannot be used: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said += "; free some space, or name another folder (--out)"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        said += "; name a place where this user may read and write"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        said += "; raise the number of files that may be open (ulimit -n)"
+    return f"{said}."
 
 
 def _exit(sentence: str, code: int) -> typer.Exit:

@@ -155,10 +155,10 @@ def show(
 ) -> None:
     """Show what a trace or a model is like."""
     from erasurehead.cli import delay_pages as pages
-    from erasurehead.delays import summarize, summarize_model
+    from erasurehead.delays import MODELS, summarize, summarize_model
 
     screen = Screen(output)
-    if "(" in what and not Path(what).expanduser().exists():
+    if ("(" in what or what in MODELS) and not Path(what).expanduser().exists():
         model = read_model(what, screen)
         said = summarize_model(model, workers, steps)
         facts, name = {"model": str(model)}, f"{model}: {steps:,} steps of {workers:,} workers drawn"

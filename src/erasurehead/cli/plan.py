@@ -102,4 +102,4 @@ def _check_current(text: str, n_workers: int) -> None:
     try:
         parse_scheme(text, n_workers)
     except InvalidArgument as error:
-        raise InvalidArgument(f"--current{str(error).removeprefix('scheme')}") from None
+        raise error.about("--current") from None

@@ -7,16 +7,23 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.streams import results
 
 if TYPE_CHECKING:
     from erasurehead.instruments import Instrument
 
 _WIDE = 200  # columns of a table that goes into a file or a pipe
+
+
+class _Results(Console):
+    """A console that leaves it to us what becomes of a result that nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise
 
 
 class Screen:
@@ -44,16 +51,22 @@ class Screen:
         if self._options.as_json:
             from erasurehead.records.jsonlines import to_text
 
-            typer.echo(to_text(data), nl=False)
+            self._write([to_text(data)])
             return
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-        for item in shown:
-            # Texts are printed as they are: what stands in brackets, as in "[exact]", is no markup.
-            console.print(item, soft_wrap=isinstance(item, str), markup=not isinstance(item, str))
+        with results():
+            console = _Results(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+            for item in shown:
+                # Texts are printed as they are: what stands in brackets, as in "[exact]", is no markup.
+                console.print(item, soft_wrap=isinstance(item, str), markup=not isinstance(item, str))
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print plain lines on stdout, as they are."""
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+        self._write(f"{line}\n" for line in lines)
+
+    @staticmethod
+    def _write(texts: Iterable[str]) -> None:
+        with results() as stream:
+            stream.writelines(texts)
 
     @contextlib.contextmanager
     def watching(self) -> Generator[Sequence[Instrument]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from typer import BadParameter
 from typer.core import TyperCommand
 
-from erasurehead.cli.options.keys import KEYS
+from erasurehead.cli.options.keys import KEYS, value_of
+
+if TYPE_CHECKING:
+    from erasurehead.errors import InvalidArgument
 
 _WORDS: Mapping[str, str] = {
     "columns": "--column",
@@ -25,62 +29,164 @@ _WORDS: Mapping[str, str] = {
     "survive.lost": "--on-loss",
     "survive.suspected": "--on-suspicion",
 }
-"""What an error begins with -> the option that it is about, where that is not of the same name."""
+"""The subject of an error -> the option that it is about, where that is not of the same name."""
 
-_PLACES: Mapping[str, str] = {"delays.model": "what", "name": "code"}
-"""What an error begins with -> the argument of the command that it is about, where that is not of the same name."""
+_PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code"}
+"""The subject of an error -> the argument of the command that it is about, where that is not of the same name."""
+
+_MAY_BE_EMPTY = frozenset({"address"})
+"""Options whose own check says more of an empty text."""
 
 _SPELLED: Mapping[str, str] = {key: f"--{name.replace('_', '-')}" for name, key in KEYS.items()}
-
-_SUBJECT = re.compile(r"([a-z][a-z0-9_.]*)(?: and ([a-z][a-z0-9_.]*))?(?= )(?! \(--)")
 
 
 class Command(TyperCommand):
     """A command whose errors name what the user typed."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from erasurehead.errors import InvalidArgument
+
+        typed = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except BadParameter as error:
+            parameter: Any = error.param
+            if parameter is None or "issing" in type(error).__name__:
+                raise
+            name, value = _as_given(parameter, typed)
+            raise InvalidArgument(name, _rule(error.message), value) from None
+
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import InvalidArgument
 
         try:
+            _refuse_empty(ctx)
             return super().invoke(ctx)
         except InvalidArgument as error:
-            raise InvalidArgument(in_users_words(str(error), ctx)) from None
+            raise in_users_words(error, ctx) from None
 
 
-def in_users_words(text: str, ctx: Any) -> str:
-    """Return what an `InvalidArgument` says, with the option in place of the argument that it begins with.
+def _rule(message: str) -> str:
+    """Return as a rule what typer says of a value that is of the wrong type, or out of range."""
+    if "range" not in message and "integer" in message:
+        return "must be a whole number"
+    if message.startswith("Input should "):  # as pydantic says it, with which newer versions of typer check
+        return f"must {message.removeprefix('Input should ').partition(', unable')[0].removesuffix('.')}"
+    return "must be a number" if "float" in message else f"must be fit for use: {message.removesuffix('.')}"
 
-    The subject is left alone where the command has no such option, or where the value stands in a run file.
+
+def _as_given(parameter: Any, typed: list[str]) -> tuple[str, str | None]:
+    """Return how an option, or an argument, was written, and the text that was given for it."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name).strip("[]."), next(
+            (text for text in typed if text[:1] != "-"), None
+        )
+    for place, text in enumerate(typed):
+        name, equals, value = text.partition("=")
+        if name in parameter.opts and equals:
+            return parameter.opts[0], value
+        if text in parameter.opts and place + 1 < len(typed):
+            return parameter.opts[0], typed[place + 1]
+        short = next((name for name in parameter.opts if len(name) == 2 and text.startswith(name)), None)
+        if short is not None:
+            return parameter.opts[0], text[2:]
+    return parameter.opts[0], None
+
+
+def _refuse_empty(ctx: Any) -> None:
+    """Raise if an empty text was given: whoever takes it for nothing would silently take the default."""
+    from erasurehead.errors import InvalidArgument
+
+    for parameter in ctx.command.params:
+        given = ctx.params.get(parameter.name)
+        texts = given if isinstance(given, list | tuple) else [given]
+        if parameter.name not in _MAY_BE_EMPTY and any(isinstance(text, str) and not text.strip() for text in texts):
+            name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
+            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", "leave it out to have the default")
+
+
+def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
+    """Return an error with the option in place of the argument that it is about, and the value as it was typed.
+
+    What stands in a run file keeps the key of the run file, and the error says on which line it stands there. The
+    subject is left alone where the command knows neither.
 
     Arguments:
-        text: begins with what it is about, such as `"one_hot must name columns of shop.csv"`.
+        error: as the library raised it.
         ctx: of the command, with what the user typed.
     """
-    text = text.replace(", but it is None", "", 1)  # it was not given, which goes without saying
-    found = _SUBJECT.match(text)
-    if found is None:
-        return text
-    spelled = " and ".join(_spelled(word, ctx) for word in found.groups() if word)
-    return spelled + text[found.end() :]
+    subject = error.subject
+    if error.option:
+        return error
+    parameter = _parameter(subject, ctx)
+    if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
+        key = subject if parameter is None else _key(parameter.opts, subject)
+        return _in_file(error.about(key) if key != subject else error, key, ctx)
+    if parameter.param_type_name == "argument":
+        return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
+    option = _option(subject)
+    return _as_typed(error.about(option), parameter, ctx)
 
 
-def _spelled(word: str, ctx: Any) -> str:
-    option = _SPELLED.get(word) or _WORDS.get(word) or f"--{word.replace('_', '-')}"
-    for parameter in ctx.command.params:
-        if option in parameter.opts:
-            source = ctx.get_parameter_source(parameter.name)
-            typed = source is not None and source.name == "COMMANDLINE"
-            return option if typed or not _elsewhere(ctx) else _key(option, word)
-        if parameter.param_type_name == "argument" and parameter.name in (word, f"{word}s", _PLACES.get(word)):
-            return str(parameter.metavar or word).strip("[].")
-    return word
+def _option(subject: str) -> str:
+    if subject.startswith("--"):
+        return subject
+    return _SPELLED.get(subject) or _WORDS.get(subject) or f"--{subject.replace('_', '-')}"
 
 
-def _elsewhere(ctx: Any) -> bool:
-    """Say whether what was not typed may stand in a run file, or in the folder of a run that goes on."""
-    return any(ctx.params.get(name) is not None for name in ("run_file", "resume"))
+def _parameter(subject: str, ctx: Any) -> Any:
+    """Return the option or the argument of a command that an error is about; None if there is none."""
+    for parameter in ctx.command.params if subject else ():
+        if _option(subject) in parameter.opts:
+            return parameter
+        if parameter.param_type_name == "argument" and parameter.name in (
+            subject, f"{subject}s", subject.lower(), _PLACES.get(subject)
+        ):  # fmt: skip
+            return parameter
+    return None
 
 
-def _key(option: str, word: str) -> str:
+def _typed(parameter: Any, ctx: Any) -> bool:
+    source = ctx.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgument:
+    """Return an error that shows the text that was typed where its value is made of that, or a part of it."""
+    from erasurehead.errors import UNSAID
+
+    given = ctx.params.get(parameter.name)
+    if error.within or error.value is UNSAID or not isinstance(given, str) or not _typed(parameter, ctx):
+        return error
+    if str(error.value) == given:
+        return error
+    meant = value_of(parameter.name, given)
+    if _plain(error.value) == _plain(meant):
+        return error.but(value=given)
+    return error.but(typed=repr(given)) if isinstance(error.value, str) and error.value in given else error
+
+
+def _in_file(error: InvalidArgument, key: str, ctx: Any) -> InvalidArgument:
+    """Return an error with the line of the run file on which its key stands, if it stands in one."""
+    from erasurehead.config.toml import located
+
+    file = _file(ctx)
+    return error if file is None else located(error, key, file)
+
+
+def _file(ctx: Any) -> Path | None:
+    """Return the run file of a command: what was not typed may stand in it, or in the folder of a run that goes on."""
+    if ctx.params.get("run_file") is not None:
+        return Path(ctx.params["run_file"]).expanduser()
+    if ctx.params.get("resume") is not None:
+        return Path(ctx.params["resume"]).expanduser() / "config.toml"
+    return None
+
+
+def _key(options: list[str], subject: str) -> str:
     """Return how a run file calls what an option is about."""
-    return next((key for key, spelled in _SPELLED.items() if spelled == option), word)
+    return next((key for key, spelled in _SPELLED.items() if spelled in options), subject)
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple | list) else value

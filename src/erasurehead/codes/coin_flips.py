@@ -10,7 +10,7 @@ from erasurehead.arrays import IntArray
 from erasurehead.codes.assemble import blocks, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_cells import bernoulli_cells, check_probability, distinct, fill_empty, matrix_of
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 _SOURCE = "Charles, Papailiopoulos, Ellenberg (arXiv:1711.06771)"
 
@@ -175,7 +175,7 @@ def _block_cells(
 def _sizes(n_workers: int, load: float, n_tasks: int | None) -> tuple[int, int, float]:
     n_workers = check_count("n_workers", n_workers)
     n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
-    if not 0 < load <= n_tasks:
+    if not 0 < real(load) <= n_tasks:
         raise invalid("load", f"must be positive and at most the number of tasks, {n_tasks}", load)
     return n_workers, n_tasks, load
 

@@ -10,7 +10,7 @@ from erasurehead.arrays import IntArray
 from erasurehead.codes.assemble import from_rows, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.graphs import biregular_columns, is_connected, neighbours, random_regular_edges
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
 _DRAWS = 20
 
@@ -96,7 +96,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
         near = load + 1 if load + 1 < n_workers else load - 1
         rule = f"times {n_workers} workers must be even, as every edge has two ends"
         raise invalid("load", rule, load, f"use load={near} or n_workers={n_workers + 1}")
-    if not slack > 0:
+    if not real(slack) > 0:
         raise invalid("slack", "must be positive", slack)
     random, bound, best = generator_of(seed), slack * 2 * math.sqrt(load - 1), math.inf
     for _ in range(_DRAWS):

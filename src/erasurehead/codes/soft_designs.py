@@ -10,7 +10,7 @@ from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_cells import bernoulli_cells, check_probability, fill_empty, matrix_of
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 
 def soft_design(
@@ -85,7 +85,7 @@ def soft_design(
 def _check_moments(
     n_workers: int, n_tasks: int, load: float, density: float, common: float | None
 ) -> tuple[float, float]:
-    if not 0 < load <= n_tasks * density:
+    if not 0 < real(load) <= n_tasks * density:
         hint = f"use density={math.ceil(load / n_tasks * 1e4) / 1e4:g}" if 0 < load <= n_tasks else ""
         raise invalid("load", f"must lie in (0, n_tasks * density = {n_tasks * density:g}]", load, hint)
     least = load * (n_workers * load / n_tasks - density) / (n_workers - 1)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ValidationError
 
 from erasurehead.config.sections import Config
-from erasurehead.config.toml import read_tables
+from erasurehead.config.toml import located, read_tables
 from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.files import printable
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+_MAY_BE_EMPTY = frozenset({"run.address"})
+"""Keys whose own check says more of an empty text."""
 
 
 def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
@@ -36,9 +40,29 @@ def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = 
 engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, address, out, overwrite, records.
     """
     try:
-        return Config.model_validate(dict(tables))
+        config = Config.model_validate(dict(tables))
     except ValidationError as error:
         raise _sentence(error.errors(include_url=False), options or {}) from None
+    for key, text in _texts(config.model_dump()):
+        if not text.strip() and key not in _MAY_BE_EMPTY:
+            raise invalid(key, "must not be empty", text, "leave it out to have the default")
+        if printable(text) != text:
+            raise invalid(
+                key, "must be a text in UTF-8, as a run file is", printable(text), "rename the file or folder"
+            )
+    return config
+
+
+def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in nested tables and lists, each with its key."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, object]", value).items():
+            yield from _texts(item, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[object]", value):
+            yield from _texts(item, key)
 
 
 def read_config(
@@ -56,7 +80,10 @@ def read_config(
     Raises:
         InvalidArgument: if the file cannot be read, or a key or value is not allowed.
     """
-    return build_config(overridden(read_tables(path), overrides or {}), options)
+    try:
+        return build_config(overridden(read_tables(path), overrides or {}), options)
+    except InvalidArgument as error:
+        raise error if options and error.subject in options else located(error, error.subject, path) from None
 
 
 def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,24 +116,43 @@ def _sentence(errors: list[ErrorDetails], options: Mapping[str, str]) -> Invalid
         return _unknown_key([str(part) for part in unknown["loc"]])
     key = _key(errors[0])
     rules = [_rule(error) for error in errors if _key(error) == key]
-    said = f"{key} ({options[key]})" if key in options else key
     first, *others = dict.fromkeys(rules)
-    return invalid(
-        said,
+    return InvalidArgument(
+        key,
         " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]),
         errors[0]["input"],
         _instead(errors[0]),
+        option=options.get(key, ""),
     )
 
 
-def _unknown_key(place: list[str]) -> InvalidArgument:
+class UnknownKey(InvalidArgument):
+    """A run file has a key that there is not: the message names those that there are.
+
+    Arguments:
+        key: with its section, such as `"run.step"`.
+        said: the sentence.
+    """
+
+    def __init__(self, key: str, said: str) -> None:
+        super().__init__(said)
+        self.args = (key, said)
+        self._key = key
+
+    @property
+    def subject(self) -> str:
+        return self._key
+
+
+def _unknown_key(place: list[str]) -> UnknownKey:
     *sections, key = place
     model = _model(sections)
     where = f"[{'.'.join(sections)}]" if sections else "the run file"
     keys = list(model.model_fields)
     nearest = difflib.get_close_matches(key, keys, n=1)
     guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
-    return InvalidArgument(f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}.")
+    said = f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}"
+    return UnknownKey(".".join(place), said)
 
 
 def _model(sections: list[str]) -> type[BaseModel]:

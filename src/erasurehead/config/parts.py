@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from erasurehead.config.sections import DataSection, DelaysSection, OptimizerSec
 from erasurehead.config.texts import parse_rate
 from erasurehead.datasets.base import Dataset, Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.foreign import freeze
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
@@ -58,11 +59,11 @@ def check_engine_keys(run: RunSection) -> None:
     """
     if run.address is not None and run.engine != "ray":
         raise invalid(
-            "run.address (--address)", f"is for the engine ray, not for {run.engine}", run.address,
+            "run.address", f"is for the engine ray, not for {run.engine}", run.address,
             "leave it out, or take the engine ray",
         )  # fmt: skip
     if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
-        raise invalid("run.address (--address)", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
+        raise invalid("run.address", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
     for key in ("start_patience", "start_limit"):
         if getattr(run, key) is not None and run.engine != "mpi":
             raise invalid(
@@ -100,16 +101,11 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
             constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
         )  # fmt: skip
     except InvalidArgument as error:
-        argument, _, rest = str(error).partition(" ")
-        if argument != "task" and argument not in DataSection.model_fields:
-            raise
-        raise InvalidArgument(f"{'problem.loss' if argument == 'task' else f'data.{argument}'} {rest}") from None
-    except DataError as error:
-        if str(error).startswith("There is no file"):
-            raise DataError(
-                f"{str(error)[:-1]}; name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}."
-            ) from None
-        raise
+        key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
+        known = error.argument == "task" or error.argument in DataSection.model_fields
+        raise error.about(key) if known else error from None
+    except NoFile as error:
+        raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}") from None
 
 
 def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_path: str | None = None) -> Problem:
@@ -126,6 +122,8 @@ def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_p
     """
     if isinstance(data, ShardedDataset):
         return ShardedProblem(data.folder, l2=l2, at=worker_path)
+    for array in (data.X_train, data.X_test, data.y_train, data.y_test):
+        _freeze(array)  # what is read for one run needs no copy of its own
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
         return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test)
@@ -133,6 +131,14 @@ def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_p
         n_classes = data.n_classes or None
         return problems.SoftmaxRegression(data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes)
     return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test)
+
+
+def _freeze(array: Any) -> None:
+    parts = (
+        [array] if isinstance(array, np.ndarray) else [] if array is None else [array.data, array.indices, array.indptr]
+    )
+    for part in parts:
+        freeze(part)
 
 
 def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float | str:
@@ -203,10 +209,10 @@ def build_delays(model: str) -> Delays:
     """
     try:
         return delays.parse(model)
-    except (InvalidArgument, DataError) as error:
-        raise InvalidArgument(f"delays.model {model!r}: {error}") from None
-    except OSError as error:
-        raise InvalidArgument(f"delays.model {model!r}: {error.filename} cannot be read: {error.strerror}.") from None
+    except InvalidArgument as error:
+        raise error.inside("delays.model", model) from None
+    except DataError as error:
+        raise InvalidArgument("", str(error).removesuffix("."), within=(("delays.model", model),)) from None
 
 
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
@@ -234,9 +240,14 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
         InvalidArgument: naming the first such step and its workers.
     """
     code = scheme.code
+    try:
+        model.check_workers(code.n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays.model", str(model)) from None
     gone = np.zeros((1, code.n_workers), dtype=bool)
     for first in range(0, steps, _BLOCK):
-        silent = np.isinf(model.rows(first, min(_BLOCK, steps - first), code.n_workers))
+        count = min(_BLOCK, steps - first)
+        silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
         if section.late == "carry":  # who never finishes a step does not take the next one either
             silent = np.logical_or.accumulate(np.vstack([gone, silent]))[1:]
             gone = silent[-1:]

@@ -10,7 +10,7 @@ from erasurehead import schemes, specs, waiting
 from erasurehead.aggregation import rescaling
 from erasurehead.config.code_texts import parse_code
 from erasurehead.errors import InvalidArgument, invalid
-from erasurehead.optimizers import Constant, Geometric, InverseTime, Schedule
+from erasurehead.optimizers import Schedule, as_schedule
 from erasurehead.schemes import Scheme
 
 _T = TypeVar("_T")
@@ -55,17 +55,7 @@ def parse_rate(rate: float | str) -> Schedule:
     >>> parse_rate("geometric(0.1, 0.99)")
     Geometric(rate=0.1, factor=0.99)
     """
-    makers: dict[str, Callable[..., Schedule]] = {
-        "constant": Constant,
-        "geometric": Geometric,
-        "inverse_time": InverseTime,
-    }
-    try:
-        number = float(rate)
-    except ValueError:
-        text = str(rate)
-        return _naming("rate", text, lambda: specs.read(text, "rate", Schedule, makers, {}))
-    return Constant(number)
+    return _naming("rate", str(rate), lambda: as_schedule(rate))
 
 
 def default_scheme(n_workers: int) -> str:
@@ -102,10 +92,8 @@ def _call(text: str) -> str:
 
 
 def _naming(key: str, text: str, build: Callable[[], _T]) -> _T:
-    """Build, and put key and text before what the parts of the text have to say."""
+    """Build; what the parts of the text have to say is said of the key and the text."""
     try:
         return build()
     except InvalidArgument as error:
-        if str(error).startswith(f"{key} must"):
-            raise
-        raise InvalidArgument(f"{key} {text!r}: {error}") from None
+        raise error.inside(key, text) from None

@@ -11,11 +11,11 @@ from typing import Any, cast
 from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.encoding import Encoding, Source
-from erasurehead.datasets.files import readable
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.target import Target, target_from_json
 from erasurehead.errors import DataError
+from erasurehead.files import readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,12 @@ class ArrayEncoding(Encoding):
         return self.n_features + self.constant
 
     def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+        if isinstance(source, str | os.PathLike):
+            source = readable(source)
         arrays = self._arrays(source)
         found = arrays.y
         if not isinstance(labels, bool):
-            beside = readable(source) if isinstance(source, str | os.PathLike) else Path()
+            beside = source if isinstance(source, Path) else Path()
             found = read_labels(labels, beside, int(arrays.X.shape[0]))
         design = with_constant(arrays.X) if self.constant else arrays.X
         unseen = {f"columns beyond {self.n_features}": arrays.beyond} if arrays.beyond else {}
@@ -57,7 +59,7 @@ class ArrayEncoding(Encoding):
 
     def _arrays(self, source: Source) -> Arrays:
         if isinstance(source, str | os.PathLike):
-            arrays = read_arrays(readable(source), self.n_features, self.base)
+            arrays = read_arrays(Path(source), self.n_features, self.base)
         elif isinstance(source, Table) or _are_mappings(source):
             raise DataError("This encoding reads matrices: give a svmlight, npz or npy file or a matrix, not a table.")
         else:

@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.datasets.files import readable, suffix
-from erasurehead.datasets.matrices import check_matrix, floats
+from erasurehead.datasets.forms import form
+from erasurehead.datasets.matrices import check_matrix, check_sparse_indices, floats
 from erasurehead.datasets.svmlight import matrix, read_svmlight, zero_based
 from erasurehead.errors import DataError
+from erasurehead.files import beginning, check_text, readable
+from erasurehead.resources import check_memory
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
+
+_COPIES = 2  # of the data at a time: as they stand in the file, and as float64
+_VECTORS = 6  # as long as the model, that training holds at a time, at least
+_UNREADABLE = (OSError, ValueError, EOFError, TypeError, SyntaxError, OverflowError, MemoryError, zipfile.BadZipFile)
+"""What NumPy and scipy raise at files that are damaged, or none of theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +53,48 @@ def read_matrix(path: Path) -> Matrix:
     Raises:
         DataError: if the file holds no such matrix, or a value is NaN or infinite; the message says where.
     """
-    try:
-        if suffix(path) == ".npz":
-            from scipy import sparse
+    return check_matrix(_load_npz(path) if form(path) == "npz" else load_npy(path), str(path))
 
-            loaded: Any = sparse.csr_array(sparse.load_npz(path))
-        else:
-            loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+
+def load_npy(path: Path, mapped: bool = False) -> Any:
+    """Return the array of a `.npy` file, whatever its type and shape.
+
+    Arguments:
+        path: of the file.
+        mapped: whether to leave it on disk.
+
+    Raises:
+        DataError: if it is no such file, holds Python objects, or is shorter than its header says.
+        TooLarge: if it does not fit into memory.
+    """
+    try:
+        on_disk: Any = np.load(path, mmap_mode="r", allow_pickle=False)  # which checks the length of the file
+        if mapped or not isinstance(on_disk, np.memmap):
+            return on_disk
+        check_memory(f"{path}, an array of shape {on_disk.shape},", _COPIES * 8 * on_disk.size)
+        return np.array(on_disk)
+    except _UNREADABLE as error:
         raise DataError(f"{path} is not a matrix of numbers saved by scipy or numpy ({error}).") from None
-    return check_matrix(loaded, str(path))
+
+
+def _load_npz(path: Path) -> Any:
+    """Return the matrix of an `.npz` file of scipy's; its indices are checked before anything computes with them."""
+    from scipy import sparse
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_memory(f"{path}, unpacked,", _COPIES * sum(entry.file_size for entry in archive.infolist()))
+        loaded: Any = sparse.load_npz(path)
+        check_sparse_indices(loaded, str(path))
+        return sparse.csr_array(loaded)
+    except DataError:
+        raise
+    except KeyError:
+        raise DataError(
+            f"{path} is no sparse matrix of scipy.sparse.save_npz; save a dense one with numpy.save."
+        ) from None
+    except _UNREADABLE as error:
+        raise DataError(f"{path} is not a matrix of numbers saved by scipy or numpy ({error}).") from None
 
 
 def read_labels(path: str | os.PathLike[str], beside: Path, n_rows: int) -> Array:
@@ -72,8 +111,11 @@ def read_labels(path: str | os.PathLike[str], beside: Path, n_rows: int) -> Arra
     place = Path(path).expanduser()
     place = readable(place if place.exists() else beside.parent / place)
     try:
-        labels = np.load(place, allow_pickle=False) if place.suffix == ".npy" else np.loadtxt(place, ndmin=1)
-    except (OSError, ValueError, EOFError) as error:
+        binary = beginning(place, 6) == b"\x93NUMPY"
+        if not binary:
+            check_text(place)
+        labels = load_npy(place) if binary else np.loadtxt(place, ndmin=1)
+    except _UNREADABLE as error:
         raise DataError(f"{place} does not hold labels as numbers ({error}).") from None
     labels = floats(labels, str(place)).ravel()
     if len(labels) != n_rows:
@@ -95,12 +137,18 @@ def read_arrays(path: Path, n_columns: int | None = None, base: int | None = Non
     Raises:
         DataError: if the file cannot be used; the message says where.
     """
-    if suffix(path) in {".npz", ".npy"}:
+    found = form(path)
+    if found in ("csv", "parquet"):
+        raise DataError(f"{path} is a table, but a matrix is needed here; name a LIBSVM, .npz or .npy file.")
+    if found in ("npz", "npy"):
         return Arrays(read_matrix(path), None, lambda row: f"{path}, row {row}")
     rows = read_svmlight(path)
     if base is None:
         base = 0 if zero_based(rows) else 1
     if n_columns is None:
         n_columns = int(rows.indices.max()) + 1 - base if len(rows.indices) else 0
+        line = rows.lines[np.searchsorted(np.cumsum(rows.counts), int(rows.indices.argmax()), side="right")]
+        said = f"{path}, line {line}: a model of {n_columns:,} columns, as the index {n_columns - 1 + base} asks for,"
+        check_memory(said, _VECTORS * 8 * n_columns)
     made, beyond = matrix(rows, n_columns, base)
     return Arrays(made, rows.labels, lambda row: f"{path}, line {rows.lines[row]}", base, beyond)

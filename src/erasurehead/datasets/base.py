@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
-from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
@@ -163,7 +163,7 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
     check_count("seed", seed, at_least=0)
     if not test_fraction:
         return np.arange(n_rows), np.arange(0)
-    if not 0 < test_fraction < 1:
+    if not 0 < real(test_fraction) < 1:
         raise invalid("test_fraction", "must lie in [0, 1)", test_fraction)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:
         raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")

@@ -79,7 +79,7 @@ def csv_kinds(layout: Layout, label: str, columns: Columns) -> Callable[[str], K
 
     def kind(name: str) -> Kind:
         if name == label:
-            return "auto"
+            return "label"
         if name in categories:
             return "text"
         if columns.categorical or name in combined:

@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from erasurehead.arrays import Array
 from erasurehead.datasets.table import MISSING, Column, Numbers, TextCoder, Texts
 
-Kind: TypeAlias = Literal["number", "text", "auto"]
-"""How a column is read; `auto` is `number` or `text` as its first value that is not missing says."""
+Kind: TypeAlias = Literal["number", "text", "auto", "label"]
+"""How a column is read; `auto` and `label` are `number` or `text` as the first value that is not missing says."""
+
+_CATEGORIES = " as the values before it are; name the column in one_hot (--one-hot) if its values are categories"
+_LABELS = " as the labels before it are; write all of them as numbers, or all as names"
+_EMPTY = "leave the field empty if the value is missing"
+_NO_ROW = "leave that row out, or fill it in, as every row needs its label"
 
 
 def is_number(text: str) -> bool:
@@ -46,9 +51,10 @@ class Builder(ABC):
 
 
 class _NumberBuilder(Builder):
-    def __init__(self, hint: str) -> None:
+    def __init__(self, hint: str, missing: str = _EMPTY) -> None:
         self._parts: list[Array] = []
         self._hint = hint
+        self._missing = missing
 
     def add(self, fields: Sequence[str]) -> None:
         try:
@@ -66,7 +72,7 @@ class _NumberBuilder(Builder):
             raise Fault(row, f"{field!r} is not a number{self._hint}")
         value = float(field)
         if not np.isfinite(value):
-            raise Fault(row, f"{field!r} is not a finite number; leave the field empty if the value is missing")
+            raise Fault(row, f"{field!r} is not a finite number; {self._missing}")
         return value
 
     def finish(self) -> Column:
@@ -88,7 +94,8 @@ class _TextBuilder(Builder):
 class _AutoBuilder(Builder):
     """Counts missing values until one has a value, whose kind is then that of the column."""
 
-    def __init__(self) -> None:
+    def __init__(self, label: bool) -> None:
+        self._label = label
         self._missing = 0
         self._builder: Builder | None = None
 
@@ -102,8 +109,8 @@ class _AutoBuilder(Builder):
         self._builder.add(fields)
 
     def _begin(self, number: bool) -> Builder:
-        hint = " as the values before it are; name the column in one_hot (--one-hot) if its values are categories"
-        builder = _NumberBuilder(hint) if number else _TextBuilder()
+        numbers = _NumberBuilder(_LABELS, _NO_ROW) if self._label else _NumberBuilder(_CATEGORIES)
+        builder = numbers if number else _TextBuilder()
         if self._missing:
             builder.add(("",) * self._missing)
         return builder
@@ -121,4 +128,4 @@ def builder(kind: Kind, hint: str) -> Builder:
     """
     if kind == "number":
         return _NumberBuilder(hint)
-    return _TextBuilder() if kind == "text" else _AutoBuilder()
+    return _TextBuilder() if kind == "text" else _AutoBuilder(kind == "label")

@@ -156,11 +156,15 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
     reader = csv.reader(lines, delimiter=layout.delimiter, skipinitialspace=True, strict=True)
     header = layout.header
     while True:
+        first = reader.line_num + 1
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
+            opened = _open_quote(path, layout.delimiter, first, reader.line_num)
+            if opened:
+                raise DataError(f"{path}, line {opened}: a quote that opens there is never closed.") from None
             raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
         if not row:
             continue
@@ -168,6 +172,19 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
             header = False
             continue
         yield reader.line_num, row
+
+
+def _open_quote(path: Path, delimiter: str, first: int, last: int) -> int:
+    """Return the line of the quote that opens in some lines and is not closed in them; 0 if all are closed."""
+    opened, begins, quoted = 0, True, False
+    with text_lines(path) as lines:
+        for number, line in enumerate(islice(lines, first - 1, last), start=first):
+            for letter in line:
+                if letter == '"' and (quoted or begins):
+                    quoted, opened, begins = not quoted, number if not quoted else opened, quoted
+                elif not quoted:
+                    begins = letter in (delimiter, "\n", "\r") or (begins and letter == " ")
+    return opened if quoted else 0
 
 
 def _chunks(lines: Lines, layout: Layout, path: Path) -> Iterator[list[list[str]]]:

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import os
 import re
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from erasurehead.errors import DataError
+from erasurehead.files import BROKEN, broken_off, check_text, open_bytes, other_encoding
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
-_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
-
-
-def readable(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that is there.
-
-    Raises:
-        DataError: if it is not, or is a folder, or may not be read.
-    """
-    place = Path(path).expanduser()
-    if not place.exists():
-        raise DataError(f"There is no file {str(place)!r}.")
-    if place.is_dir():
-        raise DataError(f"{str(place)!r} is a folder; name a file in it.")
-    if not os.access(place, os.R_OK):
-        raise DataError(f"The file {str(place)!r} may not be read by this user.")
-    return place
 
 
 def suffix(path: Path) -> str:
@@ -45,16 +25,6 @@ def suffix(path: Path) -> str:
     while endings and endings[-1] in {".gz", ".bz2"}:
         endings.pop()
     return endings[-1] if endings else ""
-
-
-def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, through gzip or bz2 if its name ends in `.gz` or `.bz2`."""
-    ending = path.suffix.lower()
-    if ending == ".gz":
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    if ending == ".bz2":
-        return cast("BinaryIO", bz2.open(path, "rb"))
-    return path.open("rb")
 
 
 class Lines(Iterator[str]):
@@ -78,17 +48,13 @@ class Lines(Iterator[str]):
             # The stream decodes blocks of many lines; those of earlier blocks have all been counted.
             line = self.count + 1 + len(_NEWLINE.findall(error.object, 0, error.start))
             raise DataError(
-                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})."
+                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})"
+                f"{other_encoding(error.object)}."
             ) from None
-        except _BROKEN as error:
+        except BROKEN as error:
             raise broken_off(self._path, self.count, error) from None
         self.count += 1
         return self.last
-
-
-def broken_off(path: Path, line: int, error: Exception) -> DataError:
-    """Return the error for a file that cannot be read any further."""
-    return DataError(f"{path}, after line {line}: the file is cut off or damaged ({error}).")
 
 
 @contextmanager
@@ -98,6 +64,7 @@ def text_lines(path: Path) -> Generator[Lines]:
     Raises:
         DataError: on reading, if the file is cut off, damaged or not UTF-8, naming the line.
     """
+    check_text(path)
     with open_bytes(path) as stream:
         yield Lines(stream, path)
 
@@ -110,15 +77,18 @@ def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
     Raises:
         DataError: if the file is cut off or damaged, naming the line.
     """
+    check_text(path)
     line, rest = 1, b""
     with open_bytes(path) as stream:
         while True:
             try:
                 read = stream.read(size)
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise broken_off(path, line - 1 + rest.count(b"\n"), error) from None
             if not read:
                 break
+            if line == 1 and not rest:
+                read = read.removeprefix(b"\xef\xbb\xbf")
             whole, newline, tail = (rest + read).rpartition(b"\n")
             rest = tail
             if newline:

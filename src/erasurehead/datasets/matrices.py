@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
 from erasurehead.errors import DataError
+from erasurehead.foreign import as_array, fault_of_sparse, masked_place
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
@@ -40,8 +41,9 @@ def check_matrix(given: Any, said: str) -> Matrix:
 
     to_csr: Any = sparse.csr_array
     if sparse.issparse(given):
+        check_sparse_indices(given, said)
         return _check_sparse(to_csr(given), said)
-    array: Any = np.asarray(given)
+    array: Any = unmasked(given, said)
     if array.ndim != 2:
         raise DataError(f"{said} must be a matrix with two dimensions, but its shape is {array.shape}.")
     dense = floats(array, said)
@@ -50,6 +52,34 @@ def check_matrix(given: Any, said: str) -> Matrix:
         row, column = divmod(int(wrong[0]), dense.shape[1])
         raise _not_finite(said, row, column, float(dense[row, column]))
     return dense
+
+
+def unmasked(given: Any, said: str) -> NDArray[Any]:
+    """Return an array of what numpy takes for one.
+
+    Raises:
+        DataError: if values of it are masked, or its rows are not of one length.
+    """
+    place = masked_place(given)
+    if place is not None:
+        raise DataError(
+            f"{said} has masked values, the first at {place}; fill them in (numpy.ma.filled), or leave those rows out."
+        )
+    array = as_array(given)
+    if array is None:
+        raise DataError(f"{said} must be a matrix, but its rows are not of one length.")
+    return array
+
+
+def check_sparse_indices(given: Any, said: str) -> None:
+    """Raise if a sparse matrix names places that it does not have.
+
+    Raises:
+        DataError: naming the first such place.
+    """
+    fault = fault_of_sparse(given)
+    if fault:
+        raise DataError(f"{said} is a damaged sparse matrix: {fault}.")
 
 
 def _check_sparse(given: Any, said: str) -> SparseMatrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,20 +15,16 @@ from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
 from erasurehead.datasets.columns import HINT, Columns, check_names, csv_kinds, features
 from erasurehead.datasets.csvfile import Layout, look, read_csv
-from erasurehead.datasets.files import readable, suffix
+from erasurehead.datasets.forms import form
 from erasurehead.datasets.matrices import split_last_column, with_constant
-from erasurehead.datasets.svmlight import looks_like_svmlight
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.table_encoding import fit_table
 from erasurehead.datasets.target import Target, fit_target
 from erasurehead.errors import DataError, invalid
+from erasurehead.files import readable
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
-
-PARQUET = frozenset({".parquet", ".pq"})
-_TABLES = frozenset({".csv", ".tsv"}) | PARQUET
-_EITHER = frozenset({".txt", ".data"})
 
 
 def read(
@@ -50,9 +46,12 @@ def read(
       is comma, semicolon, tab or bar, whichever the first line has most of. A first line of nothing but numbers is
       data: the columns are then called `1`, `2`, ...
     - `.parquet`: where pyarrow is installed (extra `report`).
-    - `.svm`, `.svmlight`, `.libsvm`, any other ending, and `.txt` or `.data` whose first line looks so (also with
+    - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other ending if the first line looks so (also with
       `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 comes up, else from 1.
     - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
+
+    How a file begins goes before the ending of its name: gzip, Parquet and NumPy files are known by it. A pipe, or `-`
+    for standard input, is read to its end first. What is none of these is refused, and the message says what to do.
 
     Missing values of tables (an empty field, `NA`, `N/A`, `null`, `NULL`, `?`; Parquet: null): a missing number
     counts as the mean of the training rows, a missing category has no entry in the row, a missing label is refused.
@@ -89,7 +88,7 @@ def is_table(path: Path, columns: Columns) -> bool:
     Raises:
         InvalidArgument: if it is a matrix, and something is said of its columns.
     """
-    if suffix(path) in _TABLES or (suffix(path) in _EITHER and not looks_like_svmlight(path)):
+    if form(path) in ("csv", "parquet"):
         return True
     for name in ("one_hot", "categorical", "interactions"):
         if value := getattr(columns, name):
@@ -103,7 +102,7 @@ def _read_table(
     path: Path, target: str | os.PathLike[str] | None, columns: Columns, task: Task | None, constant: bool,
     test_fraction: float | None, seed: int,
 ) -> Dataset:  # fmt: skip
-    parquet = suffix(path) in PARQUET
+    parquet = form(path) == "parquet"
     layout = _parquet_layout(path) if parquet else look(path)
     label = layout.names[-1] if target is None else os.fspath(target)
     check_names(layout, label, columns, path)
@@ -118,6 +117,7 @@ def _read_table(
         constant=constant,
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
+    _check_varies(trained.X, path)
     notes = [*table.notes, f"label {label!r}: {labels.task}, {labels.meaning()}"]
     if not layout.header:
         notes.append(f"no header: the columns are called 1 to {len(layout.names)}")
@@ -147,7 +147,20 @@ def _parquet_table(path: Path, layout: Layout) -> Table:
 
 def _check_classes(y: Labels, target: Target) -> None:
     if target.classes is not None and len(np.unique(y)) < target.classes.size:
-        raise target.too_few(len(np.unique(y)))
+        raise target.too_few(len(np.unique(y)), len(y))
+
+
+def _check_varies(X: Matrix, path: Path) -> None:
+    """Raise if every column has one value in all training rows: a model can learn nothing from it."""
+    columns: Any = X
+    highest, lowest = columns.max(axis=0), columns.min(axis=0)
+    if not isinstance(X, np.ndarray):
+        highest, lowest = highest.toarray(), lowest.toarray()
+    if len(columns.shape) == 2 and X.shape[0] > 1 and (highest == lowest).all():
+        raise DataError(
+            f"{path}: every column but the label has one value in all training rows, so that there is nothing to learn "
+            "from; name other columns (--label, --one-hot), or more rows."
+        )
 
 
 def _read_arrays(
@@ -162,6 +175,7 @@ def _read_arrays(
     y, _ = labels.apply(Numbers(raw), arrays.place)
     train, test = split_rows(len(y), test_fraction, seed)
     _check_classes(y[train], labels)
+    _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
     notes = [f"label: {labels.task}, {labels.meaning()}"]
     if last:

@@ -10,11 +10,11 @@ import numpy as np
 
 from erasurehead.datasets.base import Dataset, Published, split_rows
 from erasurehead.datasets.csvfile import Layout, first_line, look, read_csv
-from erasurehead.datasets.files import readable
 from erasurehead.datasets.table import Table
 from erasurehead.datasets.table_encoding import fit_table
 from erasurehead.datasets.target import Target
 from erasurehead.errors import DataError
+from erasurehead.files import readable
 
 TEST_FRACTION = 0.2
 SEED = 0
@@ -60,7 +60,7 @@ def read_recipe(recipe: Recipe, path: Path) -> Table:
     Raises:
         DataError: if a column is missing, a field is not a number, or the file is cut off.
     """
-    readable(path)
+    path = readable(path)
     labels = (recipe.target.name, *recipe.target.aliases)
     if recipe.header:
         layout = look(path)

@@ -16,7 +16,7 @@ from erasurehead.datasets.csvcolumns import Kind
 from erasurehead.datasets.csvfile import Layout, first_line, look, read_csv
 from erasurehead.datasets.encoding import Encoding, Source
 from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
-from erasurehead.datasets.files import readable, suffix
+from erasurehead.datasets.forms import form
 from erasurehead.datasets.moments import Moments
 from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
 from erasurehead.datasets.table import Column, Table, table_of_rows
@@ -28,6 +28,7 @@ from erasurehead.datasets.vocabulary import (
     vocabulary_of,
 )
 from erasurehead.errors import DataError
+from erasurehead.files import readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,10 @@ class TableEncoding(Encoding):
         if labels:
             label: Kind = "number" if self.target.classes is None else "text"
             wanted |= dict.fromkeys((self.target.name, *self.target.aliases), label)
-        if suffix(path) in {".parquet", ".pq"}:
+        found = form(path)
+        if found not in ("csv", "parquet"):
+            raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
+        if found == "parquet":
             from erasurehead.datasets.parquetfile import read_parquet
 
             return read_parquet(path, wanted.keys())

@@ -22,6 +22,8 @@ MOST_CLASSES = 20
 _COMMA = re.compile(r"\s*[-+]?[\d.]*,\d+\s*")
 """A number with a decimal comma, which is a text here."""
 
+_FILL = "; leave that row out, or fill it in"
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -67,7 +69,7 @@ class Target:
         Raises:
             DataError: if a label is missing, not a number (least squares), or none of the classes.
         """
-        _refuse(column.missing(), lambda row: f"{place(row)}: the label{self._said()} is missing.")
+        _refuse(column.missing(), lambda row: f"{place(row)}: the label{self._said()} is missing{_FILL}.")
         if self.classes is None:
             if not isinstance(column, Numbers):
                 raise DataError(f"{place(0)}: the label{self._said()}, {column.values[0]!r}, is not a number.")
@@ -80,8 +82,18 @@ class Target:
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
 
-    def too_few(self, seen: int) -> DataError:
-        """Return the error for training rows that hold only so many of the classes."""
+    def too_few(self, seen: int, n_rows: int) -> DataError:
+        """Return the error for training rows that hold only so many of the classes.
+
+        Arguments:
+            seen: classes that they hold.
+            n_rows: of them.
+        """
+        if self.n_classes > max(MOST_CLASSES, n_rows // 2):
+            return DataError(
+                f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "
+                f"do; name the column to predict{self._option()}."
+            )
         names = [] if self.classes is None else self.classes.labels()
         if names and all(_COMMA.fullmatch(name) for name in names):
             return DataError(
@@ -92,6 +104,9 @@ class Target:
             f"The training rows hold {seen} of the {self.n_classes} classes; take a smaller test_fraction"
             " (--test-fraction), another seed, or more rows."
         )
+
+    def _option(self) -> str:
+        return " (--label)" if self.name else ""
 
     def _said(self) -> str:
         return f" {self.name!r}" if self.name else ""
@@ -131,7 +146,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
     if task is not None and task not in TASKS:
         raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
     label = f"the label {name!r}" if name else "the label"
-    _refuse(column.missing(), lambda row: f"{place(row)}: {label} is missing.")
+    _refuse(column.missing(), lambda row: f"{place(row)}: {label} is missing{_FILL}.")
     if task == "least_squares":
         target = Target(name, "least_squares")
         target.apply(column, place)

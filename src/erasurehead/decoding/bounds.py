@@ -8,7 +8,7 @@ import numpy as np
 
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.products import backward, row_sums
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 
 def is_biregular(code: GradientCode) -> bool:
@@ -73,7 +73,7 @@ def adversarial_threshold(code: GradientCode, fraction: float) -> float:
 
     Source: Kadhe, Koyluoglu, Ramchandran, arXiv 1904.13373 (adversarial stragglers).
     """
-    if not 0 <= fraction <= 1:
+    if not 0 <= real(fraction) <= 1:
         raise invalid("fraction", "must lie in [0, 1]", fraction)
     if not is_biregular(code):
         raise invalid("code", "must have equal loads and equal replication", code)

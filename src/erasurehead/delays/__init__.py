@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from erasurehead.delays.adversaries import Late, worst_workers
@@ -20,6 +21,7 @@ from erasurehead.delays.composed import PerWorker, Scaled, Sum
 from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
+from erasurehead.errors import invalid
 from erasurehead.later import later
 from erasurehead.specs import read
 
@@ -55,6 +57,7 @@ __getattr__, __dir__ = later(
 
 __all__ = [
     "FAMILIES",
+    "MODELS",
     "Bimodal",
     "Bootstrap",
     "Delays",
@@ -75,6 +78,7 @@ __all__ = [
     "Summary",
     "Trace",
     "Weibull",
+    "as_delays",
     "fit",
     "fit_trace",
     "fit_workers",
@@ -88,6 +92,40 @@ __all__ = [
 ]
 
 
+def _bootstrap(path: str, keep: str = "rounds", block: int = 1, seed: int = 0, scale_with_load: bool = False) -> Delays:
+    from erasurehead.delays.bootstrap import Bootstrap
+
+    return Bootstrap.from_file(path, keep, block, seed, scale_with_load)
+
+
+MODELS: Mapping[str, Callable[..., Delays]] = {
+    "none": NoDelay,
+    "exponential": Exponential,
+    "shifted_exponential": ShiftedExponential,
+    "weibull": Weibull,
+    "pareto": Pareto,
+    "lognormal": LogNormal,
+    "bimodal": Bimodal,
+    "markov": MarkovModulated,
+    "scaled": Scaled,
+    "per_worker": PerWorker,
+    "late": Late,
+    "bootstrap": _bootstrap,
+    "fixed": Fixed,
+    "recorded": Recorded.from_file,
+}
+"""What each name in the text of a delay model builds."""
+
+
+def as_delays(model: Delays | str) -> Delays:
+    """Return a delay model, or what a text stands for; see `parse`."""
+    if isinstance(model, str):
+        return parse(model)
+    if not isinstance(model, Delays):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("delays", "must be a delay model, or the text of one", model, "such as 'exponential(mean=0.5)'")
+    return model
+
+
 def parse(text: str) -> Delays:
     """Return the delay model that a text stands for, as a configuration file writes it; the inverse of `str(model)`.
 
@@ -99,22 +137,4 @@ def parse(text: str) -> Delays:
     Raises:
         InvalidArgument: the text is of another form, or an argument is out of its range.
     """
-    from erasurehead.delays.bootstrap import Bootstrap
-
-    makers = {
-        "none": NoDelay,
-        "exponential": Exponential,
-        "shifted_exponential": ShiftedExponential,
-        "weibull": Weibull,
-        "pareto": Pareto,
-        "lognormal": LogNormal,
-        "bimodal": Bimodal,
-        "markov": MarkovModulated,
-        "scaled": Scaled,
-        "per_worker": PerWorker,
-        "late": Late,
-        "bootstrap": Bootstrap.from_file,
-        "fixed": Fixed,
-        "recorded": Recorded.from_file,
-    }
-    return read(text, "delays", Delays, makers, {"+": Delays.__add__})
+    return read(text, "delays", Delays, MODELS, {"+": Delays.__add__})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -12,7 +13,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays, room
 from erasurehead.delays.written import written
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoder
@@ -36,9 +37,11 @@ class Late(Delays):
     since: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.workers, str) or not isinstance(self.workers, Sequence):
+            raise invalid("workers", "must be a list of workers", self.workers, "late([3]) makes worker 3 late")
         for position, worker in enumerate(self.workers):
             check_count(f"workers[{position}]", worker, at_least=0)
-        if not self.by >= 0.0:
+        if not real(self.by) >= 0.0:
             raise invalid("by", "must be at least 0", self.by)
         check_count("since", self.since, at_least=0)
 
@@ -49,6 +52,11 @@ class Late(Delays):
         values[:] = 0.0
         values[max(0, self.since - first) :, [worker for worker in self.workers if worker < n_workers]] = self.by
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        beyond = [worker for worker in self.workers if worker >= n_workers]
+        if beyond:
+            raise invalid("workers", f"must be among the {n_workers} workers, from 0 to {n_workers - 1}", beyond[0])
 
     def __str__(self) -> str:
         return written("late", self)

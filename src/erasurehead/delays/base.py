@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from erasurehead.arrays import Array
+from erasurehead.errors import invalid
 
 
 class Delays(ABC):
@@ -44,9 +45,21 @@ class Delays(ABC):
     def __str__(self) -> str:
         """Return the model as it is written in a configuration: `"exponential(mean=0.5, seed=0)"`."""
 
+    def check_workers(self, n_workers: int) -> None:
+        """Raise if the model does not go with so many workers: it names one that is not there, or has too few.
+
+        Raises:
+            InvalidArgument: naming the argument.
+        """
+        return
+
     def row(self, step: int, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        """Return the delays of workers 0..n_workers-1 in one step, in seconds, shape (n_workers,)."""
-        return self.rows(step, 1, n_workers, unit, work)[0]
+        """Return the delays of workers 0..n_workers-1 in one step, in seconds, shape (n_workers,).
+
+        Raises:
+            InvalidArgument: if the model gives what is no delay: NaN, a negative number, or not one a worker.
+        """
+        return check_rows(self, self.rows(step, 1, n_workers, unit, work), step, 1, n_workers)[0]
 
     def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0) -> float:
         """Return the delay of one worker, in seconds."""
@@ -56,6 +69,37 @@ class Delays(ABC):
         from erasurehead.delays.composed import Sum
 
         return Sum((self, other))
+
+
+def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: int) -> Array:
+    """Return what a model gave for some steps, which for models of one's own need not be delays.
+
+    Raises:
+        InvalidArgument: naming the step, the worker and what came.
+    """
+    values = numbers(rows, f"what the delay model {model} returns")
+    if values.shape != (count, n_workers):
+        raise invalid(f"what the delay model {model} returns", f"must have shape {(count, n_workers)}", values.shape)
+    wrong = np.argwhere(~(values >= 0.0))
+    if len(wrong):
+        step, worker = (int(place) for place in wrong[0])
+        raise invalid(
+            f"the delay of worker {worker} in step {first + step}, by {model},", "must be a number of seconds of at "
+            "least 0, or inf", float(values[step, worker]),
+        )  # fmt: skip
+    return values
+
+
+def numbers(values: object, argument: str) -> Array:
+    """Return an array of float64 of what the user gave for one.
+
+    Raises:
+        InvalidArgument: if it holds no numbers, or its rows are not of one length.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise invalid(argument, "must be numbers, in rows of equal length", values) from None
 
 
 def room(out: Array | None, count: int, n_workers: int) -> Array:

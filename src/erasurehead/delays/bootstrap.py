@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Self, TypeAlias, cast, final
 
 import numpy as np
 
 from erasurehead.arrays import Array, IntArray
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import Delays, numbers
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.trace import Trace
@@ -45,7 +44,7 @@ class Bootstrap(Delays):
     source: str = ""
 
     def __post_init__(self) -> None:
-        table = np.array(self.table, dtype=np.float64)
+        table = numbers(self.table, "table").copy()
         if table.ndim != 2 or not table.size or not ((table >= 0.0) & np.isfinite(table)).all():
             raise invalid("table", "must be finite seconds of at least 0, shape (steps, workers)", table.shape)
         if self.keep not in ("rounds", "workers", "pooled"):
@@ -86,21 +85,13 @@ class Bootstrap(Delays):
         cls, path: str, keep: str = "rounds", block: int = 1, seed: int = 0, scale_with_load: bool = False
     ) -> Self:
         """Draw from a trace file with our own column names: what a configuration says."""
-        if not Path(path).is_file():
-            raise invalid("path", "must be a trace file", path)
         return cls.from_trace(read_trace(path), cast("Keep", keep), block, seed, scale_with_load)
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
-        n_steps, recorded = self.table.shape
-        if self.keep != "pooled" and n_workers > recorded:
-            raise invalid(
-                "the trace",
-                f"must have {n_workers} workers",
-                f"{recorded} workers",
-                "keep='pooled' draws for any number",
-            )
+        n_steps = len(self.table)
+        self.check_workers(n_workers)
         size = self.table.size if self.keep == "pooled" else n_steps
         chosen = self._chosen(first, count, 1 if self.keep == "rounds" else n_workers, unit, size)
         pool = self.table.ravel() if self.keep == "pooled" else self.table
@@ -117,6 +108,14 @@ class Bootstrap(Delays):
         uniform = draw("uniform", self.seed, origin, int(blocks[-1]) - origin + 1, n_columns, unit, stream=3)
         starts = np.minimum((uniform * size).astype(np.int64), size - 1)
         return (starts[blocks - origin] + (steps % self.block)[:, None]) % size
+
+    def check_workers(self, n_workers: int) -> None:
+        recorded = self.table.shape[1]
+        if self.keep != "pooled" and n_workers > recorded:
+            raise invalid(
+                "the trace", f"must have {n_workers} workers", f"{recorded} workers",
+                "keep='pooled' draws for any number",
+            )  # fmt: skip
 
     def __str__(self) -> str:
         text = f"bootstrap({self.source!r}, keep={self.keep!r}, block={self.block}, seed={self.seed}"

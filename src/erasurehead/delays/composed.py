@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.written import written
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 
 
 def seeds(model: object) -> Iterator[int]:
@@ -62,6 +62,10 @@ class Sum(Delays):
             values += term.rows(first, count, n_workers, unit, work)
         return values
 
+    def check_workers(self, n_workers: int) -> None:
+        for term in self.terms:
+            term.check_workers(n_workers)
+
     def __str__(self) -> str:
         return " + ".join(str(term) for term in self.terms)
 
@@ -81,17 +85,21 @@ class Scaled(Delays):
 
     def __post_init__(self) -> None:
         for worker, factor in enumerate(self.factors):
-            if not (math.isfinite(factor) and factor >= 0.0):
+            if not (math.isfinite(real(factor)) and factor >= 0.0):
                 raise invalid(f"factors[{worker}]", "must be at least 0 and finite", factor)
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
-        if n_workers > len(self.factors):
-            raise invalid("factors", f"must have one for each of {n_workers} workers", f"{len(self.factors)} factors")
+        self.check_workers(n_workers)
         values = self.model.rows(first, count, n_workers, unit, work, out)
         values *= np.array(self.factors[:n_workers])
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        if n_workers > len(self.factors):
+            raise invalid("factors", f"must have one for each of {n_workers} workers", f"{len(self.factors)} factors")
+        self.model.check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("scaled", self)
@@ -122,14 +130,20 @@ class PerWorker(Delays):
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
         kinds = np.array(self.kinds or range(len(self.models)))
-        if n_workers > len(kinds):
-            raise invalid("kinds", f"must have one for each of {n_workers} workers", f"{len(kinds)} kinds")
+        self.check_workers(n_workers)
         values = np.empty((count, n_workers)) if out is None else out
         for kind, model in enumerate(self.models):
             mine = np.flatnonzero(kinds[:n_workers] == kind)
             if len(mine):
                 values[:, mine] = model.rows(first, count, n_workers, unit, work)[:, mine]
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        n_kinds = len(self.kinds or self.models)
+        if n_workers > n_kinds:
+            raise invalid("kinds", f"must have one for each of {n_workers} workers", f"{n_kinds} kinds")
+        for model in self.models:
+            model.check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("per_worker", self)

@@ -14,7 +14,7 @@ from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.draws import Kind, draw
 from erasurehead.delays.written import written
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def check_seconds(argument: str, value: float, zero: bool = False) -> None:
     """Raise unless a value is a finite number greater than 0 (or, with `zero`, at least 0)."""
-    if not (math.isfinite(value) and (value > 0.0 or (zero and value == 0.0))):
+    if not (math.isfinite(real(value)) and (value > 0.0 or (zero and value == 0.0))):
         raise invalid(argument, f"must be finite and {'at least' if zero else 'greater than'} 0", value)
 
 

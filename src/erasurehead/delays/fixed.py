@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.delays.base import Delays, room
+from erasurehead.delays.base import Delays, numbers, room
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, invalid
+from erasurehead.files import readable
+from erasurehead.resources import check_memory
 
 
 @final
@@ -44,7 +45,10 @@ class Fixed(Delays):
     table: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        rows = tuple(tuple(float(value) for value in row) for row in self.table)
+        try:
+            rows = tuple(tuple(float(value) for value in row) for row in self.table)
+        except (TypeError, ValueError):
+            raise invalid("table", "must have rows of numbers", self.table) from None
         if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
             shape = [len(row) for row in rows]
             raise invalid("table", "must have at least one row and one column, and rows of equal length", shape)
@@ -57,13 +61,16 @@ class Fixed(Delays):
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
+        self.check_workers(n_workers)
+        values = room(out, count, n_workers)
+        values[:] = np.array(self.table)[np.arange(first, first + count) % len(self.table), :n_workers]
+        return values
+
+    def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.table[0]):
             raise invalid(
                 "table", f"must have a column for each of {n_workers} workers", f"{len(self.table[0])} columns"
             )
-        values = room(out, count, n_workers)
-        values[:] = np.array(self.table)[np.arange(first, first + count) % len(self.table), :n_workers]
-        return values
 
     def __str__(self) -> str:
         return written("fixed", self)
@@ -86,11 +93,12 @@ class Recorded(Delays):
     source: str = ""
 
     def __post_init__(self) -> None:
-        table = np.array(self.table, dtype=np.float64)
+        table = numbers(self.table, "table")
         if table.ndim != 3 or not table.size:
             raise invalid("table", "must have shape (units, steps, workers), none of them 0", table.shape)
         if not (table >= 0.0).all():
             raise invalid("table", "must hold seconds of at least 0, or inf", float(table[~(table >= 0.0)][0]))
+        table = table.copy()
         table.flags.writeable = False
         object.__setattr__(self, "table", table)
 
@@ -115,7 +123,10 @@ class Recorded(Delays):
             raise DataError(f"{source or 'the records'} hold no arrivals, so that there is nothing to replay.")
         keys = np.array(list(came), dtype=np.int64)
         first = int(keys[:, 1].min())
-        absolute = np.full((keys[:, 0].max() + 1, keys[:, 1].max() + 1 - first, keys[:, 2].max() + 1), np.inf)
+        lengths = (int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1 - first, int(keys[:, 2].max()) + 1)
+        check_memory(f"{source or 'the records'}: a table of {lengths[1]:,} steps of {lengths[2]:,} workers",
+                     24 * math.prod(lengths))  # fmt: skip
+        absolute = np.full(lengths, np.inf)
         absolute[keys[:, 0], keys[:, 1] - first, keys[:, 2]] = list(came.values())
         table = absolute.copy()
         before = np.where(np.isfinite(absolute[:-1]), absolute[:-1], 0.0)
@@ -125,14 +136,16 @@ class Recorded(Delays):
     @classmethod
     def from_file(cls, path: str) -> Self:
         """Build the replay from a run's `arrivals.jsonl`."""
+        from erasurehead.delays.run_traces import check_arrival, json_lines
+
         rows: list[Mapping[str, Any]] = []
-        with Path(path).open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    rows.append(json.loads(line))
-                except json.JSONDecodeError as error:
-                    raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
-        return cls.from_rows(rows, path)
+        for number, row in json_lines(readable(path)):
+            lacking = [key for key in ("unit", "step", "worker", "seconds") if key not in row]
+            if lacking:
+                raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(lacking)}.")
+            check_arrival(row, f"{path}, line {number}")
+            rows.append(row)
+        return cls.from_rows(rows, str(path))
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
@@ -148,6 +161,11 @@ class Recorded(Delays):
         values = room(out, count, n_workers)
         values[:] = self.table[unit, low : low + count, :n_workers]
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        there = self.table.shape[2]
+        if n_workers > there:
+            raise invalid("the recorded run", f"must have {n_workers} workers", f"{there} workers")
 
     def __str__(self) -> str:
         return f"recorded({self.source!r})"

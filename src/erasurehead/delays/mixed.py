@@ -11,7 +11,7 @@ from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.delays.base import Delays
 from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 _BACK = 64  # steps looked back at a time
 
@@ -34,7 +34,7 @@ class Bimodal(Delays):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.share <= 1.0:
+        if not 0.0 <= real(self.share) <= 1.0:
             raise invalid("share", "must be from 0 to 1", self.share)
         check_count("seed", self.seed, at_least=0)
 
@@ -45,6 +45,10 @@ class Bimodal(Delays):
         slow = draw("uniform", self.seed, first, count, n_workers, unit, stream=1) < self.share
         np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        self.usual.check_workers(n_workers)
+        self.slow.check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("bimodal", self)
@@ -74,7 +78,7 @@ class MarkovModulated(Delays):
 
     def __post_init__(self) -> None:
         for name, value in (("enter", self.enter), ("leave", self.leave)):
-            if not 0.0 < value <= 1.0:
+            if not 0.0 < real(value) <= 1.0:
                 raise invalid(name, "must be greater than 0 and at most 1", value)
         if self.enter + self.leave > 1.0:
             raise invalid(
@@ -122,6 +126,10 @@ class MarkovModulated(Delays):
         slow = self.is_slow(first, count, n_workers)
         np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
         return values
+
+    def check_workers(self, n_workers: int) -> None:
+        self.usual.check_workers(n_workers)
+        self.slow.check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("markov", self)

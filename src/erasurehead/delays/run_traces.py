@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from erasurehead.errors import DataError
+from erasurehead.files import BROKEN, check_text, open_bytes
 
 
 def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -61,21 +64,75 @@ def _sample(row: Mapping[str, Any], seconds: float, censored: bool) -> Mapping[s
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     needed = {"unit", "worker", "round", "step", "seconds", "started", "work", "censored", "late"}
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
-            lacking = needed.difference(cast("Mapping[str, Any]", row)) if isinstance(row, dict) else needed
-            if lacking:
-                raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(sorted(lacking))}.")
-            yield number, row
+    for number, row in json_lines(path):
+        lacking = needed.difference(row)
+        if lacking:
+            raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(sorted(lacking))}.")
+        check_arrival(row, f"{path}, line {number}")
+        yield number, row
 
 
 def _begins(path: Path) -> dict[int, float]:
     if not path.is_file():
         return {}
-    with path.open(encoding="utf-8") as lines:
-        rows = [cast("Mapping[str, Any]", json.loads(line)) for line in lines if line.strip()]
-    return {int(row["round"]): float(row["begin"]) for row in rows}
+    begins: dict[int, float] = {}
+    for number, row in json_lines(path):
+        place = f"{path}, line {number}"
+        begins[int(arrival_number(row, "round", place, whole=True))] = arrival_number(row, "begin", place)
+    return begins
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the objects of a file of JSON lines, each with the number of its line; blank lines are passed over.
+
+    Raises:
+        DataError: if the file cannot be read, or a line is no JSON object; the message names the line.
+    """
+    check_text(path)
+    number = 0
+    try:
+        with io.TextIOWrapper(open_bytes(path), encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise DataError(f"{path}, line {number}, must be a JSON object, but it is {line.strip()[:60]!r}.")
+                yield number, cast("Mapping[str, Any]", row)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
+    except (RecursionError, UnicodeDecodeError, *BROKEN) as error:
+        raise DataError(f"{path}, after line {number}: the file is cut off or damaged ({error}).") from None
+
+
+def check_arrival(row: Mapping[str, Any], place: str) -> None:
+    """Raise if what a record of an arrival says is of the wrong type, or out of range.
+
+    Raises:
+        DataError: naming the key and what it holds.
+    """
+    for key in ("worker", "step", "unit", "round"):
+        if key in row:
+            arrival_number(row, key, place, whole=True)
+    for key in ("seconds", "work"):
+        if key in row:
+            arrival_number(row, key, place)
+    if row.get("started") is not None:
+        arrival_number(row, "started", place)
+    for key in ("censored", "late"):
+        if not isinstance(row.get(key, False), bool):
+            raise DataError(f"{place}: {key} must be true or false, but it is {row[key]!r}.")
+
+
+def arrival_number(row: Mapping[str, Any], key: str, place: str, whole: bool = False) -> float:
+    """Return a number of a record, which must be finite and at least 0.
+
+    Raises:
+        DataError: if it is not there, or is none.
+    """
+    value = row.get(key)
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    if not good or (whole and not float(cast("float", value)).is_integer()):
+        kind = "whole" if whole else "finite"
+        raise DataError(f"{place}: {key} must be a {kind} number of at least 0, but it is {value!r}.")
+    return float(cast("float", value))

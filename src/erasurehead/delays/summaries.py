@@ -9,13 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead.arrays import Array, BoolArray, IntArray
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import Delays, check_rows
 from erasurehead.delays.fitting import kaplan_meier
 from erasurehead.delays.slowness import SlowWorker, slow_workers
 from erasurehead.delays.trace import Trace
+from erasurehead.errors import InvalidArgument, check_count
+from erasurehead.resources import check_memory
 
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The quantiles that a summary has; 0 is the smallest delay, 1 the longest."""
+
+_ROOM = 100
+"""Bytes that a summary needs for each delay, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +76,15 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
         n_workers: how many.
         steps: how many are drawn, at least 1.
     """
-    table = model.rows(0, steps, n_workers)
+    check_count("n_workers", n_workers)
+    check_count("steps", steps)
+    hint = "look at fewer steps (--steps) or workers (--workers)"
+    check_memory(f"A table of {steps:,} steps of {n_workers:,} workers", _ROOM * steps * n_workers, hint)
+    try:
+        model.check_workers(n_workers)
+    except InvalidArgument as error:
+        raise error.inside("model", str(model)) from None
+    table = check_rows(model, model.rows(0, steps, n_workers), 0, steps, n_workers)
     never = ~np.isfinite(table)
     step, worker = (index.ravel() for index in np.indices(table.shape))
     longest = float(table[~never].max(initial=0.0))

@@ -5,19 +5,21 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import numpy as np
 
 from erasurehead.delays.run_traces import read_arrivals
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, MissingExtra, invalid
+from erasurehead.files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
 
 COLUMNS = ("worker", "step", "seconds", "load", "censored")
 """The columns of a trace file; `load` (1 if absent) and `censored` (no if absent) may be left out."""
@@ -58,11 +60,10 @@ def read_trace(
             raise invalid("columns", f"must map some of {', '.join(COLUMNS)}", name)
     if unit not in _UNITS:
         raise invalid("unit", f"must be one of {', '.join(_UNITS)}", unit)
-    if not path.is_file():
-        raise DataError(f"{path} is not a file.")
+    path = readable(path)
     if path.suffix == ".jsonl":
         rows: Iterator[tuple[int, Mapping[str, Any]]] = read_arrivals(path)
-    elif path.suffix == ".parquet":
+    elif path.suffix == ".parquet" or beginning(path, 4) == b"PAR1":
         rows = _parquet(path)
     else:
         rows = _csv(path)
@@ -92,7 +93,8 @@ def write_trace(trace: Trace, path: str | Path) -> None:
         arrow, parquet = _pyarrow()
         parquet.write_table(arrow.table(table), path)
         return
-    with _opened(path, "wt") as file:
+    openers: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    with openers.get(path.suffix, open)(path, "wt", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows(
@@ -101,19 +103,19 @@ def write_trace(trace: Trace, path: str | Path) -> None:
         )
 
 
-def _opened(path: Path, mode: str) -> TextIO:
-    openers: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-    encoding = "utf-8-sig" if "r" in mode else "utf-8"  # spreadsheets put a mark before the first column's name
-    return openers.get(path.suffix, open)(path, mode, encoding=encoding, newline="")
-
-
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with _opened(path, "rt") as file:
-        reader = csv.DictReader(file)
+    check_text(path)
+    # spreadsheets put a mark before the first column's name
+    with open_bytes(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
         try:
             for row in reader:
                 yield reader.line_num, row
-        except (csv.Error, UnicodeDecodeError, EOFError, OSError) as error:
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}, after line {reader.line_num}: not a text in UTF-8{other_encoding(error.object)}."
+            ) from None
+        except (csv.Error, *BROKEN) as error:
             raise DataError(f"{path} cannot be read after line {reader.line_num}: {error}.") from None
 
 
@@ -125,7 +127,10 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    table = _pyarrow()[1].read_table(path)
+    try:
+        table = _pyarrow()[1].read_table(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
+        raise DataError(f"{path} is not a Parquet file ({error}).") from None
     names = cast("list[str]", table.column_names)
     values = [cast("list[object]", table.column(name).to_pylist()) for name in names]
     for number, row in enumerate(zip(*values, strict=True), start=1):
@@ -141,14 +146,16 @@ def _collect(
 ) -> Trace:
     theirs = {name: columns.get(name, name) for name in COLUMNS}
     kept: list[tuple[object, float, float, float, bool]] = []
+    lines: list[int] = []
     for number, row in rows:
         if not kept:
             _check_columns(path, row, theirs, columns, where)
         if all(_same(row[column], value) for column, value in where.items()):
+            lines.append(number)
             kept.append(
                 (
-                    row[theirs["worker"]],
-                    _number(path, number, theirs["step"], row),
+                    _worker(path, number, theirs["worker"], row),
+                    _number(path, number, theirs["step"], row, at_least=0.0, whole=True),
                     scale * _number(path, number, theirs["seconds"], row, at_least=0.0),
                     _number(path, number, theirs["load"], row, at_least=0.0) if theirs["load"] in row else 1.0,
                     _flag(path, number, theirs["censored"], row) if theirs["censored"] in row else False,
@@ -158,19 +165,22 @@ def _collect(
         rest = f" where {', '.join(f'{column} is {value}' for column, value in where.items())}" if where else ""
         raise DataError(f"{path} holds no samples{rest}.")
     worker, step, seconds, load, censored = zip(*kept, strict=True)
+    computed = np.array(load)
     labels = [str(label) for label in worker]
     names = sorted(set(labels), key=_natural)
     position = {name: index for index, name in enumerate(names)}
-    # A load of 0 (as in a trace of idle workers) cannot be scaled with: it counts as 1.
-    return Trace(
+    trace = Trace(
         np.unique(np.array(step), return_inverse=True)[1].astype(np.int64),
         np.array([position[label] for label in labels], dtype=np.int64),
         np.array(seconds),
-        np.where(np.array(load) > 0.0, load, 1.0),
+        np.where(computed > 0.0, computed, 1.0),  # delays of idle workers, asked for as such, cannot be scaled
         np.array(censored),
         tuple(names),
         str(path),
     )
+    if theirs["load"] not in where and not computed.all():
+        _refuse_idle(trace, lines[int(np.argmin(computed))], theirs["load"])
+    return trace
 
 
 def _check_columns(
@@ -203,11 +213,39 @@ def _same(found: object, wanted: str | float) -> bool:
         return False
 
 
-def _number(path: Path, line: int, column: str, row: Mapping[str, Any], at_least: float = -math.inf) -> float:
+def _worker(path: Path, line: int, column: str, row: Mapping[str, Any]) -> object:
+    """Return what a worker is called: a name, or a number from 0 on."""
+    label = row[column]
+    try:
+        number = float(label)
+    except (TypeError, ValueError):
+        if label is None or not str(label).strip():
+            raise DataError(f"{path}, line {line}: {column} must be a name or a number; there is none.") from None
+        return label
+    if not (number >= 0.0 and number.is_integer()):
+        said = f"{column} must be a name, or a whole number of at least 0, but it is {label!r}"
+        raise DataError(f"{path}, line {line}: {said}.")
+    return label
+
+
+def _refuse_idle(trace: Trace, line: int, column: str) -> None:
+    """Raise for a trace with delays of workers that computed nothing, which nobody asked for by `where`."""
+    trace.table()  # several blocks in one file are the likelier mistake
+    raise DataError(
+        f"{trace.source}, line {line}: {column} must be above 0, but it is 0; select the rows that are meant "
+        f"(where={{{column!r}: ...}}, or --where {column}=... on the command line)."
+    )
+
+
+def _number(
+    path: Path, line: int, column: str, row: Mapping[str, Any], at_least: float = -math.inf, whole: bool = False
+) -> float:
     try:
         value = float(row[column])
     except (TypeError, ValueError):
         raise DataError(f"{path}, line {line}: {column} must be a number, but it is {row[column]!r}.") from None
+    if whole and math.isfinite(value) and not value.is_integer():
+        raise DataError(f"{path}, line {line}: {column} must be a whole number, but it is {row[column]!r}.")
     if not (math.isfinite(value) and value >= at_least):
         bound = f" of at least {at_least:g}" if math.isfinite(at_least) else ""
         raise DataError(f"{path}, line {line}: {column} must be a finite number{bound}, but it is {value}.")

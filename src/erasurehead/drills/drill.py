@@ -22,7 +22,7 @@ from erasurehead.drills.storm import KINDS, Kind, Storm
 from erasurehead.drills.stormfile import write_storm
 from erasurehead.drills.supervising import Performance, Supervisor
 from erasurehead.drills.verdicts import Findings
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, invalid, real
 from erasurehead.experiment import Experiment
 from erasurehead.records.durable import write_whole
 from erasurehead.records.folder import RunFolder
@@ -116,7 +116,7 @@ class Drill:
         self, settings: Settings, storm: Storm | None = None, out: str | os.PathLike[str] | None = None
     ) -> None:
         check_count("seed", settings.seed, at_least=0)
-        if not (math.isfinite(settings.seconds) and settings.seconds > 0):
+        if not (math.isfinite(real(settings.seconds)) and settings.seconds > 0):
             raise invalid("seconds", "must be a positive number of seconds", settings.seconds)
         self.settings = settings
         experiment = Experiment.from_config(settings.config())

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from erasurehead.arrays import Array, Tree
+from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
     CLOSED,
@@ -46,7 +47,7 @@ from erasurehead.engines.virtual_state import (
     worker_from,
     worker_to_tree,
 )
-from erasurehead.errors import DataError, EngineError, invalid
+from erasurehead.errors import DataError, EngineError, invalid, real
 
 _WHOEVER = -1
 """In place of a number on the heap: meant for whoever has the worker's number then."""
@@ -67,16 +68,16 @@ class VirtualEngine(Engine):
 
     def __init__(
         self,
-        delays: Delays | None = None,
+        delays: Delays | str | None = None,
         late: LateWork = "preempt",
         seconds_per_task: float = 0.0,
         hosts: Mapping[str, int | None] | None = None,
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
-        if not (math.isfinite(seconds_per_task) and seconds_per_task >= 0):
+        if not (math.isfinite(real(seconds_per_task)) and seconds_per_task >= 0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
-        self.delays = delays
+        self.delays = None if delays is None else as_delays(delays)
         self.late: LateWork = late
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})

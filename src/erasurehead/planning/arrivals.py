@@ -7,7 +7,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.delays.base import Delays, room
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 
 
 class Arrivals:
@@ -23,7 +23,7 @@ class Arrivals:
     """
 
     def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0) -> None:
-        if not (np.isfinite(seconds_per_task) and seconds_per_task >= 0.0):
+        if not (np.isfinite(real(seconds_per_task)) and seconds_per_task >= 0.0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
         work = (

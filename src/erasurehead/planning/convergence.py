@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.planning.erasures import Erasures
 from erasurehead.planning.step_times import lemma8
 
@@ -29,11 +29,11 @@ class Constants:
     def __post_init__(self) -> None:
         for name in ("mu", "beta", "gap"):
             value = getattr(self, name)
-            if not (value > 0.0 and math.isfinite(value)):
+            if not (math.isfinite(real(value)) and value > 0.0):
                 raise invalid(name, "must be greater than 0 and finite", value)
         if self.beta < self.mu:
             raise invalid("beta", f"must be at least mu, {self.mu:g}", self.beta)
-        if not (self.sigma >= 0.0 and math.isfinite(self.sigma)):
+        if not (math.isfinite(real(self.sigma)) and self.sigma >= 0.0):
             raise invalid("sigma", "must be at least 0 and finite", self.sigma)
 
     @property
@@ -141,7 +141,7 @@ def theorem3(constants: Constants, n: int, c: int, r: int, epsilon: float) -> Th
         epsilon: error to reach, smaller than the gap. `approximate` is inf below `least_epsilon`.
     """
     check_count("r", r, at_most=n - 1)
-    if not 0.0 < epsilon < constants.gap:
+    if not 0.0 < real(epsilon) < constants.gap:
         raise invalid("epsilon", f"must be greater than 0 and smaller than the gap, {constants.gap:g}", epsilon)
     kappa, delta = constants.kappa, r / n
     eta = -math.expm1(-c * delta)
@@ -190,7 +190,7 @@ def predicted_times(constants: Constants, n: int, c: int, r: int, rate: float, e
         rate: lambda.
         epsilon: error f - f* to reach, greater than 0.
     """
-    if not epsilon > 0.0:
+    if not real(epsilon) > 0.0:
         raise invalid("epsilon", "must be greater than 0", epsilon)
     times = lemma8(n, c, r, rate)
     exact_steps = _whole(lemma1(constants).steps_to(epsilon))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.planning.erasures import Erasures
 
 
@@ -27,9 +27,9 @@ class ShiftedLaw:
     mean: float
 
     def __post_init__(self) -> None:
-        if not (self.shift >= 0.0 and math.isfinite(self.shift)):
+        if not (math.isfinite(real(self.shift)) and self.shift >= 0.0):
             raise invalid("shift", "must be at least 0 and finite", self.shift)
-        if not (self.mean > 0.0 and math.isfinite(self.mean)):
+        if not (math.isfinite(real(self.mean)) and self.mean > 0.0):
             raise invalid("mean", "must be greater than 0 and finite", self.mean)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from erasurehead.arrays import Array
-from erasurehead.errors import invalid
+from erasurehead.errors import UNSAID, invalid
+from erasurehead.foreign import as_array, fault_of_sparse, masked_place, owned
 from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
     """Check a matrix of samples x features, and choose its form.
 
     Arguments:
-        X: a scipy sparse matrix or array, or whatever numpy makes an array of two dimensions of. A sparse one whose
+        X: a scipy sparse matrix or array, or whatever numpy makes an array of two dimensions of. It is copied, as are
+            labels, so that what becomes of it later does not matter, unless nobody can write to it (`writeable` is
+            False, as in files that are mapped to be read). A sparse one whose
             stored numbers are all 1, such as a one-hot encoding, is kept as a pattern, without its numbers.
         argument: its name, for errors.
         n_columns: number of features that it must have, if that is known.
@@ -33,7 +36,9 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
             columns that it must have.
     """
     is_sparse: bool = sparse.issparse(X)
-    matrix: Any = X if is_sparse else np.asarray(X)
+    if is_sparse and (fault := fault_of_sparse(X)):
+        raise invalid(argument, f"must be a whole sparse matrix, in which {fault}", UNSAID, "build it anew")
+    matrix: Any = X if is_sparse else _array(X, argument)
     if matrix.ndim != 2 or min(matrix.shape) < 1:
         raise invalid(f"the shape of {argument}", "must be (samples, features), both at least 1", matrix.shape)
     if n_columns is not None and matrix.shape[1] != n_columns:
@@ -59,15 +64,41 @@ def check_target(y: Any, argument: str, n_samples: int, design: str) -> Array:
     Raises:
         InvalidArgument: if they are not.
     """
-    values = np.asarray(y)
+    values = _array(y, argument)
     if values.shape != (n_samples,):
         raise invalid(f"the shape of {argument}", f"must be ({n_samples},), one value a row of {design}", values.shape)
     _check_kind(values.dtype, argument)
-    values = values.astype(np.float64)
+    values = owned(values.astype(np.float64, copy=False), y)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise invalid(f"{argument}[{bad[0]}]", "must be a finite number", float(values[bad[0]]), _REMEDY)
     return values
+
+
+def check_squares(values: Array, argument: str) -> None:
+    """Raise if squares of finite numbers cannot be added up: no step size would help.
+
+    Raises:
+        InvalidArgument: naming the largest number.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > np.sqrt(np.finfo(np.float64).max / max(1, values.size)):
+        raise invalid(
+            f"every value of {argument}", "must be small enough for squares to be added up in float64", largest,
+            "divide by a unit such as 1e6, or by the standard deviation",
+        )  # fmt: skip
+
+
+def _array(given: Any, argument: str) -> NDArray[Any]:
+    place = masked_place(given)
+    if place is not None:
+        raise invalid(
+            argument, "must have no masked values", place, "fill them in (numpy.ma.filled), or leave them out"
+        )
+    array = as_array(given)
+    if array is None:
+        raise invalid(argument, "must have rows of equal length", UNSAID)
+    return array
 
 
 def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
@@ -78,17 +109,29 @@ def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
 
 
 def _dense_design(matrix: NDArray[Any], argument: str) -> Design:
-    numbers = np.ascontiguousarray(matrix, dtype=np.float64)
+    numbers = owned(np.ascontiguousarray(matrix, dtype=np.float64), matrix)
     finite = np.isfinite(numbers)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise invalid(f"{argument}[{row}, {column}]", "must be a finite number", float(numbers[row, column]), _REMEDY)
+    check_squares(numbers, argument)
     return DenseDesign(numbers)
 
 
+def _own_rows(matrix: Any) -> SparseMatrix:
+    """Return a matrix by its rows, in arrays that nobody else changes."""
+    rows: Any = sparse.csr_array(matrix, dtype=np.float64)
+    if matrix.format != "csr":
+        return rows
+    parts = [(rows.data, matrix.data), (rows.indices, matrix.indices), (rows.indptr, matrix.indptr)]
+    kept: Any = sparse.csr_array(
+        tuple(owned(array, given) for array, given in parts), shape=rows.shape, dtype=np.float64
+    )
+    return kept
+
+
 def _sparse_design(matrix: Any, argument: str) -> Design:
-    rows = cast("SparseMatrix", sparse.csr_array(matrix, dtype=np.float64))
-    rows.check_format(full_check=True)  # a column out of bounds would have the loops write into foreign memory
+    rows = _own_rows(matrix)
     if not (rows.has_canonical_format and rows.data.all()):
         rows = rows.copy()  # the user's own arrays stay as they are
         rows.sum_duplicates()
@@ -99,4 +142,5 @@ def _sparse_design(matrix: Any, argument: str) -> Design:
         row = int(np.count_nonzero(rows.indptr[1:] <= entry))
         place = f"{argument}[{row}, {rows.indices[entry]}]"
         raise invalid(place, "must be a finite number", float(rows.data[entry]), _REMEDY)
+    check_squares(rows.data, argument)
     return PatternDesign(rows) if (rows.data == 1.0).all() else SparseDesign(rows)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.problems.base import Problem
 from erasurehead.problems.checks import check_design, check_target
 from erasurehead.problems.losses import SampleLoss
@@ -27,7 +27,9 @@ class LinearProblem(Problem):
 
     Arguments:
         X: training samples x features; a scipy sparse matrix or array, or an array of two dimensions. A sparse matrix
-            whose stored numbers are all 1, such as a one-hot encoding, is kept without its numbers.
+            whose stored numbers are all 1, such as a one-hot encoding, is kept without its numbers. X and y are both
+            copied: changing them in place later does not change the problem. Arrays that nobody can write to
+            (`array.flags.writeable = False`, or mapped to be read) are not.
         y: one label or target a sample, shape (n_samples,).
         l2: factor of the penalty, at least 0.
         test: samples and labels to measure models on, (X_test, y_test); None for none.
@@ -39,7 +41,7 @@ class LinearProblem(Problem):
     preload = ("erasurehead.problems.kernels",)
 
     def __init__(self, X: Any, y: Any, *, l2: float = 0.0, test: tuple[Any, Any] | None = None) -> None:
-        if not (np.isfinite(l2) and l2 >= 0):
+        if not (np.isfinite(real(l2)) and l2 >= 0):
             raise invalid("l2", "must be a finite number of at least 0", l2)
         self._design = check_design(X, "X")
         values = check_target(y, "y", self._design.n_rows, "X")

@@ -7,7 +7,8 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.errors import invalid
+from erasurehead.errors import UNSAID, invalid
+from erasurehead.problems.checks import check_squares
 from erasurehead.problems.linear import LinearProblem
 from erasurehead.problems.losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 
@@ -43,6 +44,7 @@ class LeastSquares(LinearProblem):
     """
 
     def _choose_loss(self, values: Array) -> SampleLoss:
+        check_squares(values, "y")
         return SquaredLoss()
 
 
@@ -60,7 +62,7 @@ class SoftmaxRegression(LinearProblem):
         y: class numbers from 0 to n_classes - 1, shape (n_samples,).
         l2: as for `LinearProblem`.
         test: as for `LinearProblem`.
-        n_classes: number of classes, at least 2; None for the greatest label plus one.
+        n_classes: number of classes, at least 2; None for the greatest label plus one, if all up to it occur.
     """
 
     def __init__(
@@ -70,7 +72,16 @@ class SoftmaxRegression(LinearProblem):
         super().__init__(X, y, l2=l2, test=test)
 
     def _choose_loss(self, values: Array) -> SampleLoss:
-        greatest = float(values.max())
-        if self._n_classes is None and greatest < 1:
+        if self._n_classes is not None:
+            return SoftmaxLoss(self._n_classes)
+        found = np.unique(values)
+        greatest = float(found[-1])
+        if greatest < 1:
             raise invalid("y", "must number at least two classes, from 0", f"{greatest:g} at most")
-        return SoftmaxLoss(int(greatest) + 1 if self._n_classes is None else self._n_classes)
+        if found[0] >= 0 and len(found) <= greatest and (found % 1 == 0).all():
+            empty = next(number for number, label in enumerate(found) if label != number)
+            raise invalid(
+                "y", f"must number the classes from 0 without a gap, but no sample is of class {empty}", UNSAID,
+                "number the classes from 0, or state n_classes, those without samples included",
+            )  # fmt: skip
+        return SoftmaxLoss(int(greatest) + 1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.datasets.sharded.folder import ShardFolder
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.problems.base import Problem
 from erasurehead.problems.models import LinearModel, Samples, check_samples
 from erasurehead.problems.shards import LinearShard, hold_rows
@@ -42,7 +42,7 @@ class ShardedProblem(Problem):
     preload = ("erasurehead.problems.kernels", "erasurehead.problems.sharded")
 
     def __init__(self, folder: str | os.PathLike[str] | ShardFolder, *, l2: float = 0.0, at: str | None = None) -> None:
-        if not (np.isfinite(l2) and l2 >= 0):
+        if not (np.isfinite(real(l2)) and l2 >= 0):
             raise invalid("l2", "must be a finite number of at least 0", l2)
         self.folder = folder if isinstance(folder, ShardFolder) else ShardFolder.open(folder)
         manifest = self.folder.manifest

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from erasurehead.arrays import Tree
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.instruments import Instrument
 from erasurehead.records.background import Background
 from erasurehead.records.checkpoints import CheckpointStore
@@ -61,7 +61,7 @@ class Checkpointer(Instrument):
     ) -> None:
         self.recorder = recorder
         self.every_steps = check_count("every_steps", every_steps, at_least=0)
-        if not (math.isfinite(every_seconds) and every_seconds >= 0):
+        if not (math.isfinite(real(every_seconds)) and every_seconds >= 0):
             raise invalid("every_seconds", "must be a finite number of seconds, at least 0", every_seconds)
         self.every_seconds = every_seconds
         self.behind = check_count("behind", behind, at_least=0)

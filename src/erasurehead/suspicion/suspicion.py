@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.arrays import Tree
 from erasurehead.engines.base import LateWork
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.suspicion.law import Law
 from erasurehead.suspicion.window import Silence, Window
 
@@ -66,11 +66,11 @@ class Suspicion:
         least: int = 30,
         window: int = 1000,
     ) -> None:
-        if not (math.isfinite(floor) and floor >= 0.0):
+        if not (math.isfinite(real(floor)) and floor >= 0.0):
             raise invalid("floor", "must be a finite number of seconds, at least 0", floor)
-        if not 0.0 < chance < 0.5:
+        if not 0.0 < real(chance) < 0.5:
             raise invalid("chance", "must be greater than 0 and less than 0.5", chance)
-        if after is not None and not (math.isfinite(after) and after > 0.0):
+        if after is not None and not (math.isfinite(real(after)) and after > 0.0):
             raise invalid("after", "must be a positive number of seconds", after)
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)

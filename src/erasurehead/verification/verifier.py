@@ -17,7 +17,7 @@ from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.corruption import Unit, units_of
 from erasurehead.decoding.locating import Checks, Located, locate, most_liars
 from erasurehead.engines.base import MessageLost
-from erasurehead.errors import check_count, invalid, listed
+from erasurehead.errors import check_count, invalid, listed, real
 from erasurehead.layout import Layout
 from erasurehead.verification.examination import NOT_FINITE, Examination, Finding, Read, Undecided
 from erasurehead.verification.prints import Prints
@@ -74,7 +74,7 @@ class Verifier:
         seed: int = 0,
         seats: Sequence[int] | None = None,
     ) -> None:
-        if tolerance is not None and not 0.0 <= tolerance < 0.5:
+        if tolerance is not None and not 0.0 <= real(tolerance) < 0.5:
             raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
         self.code, self.layout, self.seed = code, layout, seed
         self.liars = None if liars is None else check_count("liars", liars)

@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.waiting.base import Verdict, View, WaitRule, scaled_count
 from erasurehead.waiting.selection import kth_smallest
 
@@ -107,7 +107,7 @@ class Fraction(WaitRule):
     share: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share <= 1.0:
+        if not 0.0 < real(self.share) <= 1.0:
             raise invalid("fraction(share)", "must be greater than 0 and at most 1", self.share)
 
     def workers(self, code: GradientCode) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.decoding.base import Decoder
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.waiting.base import Verdict, View, WaitRule
 
 _SLACK = 1e-6  # a clock that reads start + seconds may be a rounding short of it, and must not be asked for ever
@@ -30,7 +30,7 @@ class Deadline(WaitRule):
     seconds: float
 
     def __post_init__(self) -> None:
-        if not (self.seconds > 0.0 and math.isfinite(self.seconds)):
+        if not (math.isfinite(real(self.seconds)) and self.seconds > 0.0):
             raise invalid("deadline(seconds)", "must be greater than 0 and finite", self.seconds)
 
     def verdict(self, view: View) -> Verdict:

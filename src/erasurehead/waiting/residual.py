@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.waiting.base import NeverMet, Verdict, View, WaitRule
 from erasurehead.waiting.groups import replica_groups
 
@@ -66,7 +66,7 @@ class ResidualBelow(WaitRule):
     tasks: float
 
     def __post_init__(self) -> None:
-        if not (self.tasks >= 0.0 and math.isfinite(self.tasks)):
+        if not (math.isfinite(real(self.tasks)) and self.tasks >= 0.0):
             raise invalid("residual_below(tasks)", "must be at least 0 and finite", self.tasks)
 
     def bound(self, code: GradientCode) -> float:

@@ -12,10 +12,10 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.datasets.array_encoding import ArrayEncoding
-from erasurehead.datasets.arraysfile import Arrays, read_labels, read_matrix
+from erasurehead.datasets.arraysfile import Arrays, load_npy, read_labels, read_matrix
 from erasurehead.datasets.base import Task
 from erasurehead.datasets.encoding import Encoding
-from erasurehead.datasets.files import suffix
+from erasurehead.datasets.forms import form
 from erasurehead.datasets.matrices import floats, split_last_column, with_constant
 from erasurehead.datasets.sharded.labels import LabelValues
 from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
@@ -179,7 +179,7 @@ def array_source(path: Path, target: str | None) -> ArraySource:
     Raises:
         InvalidArgument: if a target is named for a file that has its own.
     """
-    if suffix(path) in {".npy", ".npz"}:
+    if form(path) in ("npy", "npz"):
         return MatrixSource(path, target)
     if target is not None:
         raise invalid("target", "is not for svmlight files, which hold their labels", target)
@@ -192,12 +192,9 @@ def _labels(block: Arrays) -> Array:
 
 
 def _open(path: Path) -> Any:
-    if suffix(path) == ".npz":
+    if form(path) == "npz":
         return read_matrix(path)
-    try:
-        mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path} is not a matrix of numbers saved by scipy or numpy ({error}).") from None
+    mapped = load_npy(path, mapped=True)
     if mapped.ndim != 2:
         raise DataError(f"{path} must be a matrix with two dimensions, but its shape is {mapped.shape}.")
     return mapped

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead.arrays import IntArray
 from erasurehead.datasets.base import Labels, Report, Task, split_rows
 from erasurehead.datasets.encoding import Encoding
-from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
@@ -72,7 +72,7 @@ class Split:
 
     def __post_init__(self) -> None:
         check_count("seed", self.seed, at_least=0)
-        if self.test_fraction and not 0 < self.test_fraction < 1:
+        if self.test_fraction and not 0 < real(self.test_fraction) < 1:
             raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
 
     def places(self, n_rows: int) -> Places:

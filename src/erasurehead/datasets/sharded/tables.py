@@ -14,8 +14,7 @@ from erasurehead.datasets.csvcolumns import Kind
 from erasurehead.datasets.csvfile import Layout, count_rows, csv_blocks, look
 from erasurehead.datasets.encoding import Encoding
 from erasurehead.datasets.features import Numeric
-from erasurehead.datasets.files import suffix
-from erasurehead.datasets.reading import PARQUET
+from erasurehead.datasets.forms import form
 from erasurehead.datasets.sharded.fitting import TableFit
 from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
 from erasurehead.datasets.table import Table, Texts
@@ -34,7 +33,7 @@ class TableSource(Source):
 
     def __init__(self, path: Path, target: str | None, columns: Columns) -> None:
         super().__init__(path)
-        self._parquet = suffix(path) in PARQUET
+        self._parquet = form(path) == "parquet"
         self._layout = self._look()
         self._label = self._layout.names[-1] if target is None else target
         self._columns = columns

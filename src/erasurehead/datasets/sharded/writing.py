@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from erasurehead.datasets.base import Report, Task
 from erasurehead.datasets.columns import Columns
 from erasurehead.datasets.encoding import Encoding
-from erasurehead.datasets.files import readable
 from erasurehead.datasets.reading import is_table
 from erasurehead.datasets.sharded.arraysources import array_source
 from erasurehead.datasets.sharded.folder import ShardFolder
@@ -26,7 +25,8 @@ from erasurehead.datasets.sharded.parts import RowFiles, write_supports, write_t
 from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, Source, Split
 from erasurehead.datasets.sharded.spool import Spool, bucket_edges
 from erasurehead.datasets.sharded.tables import TableSource
-from erasurehead.errors import DataError, InvalidArgument, check_count
+from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.files import readable
 from erasurehead.splitting import split_samples
 
 BLOCK = 1 << 24
@@ -151,7 +151,7 @@ class _Writing:
         if before != self._places.n_rows:
             raise DataError(CHANGED.format(path=self._source.path))
         if len(self._classes_seen) < target.n_classes:
-            raise target.too_few(len(self._classes_seen))
+            raise target.too_few(len(self._classes_seen), self._places.n_train)
 
     def finish(self, name: str, origin: Origin) -> None:
         """Write all files, the manifest last."""
@@ -244,7 +244,7 @@ def _free(out: str | os.PathLike[str]) -> Path:
     place = Path(out).expanduser().absolute()
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         said = "is used already: it is not empty" if place.is_dir() else "is a file"
-        raise InvalidArgument(f"The folder {str(place)!r} {said}; name one that is empty or not there.")
+        raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {said}")
     return place
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
     CLOSED,
@@ -91,7 +92,7 @@ class MPIEngine(Engine):
 
     def __init__(
         self,
-        delays: Delays | None = None,
+        delays: Delays | str | None = None,
         late: LateWork = "preempt",
         comm: MPI.Intracomm | None = None,
         share: bool = True,
@@ -99,7 +100,7 @@ class MPIEngine(Engine):
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
-        self.delays = delays
+        self.delays = None if delays is None else as_delays(delays)
         self.late: LateWork = late
         self.share = share
         self._comm = world(comm, start)

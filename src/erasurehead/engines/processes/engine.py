@@ -22,6 +22,7 @@ from multiprocessing.context import ForkServerProcess
 from types import ModuleType
 from typing import Any, ClassVar
 
+from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
     CLOSED,
@@ -78,12 +79,12 @@ class ProcessEngine(Engine):
 
     name: ClassVar[str] = "processes"
 
-    def __init__(self, delays: Delays | None = None, late: LateWork = "preempt") -> None:
+    def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
         if os.name != "posix":
             raise EngineError("the process engine needs Linux or macOS; on Windows use the virtual engine, or WSL.")
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
-        self.delays = delays
+        self.delays = None if delays is None else as_delays(delays)
         self.late: LateWork = late
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()

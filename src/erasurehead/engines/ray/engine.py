@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
+from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
     CLOSED,
@@ -30,7 +31,7 @@ from erasurehead.engines.ray.handle import Handle, Posting
 from erasurehead.engines.ray.inbox import Inbox
 from erasurehead.engines.ray.nodes import Node, Nodes, Watch, room
 from erasurehead.engines.ray.parcel import Store, pack
-from erasurehead.errors import EngineError, check_count, invalid
+from erasurehead.errors import EngineError, check_count, invalid, real
 
 _BLINK = 1.0  # seconds after which a wait looks up
 
@@ -63,7 +64,7 @@ class RayEngine(Engine):
 
     def __init__(
         self,
-        delays: Delays | None = None,
+        delays: Delays | str | None = None,
         late: LateWork = "preempt",
         address: str | None = None,
         max_restarts: int = 0,
@@ -72,9 +73,9 @@ class RayEngine(Engine):
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
-        if not 0 <= cpus < float("inf"):
+        if not 0 <= real(cpus) < float("inf"):
             raise invalid("cpus", "must be a number of processors, 0 or more", cpus)
-        self.delays = delays
+        self.delays = None if delays is None else as_delays(delays)
         self.late: LateWork = late
         self.max_restarts = check_count("max_restarts", max_restarts, at_least=-1)
         self.cpus = cpus

@@ -1,0 +1,111 @@
+"""Standard output and standard error as they may be: closed, full, cut off by their reader, or in ASCII.
+
+What explains and warns goes to standard error, and is never required: where it cannot be written, it is left out. A
+result that cannot be written is an error, unless whoever read it has gone, or nobody wanted it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Generator
+from typing import IO, Any
+
+from erasurehead.errors import ErasureHeadError
+
+
+class _Optional(io.RawIOBase):
+    """A file that takes everything, and writes what can be written.
+
+    Arguments:
+        descriptor: of the file.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        with contextlib.suppress(OSError):
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        return size
+
+
+def prepare() -> None:
+    """Make the standard streams such that no text and no state of theirs ends a command.
+
+    A descriptor that is closed leads nowhere from then on, instead of to the next file that is opened; letters that an
+    encoding does not have are written as escapes.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)  # takes the lowest one that is free
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdout = _text(io.BufferedWriter(_Optional(1)), "utf-8", buffered=True)
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stderr is None or isinstance(sys.stderr, io.TextIOWrapper):  # pyright: ignore[reportUnnecessaryComparison]
+        encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr = _text(io.BufferedWriter(_Optional(2)), encoding, buffered=False)
+
+
+def _text(stream: io.BufferedWriter, encoding: str, buffered: bool) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding, "backslashreplace", line_buffering=True, write_through=not buffered)
+
+
+@contextlib.contextmanager
+def results() -> Generator[IO[str]]:
+    """Write a result on standard output, to the last byte.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it has what they wanted
+        _lead_nowhere()
+    except OSError as error:
+        _lead_nowhere()
+        raise OutputError(
+            f"The result cannot be written to standard output: {error.strerror}. What a run or a plan leaves in its "
+            "folder is whole."
+        ) from None
+
+
+class OutputError(ErasureHeadError, OSError):
+    """The result of a command cannot be written to standard output."""
+
+
+def finish() -> None:
+    """Write what is left in standard output; nothing more can go wrong when the interpreter does."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _lead_nowhere()
+
+
+def _lead_nowhere() -> None:
+    """Have what is still to be written to standard output vanish."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,221 @@
+"""Files that users name: regular ones, pipes, `-`; what would never begin or never end is refused before it is read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import select
+import stat
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from erasurehead.errors import DataError, InvalidArgument, NoFile
+
+PIPE_SECONDS = "ERASUREHEAD_PIPE_SECONDS"
+"""The environment variable that says how long a pipe is waited for that nobody writes to yet (10 seconds)."""
+
+BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
+"""What reading raises where a file is cut off or damaged."""
+
+_COMPRESSED = (".gz", ".bz2")
+_MARK = b"\xff\xfe"
+_STDIN = "-"
+_PIECE = 1 << 20
+_KINDS = (
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+"""What was read from pipes, until the process ends."""
+
+
+def readable(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read, and read again.
+
+    A pipe, or standard input where the path is `-`, is read to its end into a temporary file of the same name.
+
+    Raises:
+        NoFile: if it is not there.
+        DataError: if it is a folder, a device or a socket, may not be read, or is a pipe that nobody writes to.
+    """
+    if os.fspath(path) == _STDIN:
+        return _spooled(sys.stdin.buffer.raw.fileno() if hasattr(sys.stdin, "buffer") else 0, "stdin", _STDIN)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+    place = Path(path).expanduser()
+    mode = _mode(place)
+    if stat.S_ISFIFO(mode):
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return _spooled(descriptor, place.name, str(place))
+        finally:
+            os.close(descriptor)
+    return place
+
+
+def read_text(path: str | os.PathLike[str], what: str) -> str:
+    """Return a text in UTF-8 whole, without the mark that some editors put before it.
+
+    Arguments:
+        path: of the file.
+        what: it is, for errors: `"run file"`.
+
+    Raises:
+        InvalidArgument: if it is not there, cannot be read, or is no such text.
+    """
+    try:
+        return readable(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(
+            f"The {what} {str(path)!r} is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}."
+        ) from None
+    except NoFile:
+        raise InvalidArgument(f"The {what} {str(path)!r} cannot be read: No such file or directory.") from None
+    except (DataError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
+        raise InvalidArgument(f"The {what} {str(path)!r} cannot be read: {why}.") from None
+
+
+def other_encoding(text: bytes) -> str:
+    """Return what to do about a text that is not in UTF-8, as the end of a sentence."""
+    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "; it is in UTF-16: save it as UTF-8, or convert it (iconv -f UTF-16 -t UTF-8)"
+    return "; save it as UTF-8, or convert it (iconv -f ISO-8859-1 -t UTF-8, if it is in Latin-1)"
+
+
+def _mode(place: Path) -> int:
+    """Return what kind of file a path leads to, if it is one that can be read."""
+    shown = printable(str(place))
+    try:
+        mode = place.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoFile(shown) from None
+    except (OSError, ValueError) as error:  # a name too long, links in a circle, no permission; a NUL in the name
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataError(f"The file {shown!r} cannot be read: {why}.") from None
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{shown!r} is a folder; name a file in it.")
+    for is_kind, kind in _KINDS:
+        if is_kind(mode):
+            raise DataError(f"{shown!r} is {kind}; name a file, a pipe, or - for standard input.")
+    if not os.access(place, os.R_OK):
+        raise DataError(f"The file {shown!r} may not be read by this user.")
+    return mode
+
+
+def printable(text: str) -> str:
+    """Return a text that every stream in UTF-8 takes: bytes of a name that is not UTF-8 are written `\\xff`."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _spooled(descriptor: int, name: str, said: str) -> Path:
+    """Read a pipe to its end into a temporary file."""
+    folder = tempfile.TemporaryDirectory(prefix="erasurehead-")
+    _kept.append(folder)
+    place = Path(folder.name) / (name or "pipe")
+    with place.open("wb") as file:
+        _copy(descriptor, file, said)
+    return place
+
+
+def _copy(descriptor: int, file: IO[bytes], said: str) -> None:
+    patience = _seconds()
+    until = time.monotonic() + patience
+    begun = False
+    while True:
+        try:
+            piece = os.read(descriptor, _PIECE)
+        except BlockingIOError:  # somebody has it open for writing
+            begun = True
+            select.select([descriptor], [], [], 1.0)
+            continue
+        if piece:
+            begun = True
+            file.write(piece)
+        elif begun or os.get_blocking(descriptor):
+            return
+        elif time.monotonic() > until:
+            raise DataError(
+                f"Nobody writes to the pipe {printable(said)!r}: it was waited for {patience:g} seconds "
+                f"({PIPE_SECONDS})."
+            )
+        else:
+            time.sleep(0.05)
+
+
+def _seconds() -> float:
+    text = os.environ.get(PIPE_SECONDS, "10")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds < float("inf"):
+        raise InvalidArgument(PIPE_SECONDS, "must be a number of seconds of at least 0", text)
+    return seconds
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, through gzip or bz2 if it begins as their files do, whatever its name.
+
+    Raises:
+        DataError: if it cannot be opened, or its name says that it is compressed and it is not.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(3)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if magic[:2] == b"\x1f\x8b":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    if magic == b"BZh":
+        return cast("BinaryIO", bz2.open(path, "rb"))
+    if path.suffix.lower() in _COMPRESSED and magic:
+        raise DataError(f"{path} is not compressed, although its name ends in {path.suffix}; take that off its name.")
+    return path.open("rb")
+
+
+def beginning(path: Path, size: int = 4096) -> bytes:
+    """Return the first bytes of a file, decompressed.
+
+    Raises:
+        DataError: if the file cannot be read.
+    """
+    with open_bytes(path) as stream:
+        try:
+            return stream.read(size)
+        except BROKEN as error:
+            raise broken_off(path, 0, error) from None
+
+
+def check_text(path: Path) -> None:
+    """Raise if a file begins as no text in UTF-8 does.
+
+    Raises:
+        DataError: saying what it is and what to do.
+    """
+    first = beginning(path)
+    wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(first) > 3 and first[1::2].count(0) > len(first) // 4)
+    if wide:
+        raise DataError(f"{path}, line 1: not a text in UTF-8{other_encoding(first if first[0] > 127 else _MARK)}.")
+    if 0 in first:
+        raise DataError(f"{path} is not a text: byte {first.index(0)} of it is 0. Name a text file, or convert it.")
+
+
+def broken_off(path: Path, line: int, error: Exception) -> DataError:
+    """Return the error for a file that cannot be read any further."""
+    return DataError(f"{path}, after line {line}: the file is cut off or damaged ({error}).")
+
+
+@contextmanager
+def named(path: str | os.PathLike[str]) -> Generator[None]:
+    """Say of a file that breaks off while it is read, as a disk or a network does, which file it was."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{printable(os.fspath(path))}: {error.strerror or error}.") from None

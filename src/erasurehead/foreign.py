@@ -1,0 +1,80 @@
+"""Arrays as others made them: what compiled code must not be given is found out before it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def masked_place(given: Any) -> list[int] | None:
+    """Return the place of the first masked value of an array; None if there is none."""
+    if not isinstance(given, np.ma.MaskedArray):
+        return None
+    masked = np.argwhere(np.ma.getmaskarray(given))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    return [int(place) for place in masked[0]] if len(masked) else None
+
+
+def as_array(given: Any) -> NDArray[Any] | None:
+    """Return an array of what numpy takes for one; None for lists whose rows are not of one length."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return None
+
+
+def fault_of_sparse(given: Any) -> str:
+    """Return what is wrong with the places that a sparse matrix names, as a clause; empty if all are within it.
+
+    scipy checks none of them, and its compiled loops read and write where they lead.
+    """
+    n_rows, n_columns = (int(length) for length in given.shape)
+    if given.format == "coo":
+        return _fault_of_places(given.row, n_rows, "row") or _fault_of_places(given.col, n_columns, "column")
+    if given.format not in ("csr", "csc", "bsr"):
+        return ""  # the others are made of places that scipy has checked
+    by_column = given.format == "csc"
+    height, width = (n_columns, n_rows) if by_column else (n_rows, n_columns)
+    if given.format == "bsr":
+        height, width = height // given.blocksize[0], width // given.blocksize[1]
+    ends: Any = given.indptr
+    ascending = len(ends) == height + 1 and ends[0] == 0 and bool((np.diff(ends) >= 0).all())
+    if not (ascending and ends[-1] <= min(len(given.indices), len(given.data))):
+        return "its pointers (indptr) do not go with its entries"
+    return _fault_of_places(given.indices[: int(ends[-1])], width, "row" if by_column else "column")
+
+
+def _fault_of_places(places: Any, length: int, what: str) -> str:
+    wrong = np.flatnonzero((places < 0) | (places >= length))
+    if not len(wrong):
+        return ""
+    return f"entry {wrong[0]} is in {what} {places[wrong[0]]}, but {what}s go from 0 to {length - 1}"
+
+
+def owned(array: NDArray[Any], given: Any) -> NDArray[Any]:
+    """Return an array that nobody else changes: a copy, unless none is needed.
+
+    Arguments:
+        array: made of what was given, perhaps the same memory.
+        given: what the user has.
+    """
+    if not isinstance(given, np.ndarray) or not np.may_share_memory(array, given) or _frozen(given):
+        return array
+    return array.copy()
+
+
+def freeze(array: NDArray[Any]) -> NDArray[Any]:
+    """Have nobody write to an array any more, so that it needs no copy."""
+    array.flags.writeable = False
+    return array
+
+
+def _frozen(array: NDArray[Any]) -> bool:
+    """Say whether nobody can write to an array: neither through it nor through what it is a view of."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None or isinstance(array, np.memmap)

@@ -1,0 +1,113 @@
+"""What the machine has: memory that is asked for in vain is refused before it is taken, with what would be needed."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from erasurehead.errors import DataError, InvalidArgument
+
+MEMORY = "ERASUREHEAD_MEMORY"
+"""The environment variable that says how much memory may be taken: bytes (8e9), or a share of what is free (90%)."""
+
+SECONDS = "ERASUREHEAD_SECONDS"
+"""The environment variable that says how long, by estimate, a command may look at one code or model (300 seconds)."""
+
+_SHARE = 0.9
+_SECONDS = 300.0
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+class TooLarge(DataError, MemoryError):
+    """More memory or time is needed than there is: the message says how much of each."""
+
+
+def check_memory(what: str, n_bytes: float, hint: str = "") -> None:
+    """Raise if something needs more memory than may be taken.
+
+    Arguments:
+        what: it is, as the subject of a sentence.
+        n_bytes: an estimate from below of what it needs.
+        hint: what would need less, as a sentence without a full stop.
+
+    Raises:
+        TooLarge: naming both amounts.
+    """
+    allowed = allowed_memory()
+    if n_bytes > allowed:
+        raise TooLarge(
+            f"{what} needs about {_gigabytes(n_bytes)} of memory, and {_gigabytes(allowed)} may be taken "
+            f"({MEMORY}){f'; {hint}' if hint else ''}."
+        )
+
+
+def check_seconds(what: str, seconds: float, hint: str = "") -> None:
+    """Raise if something would take longer, by estimate, than one may look at it.
+
+    Arguments:
+        what: it is, as the subject of a sentence.
+        seconds: an estimate of what it takes.
+        hint: what would take less, as a sentence without a full stop.
+
+    Raises:
+        TooLarge: naming both times.
+    """
+    allowed = _number(SECONDS, os.environ.get(SECONDS, str(_SECONDS)))
+    if seconds > allowed:
+        raise TooLarge(
+            f"{what} would take about {seconds:,.0f} seconds, and {allowed:,.0f} are allowed "
+            f"({SECONDS}){f'; {hint}' if hint else ''}."
+        )
+
+
+def allowed_memory() -> float:
+    """Return how many bytes may be taken: what the setting says, by default nine tenths of what is free."""
+    text = os.environ.get(MEMORY, f"{_SHARE:.0%}").strip()
+    if text.endswith("%"):
+        return _number(MEMORY, text[:-1], text) / 100 * free_memory()
+    return _number(MEMORY, text)
+
+
+def free_memory() -> float:
+    """Return how many bytes this process can still get, by the system, its control group and its own limit."""
+    return min(_of_system(), _of_group(), _of_process())
+
+
+def _of_system() -> float:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (OSError, ValueError):
+        return float("inf")
+
+
+def _of_group() -> float:
+    try:
+        most = (_CGROUP / "memory.max").read_text(encoding="ascii").strip()
+        used = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
+        cached = dict(line.split() for line in (_CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+        return float("inf") if most == "max" else float(int(most) - used + int(cached.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        return float("inf")
+
+
+def _of_process() -> float:
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return float("inf") if most == resource.RLIM_INFINITY else float(most)
+
+
+def _number(setting: str, text: str, typed: str = "") -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not number > 0.0:
+        raise InvalidArgument(setting, "must be a number above 0", typed or text)
+    return number
+
+
+def _gigabytes(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.1f} MB"
