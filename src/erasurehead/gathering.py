@@ -187,6 +187,9 @@ class Gathering:
                 self._despair(current)
                 continue
             wake = None if current.unruled else current.rule.wake(view)
+            if wake is None and not len(view.pending) and not current.doubtful:
+                self._despair(current)  # everything that could come is here, and the rule would wait for ever
+                continue
             until = None if wake is None else current.begin + wake
             check = self._oversight.next_look()
             if check < math.inf:

@@ -90,6 +90,12 @@ class Round:
         gone = sorted(seats[place] for place in silent | {int(code.owner[message]) for message in self.refused})
         lost = self.out_of_reach()
         left, refused = len(view.able), len(self.refused)
+        if not gone:
+            return (
+                f"step {view.step}: the wait rule {self.rule} cannot be met any more: all messages of {code!r} are in, "
+                f"and leave a residual of {view.session.residual():.3g} tasks. A code that float64 decodes, such as "
+                "reed_solomon or fractional_repetition, or a rule that asks for less, such as first(r), would do."
+            )
         what = "too few workers are left"
         if lost:
             what = f"{numbered('task', lost)} {_be(len(lost))} lost with {'it' if len(gone) == 1 else 'them'}"

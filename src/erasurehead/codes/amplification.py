@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead.arrays import IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import ExactWeights
-from erasurehead.codes.exactness import MOST_AMPLIFIED, Unbearable
+from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, Unbearable
 from erasurehead.errors import listed
 from erasurehead.streams import stream
 
@@ -83,25 +83,34 @@ def _exchanged(stragglers: IntArray, n: int, random: np.random.Generator) -> Int
     return chosen
 
 
-def certified(code: GradientCode, weights: ExactWeights | None, instead: str) -> GradientCode:
+def certified(
+    code: GradientCode, weights: ExactWeights | None, instead: str, most: float = MOST_AMPLIFIED
+) -> GradientCode:
     """Return a code with the labels `amplification` and `hardest`, or refuse it if float64 does not bear its tolerance.
 
     Arguments:
         code: with a tolerance.
         weights: its exact weights, or None where they could not be found.
         instead: what would work, for the message.
+        most: the largest amplification that its decoder bears.
 
     Raises:
-        InvalidArgument: the stragglers that it is built for amplify rounding by more than `MOST_AMPLIFIED`.
+        InvalidArgument: the stragglers that it is built for amplify rounding by more than that.
     """
     assert code.tolerance is not None
     if weights is None:
         raise _refused(code, "its messages do not decode in float64", instead)
     found = hardest(code, weights, code.tolerance)
-    if not found.amplification <= MOST_AMPLIFIED:
-        said = "no weights decode" if found.amplification == np.inf else f"rounding grows {found.amplification:.1e} times"
+    if not found.amplification <= most:
+        said = (
+            "no weights decode" if found.amplification == np.inf else f"rounding grows {found.amplification:.1e} times"
+        )
         who = listed(found.stragglers.tolist())
-        raise _refused(code, f"{said} without workers {who} ({MOST_AMPLIFIED:.0e} times would do)", instead)
+        raise _refused(code, f"{said} without workers {who} ({most:.0e} times would do)", instead)
+    left = _left(code, weights, found.stragglers) if weights.sharp else 0.0
+    if left > EXACT / 4:
+        who = listed(found.stragglers.tolist())
+        raise _refused(code, f"{left:.1e} of the gradient is left without workers {who}", instead)
     return code.with_labels(amplification=found.amplification, hardest=found.stragglers)
 
 
@@ -125,6 +134,14 @@ def borne(code: GradientCode, weights: ExactWeights | None, least: int, instead:
         except Unbearable:
             high = middle - 1
     return certified(replace(code, tolerance=least), weights, instead) if best is None else best
+
+
+def _left(code: GradientCode, weights: ExactWeights, stragglers: IntArray) -> float:
+    """Return the residual that the weights without some workers leave in float64, as a part of the tasks."""
+    solved = weights.without(code.messages_of_workers(stragglers)).weights
+    scaled = np.divide(solved, weights.lengths, out=np.zeros_like(solved), where=weights.lengths > 0)
+    gap = np.asarray(code.encoding.T @ scaled.T) - code.target.T
+    return float((gap**2).sum()) / (code.n_tasks * code.n_pieces)
 
 
 def _refused(code: GradientCode, why: str, instead: str) -> Unbearable:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from erasurehead.arrays import IntArray
-from erasurehead.codes.assemble import blocks, generator_of
+from erasurehead.codes.assemble import blocks, even_sizes, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_cells import bernoulli_cells, check_probability, distinct, fill_empty, matrix_of
 from erasurehead.errors import check_count, invalid, real
@@ -106,7 +106,8 @@ def stochastic_block(
 
     Arguments:
         n_workers: number of workers.
-        block: tasks of each block (the paper's b); where it does not divide, blocks differ by one.
+        block: tasks of each block (the paper's b). There are round(n_tasks / block) blocks, at most one a worker; where
+            that does not divide, they differ from `block`, and from each other by one.
         within: probability that a worker holds a task of its own block (p).
         between: probability that it holds a task of another block (q).
         n_tasks: number of tasks; `n_workers` if not given.
@@ -115,7 +116,8 @@ def stochastic_block(
         nobody_idle: as for `bernoulli`.
 
     Labels:
-        decoder: `"least_squares"`; mean_load: within * block + between * (n_tasks - block).
+        decoder: `"least_squares"`; mean_load: within * b + between * (n_tasks - b) for blocks of b tasks, in the mean
+            over the workers; rounded: by how much the blocks differ from what was asked, as a sentence.
 
     Guarantees: none for any one draw. within=1, between=0 is fractional repetition, within=between a Bernoulli code.
     Choose it: against an adversary who cannot recover the blocks, at nearly the residual of repetition under random
@@ -130,12 +132,16 @@ def stochastic_block(
     n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
     block = check_count("block", block, at_most=n_tasks)
     within, between = check_probability("within", within), check_probability("between", between)
-    load = within * block + between * (n_tasks - block)
-    if load == 0:
+    if within * block + between * (n_tasks - block) == 0:
         raise invalid("within", "and between must not both be zero", within)
     random = generator_of(seed)
     n_blocks = min(max(1, round(n_tasks / block)), n_workers)
     cells = _block_cells(n_workers, n_tasks, n_blocks, within, between, random)
+    sizes, members = even_sizes(n_tasks, n_blocks), even_sizes(n_workers, n_blocks)
+    load = float((members * (within * sizes + between * (n_tasks - sizes))).sum()) / n_workers
+    smallest, largest = int(sizes.min()), int(sizes.max())
+    held = f"{largest}" if smallest == largest else f"{smallest} or {largest}"
+    rounded = "" if smallest == largest == block else f"{n_blocks} blocks of {held} tasks, not of {block}."
     if nobody_idle:
         cells = fill_empty(cells, n_workers, n_tasks, random)
     parameters = {
@@ -148,7 +154,7 @@ def stochastic_block(
         "nobody_idle": nobody_idle,
     }
     source = "Charles and Papailiopoulos (arXiv:1805.10378), stochastic block codes"
-    return _code("stochastic_block", parameters, cells, load, source)
+    return _code("stochastic_block", parameters, cells, load, source).with_labels(rounded=rounded)
 
 
 def _block_cells(

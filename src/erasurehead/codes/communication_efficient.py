@@ -149,6 +149,14 @@ def communication_efficient_groups(
         int(width): _generator(generator, n_pieces, int(width), seed) for width in np.unique(widths)[::-1].tolist()
     }
     pieces = len(by_width[int(widths[0])])
+    for width, table in by_width.items():
+        if len(table) != pieces:
+            raise invalid(
+                "generator",
+                f"must cut gradients alike in all groups, of {int(widths[-1])} and {int(widths[0])} workers",
+                f"{generator!r}, with {len(table)} pieces for {width} workers and {pieces} for {int(widths[0])}",
+                f"use generator='mds' with n_pieces={int(widths[-1]) - 1 or 1}, or as many workers in every group",
+            )
     groups = blocks(n_workers, n_groups)
     position = np.arange(n_workers) - np.searchsorted(groups, groups)
     encoding = _group_encoding(groups, position, widths, even_sizes(n_tasks, n_groups), by_width)

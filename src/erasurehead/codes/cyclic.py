@@ -9,6 +9,7 @@ from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import from_rows, generator_of, stragglers_and_load
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import banded_weights, dense_weights
+from erasurehead.codes.exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED
 from erasurehead.errors import check_count, invalid
 
 _DRAWS = 50
@@ -34,7 +35,8 @@ def cyclic_repetition(
             tried in a few seconds where the load is large.
 
     Labels:
-        largest_coefficient: largest coefficient in magnitude, when the first of each row is one; amplification, hardest.
+        largest_coefficient: largest coefficient in magnitude, when the first of each row is one;
+            amplification, hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
     Choose it: where the workers' number does not divide and `cyclic_mds` does not fit (n - s even, or too many
@@ -68,7 +70,8 @@ def cyclic_repetition(
         labels={"decoder": "least_squares", "largest_coefficient": largest},
     )
     weights = dense_weights(code) if n_workers <= _DENSE else banded_weights(code, coefficients)
-    return certified(code, weights, f"use reed_solomon({n_workers}, load={load}), or another seed")
+    most = MOST_AMPLIFIED if n_workers <= DENSE else MOST_ELIMINATED
+    return certified(code, weights, f"use reed_solomon({n_workers}, load={load}), or another seed", most)
 
 
 def _affordable(n_workers: int, s: int) -> int:

@@ -76,8 +76,8 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located (up to coincidences of probability
-        zero) and the rest decode exactly. With honest workers, exact for any set of at most `code.tolerance` stragglers: 2 s, or
-        as many as float64 bears, at least s.
+        zero) and the rest decode exactly. With honest workers, exact for any set of at most `code.tolerance`
+        stragglers: 2 s, or as many as float64 bears, at least s.
     Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
     Raises:
         InvalidArgument: fewer than 2 s + 1 workers, or float64 cannot decode without s of them.

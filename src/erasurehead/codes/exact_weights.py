@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.exactness import EXACT
+from erasurehead.codes.exactness import DENSE, EXACT
 
 ComplexArray = NDArray[np.complex128]
 
@@ -38,11 +38,13 @@ class ExactWeights(ABC):
         base: the one of least norm, shape (n_pieces, n_messages).
         lengths: of the rows, shape (n_messages,); 0 for an empty one.
         nullity: how many orthonormal weights there are that bring nothing.
+        sharp: whether decoding uses these weights, so that what they leave undecoded is what a decoding leaves.
     """
 
     base: Array
     lengths: Array
     nullity: int
+    sharp: bool = True
 
     @abstractmethod
     def null_at(self, messages: IntArray) -> Array:
@@ -117,7 +119,7 @@ def dense_weights(code: GradientCode) -> ExactWeights | None:
 def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | None:
     """Return all exact weights of a cyclic code in time linear in its size, or None if they are lost in rounding.
 
-    Once the weights of s neighbours are chosen, each task gives the weight of the next worker.
+    Good enough to find out by how much they amplify rounding; decoding has better ones. Once the weights of s neighbours are chosen, each task gives the weight of the next worker.
 
     Arguments:
         code: worker i holds tasks i, i + 1, ..., i + s around the circle.
@@ -140,7 +142,9 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
     counted = code.encoding.T @ (base / lengths)
     if float(np.abs(counted - 1.0).max(initial=0.0)) > _LOST:
         return None
-    return _Dense(base[None, :], null, lengths)
+    found = _Dense(base[None, :], null, lengths)
+    found.sharp = False
+    return found
 
 
 @final
@@ -177,7 +181,8 @@ class _Waves(ExactWeights):
 
     def combined(self, mix: Array) -> Array:
         spectrum = np.zeros((self.heights.shape[1], self.n), dtype=np.complex128)
-        np.add.at(spectrum, (slice(None), self.turns), (mix[0][:, None] * self.heights).T)
+        for part, heights in enumerate(self.heights.T):
+            np.add.at(spectrum[part], self.turns, mix[0] * heights)
         waves = (np.fft.ifft(spectrum, axis=1) * self.n).real
         return waves[self.part, self.owner][None, :]
 
@@ -254,18 +259,17 @@ def _generator(code: GradientCode) -> Array | None:
     return generator
 
 
-def exact_weights(code: GradientCode, largest: int) -> ExactWeights | None:
+def exact_weights(code: GradientCode) -> ExactWeights | None:
     """Return all exact weights of a code, or None if it has none or they are too dear to find.
 
     Arguments:
         code: any code.
-        largest: messages of which a dense decomposition is still cheap.
     """
     inner = code.labels.get("inner")
     if code.name == "refine" and isinstance(inner, GradientCode):
-        return exact_weights(inner, largest)  # whatever counts each task once counts its parts once
+        return exact_weights(inner)  # whatever counts each task once counts its parts once
     if "shift" in code.labels:
         return shifted_weights(code)
-    if code.n_messages <= min(largest, 2 * code.encoding.shape[1]):
+    if code.n_messages <= min(DENSE, 2 * code.encoding.shape[1]):
         return dense_weights(code)
     return None

@@ -14,5 +14,12 @@ Weights in float64 then count every task once to about 4e-7, so that the residua
 """
 
 
+MOST_ELIMINATED = 1e8
+"""The same for large codes without a structure, whose weights come from sparse elimination."""
+
+DENSE = 1024
+"""Messages up to which a dense decomposition of a code is still cheap: larger ones need a structure or elimination."""
+
+
 class Unbearable(InvalidArgument):
     """A code was asked to bear more stragglers than float64 can decode it without."""

@@ -39,11 +39,7 @@ def design_for(n_workers: int, load: int) -> GradientCode:
     n_workers = check_count("n_workers", n_workers, at_least=3)
     load = check_count("load", load, at_least=2, at_most=n_workers - 1)
 
-    def distance(candidate: _Candidate) -> tuple[float, int]:
-        workers, tasks = candidate[:2]
-        return abs(math.log(workers / n_workers)) + abs(math.log(tasks / load)), workers
-
-    workers, tasks, constructor, argument = min(_candidates(n_workers), key=distance)
+    _, (workers, tasks, constructor, argument) = _nearest(n_workers, load)
     code = constructor(argument)
     rounded = (
         ""
@@ -54,23 +50,50 @@ def design_for(n_workers: int, load: int) -> GradientCode:
     return code.with_labels(rounded=rounded)
 
 
-def _candidates(n_workers: int) -> Iterator[_Candidate]:
-    # Of each family, every member up to the first beyond the wish; the nearest of all cannot lie further out.
-    for order in _up_to(n_workers, lambda q: prime_power(q) is not None, lambda q: q * q + q + 1):
-        yield order * order + order + 1, order + 1, projective_plane, order
-        yield order * order, order + 1, affine_plane, order
-    for number in _up_to(n_workers, is_paley, lambda n: n):
-        yield number, (number - 1) // 2, paley, number
-    for number in _up_to(n_workers, is_biquadratic, lambda n: n):
-        yield number, (number - 1) // 4, biquadratic, number
-    for smaller in _up_to(n_workers, is_twin, lambda q: q * (q + 2)):
-        number = smaller * (smaller + 2)
-        yield number, (number - 1) // 2, twin_primes, smaller
+def _nearest(n_workers: int, load: int) -> tuple[float, _Candidate]:
+    """Return the nearest candidate and its distance; of equally near ones the smallest."""
+    best: tuple[float, int] = (math.inf, 0)
+    nearest: _Candidate | None = None
+    for members in _FAMILIES:
+        for candidate in members():
+            workers, tasks = candidate[:2]
+            wide = math.log(workers / n_workers)
+            distance = abs(wide) + abs(math.log(tasks / load)), workers
+            if distance < best:
+                best, nearest = distance, candidate
+            # Both numbers grow along a family: from here on each is further away than the last, or than the best.
+            if (workers >= n_workers and tasks >= load) or wide > best[0]:
+                break
+    assert nearest is not None
+    return best[0], nearest
 
 
-def _up_to(n_workers: int, exists: Callable[[int], bool], size: Callable[[int], int]) -> Iterator[int]:
-    for argument in count(2):
-        if exists(argument):
-            yield argument
-            if size(argument) >= n_workers:
-                return
+def _projective_planes() -> Iterator[_Candidate]:
+    for order in count(2):
+        if prime_power(order) is not None:
+            yield order * order + order + 1, order + 1, projective_plane, order
+
+
+def _affine_planes() -> Iterator[_Candidate]:
+    for order in count(2):
+        if prime_power(order) is not None:
+            yield order * order, order + 1, affine_plane, order
+
+
+def _paley() -> Iterator[_Candidate]:
+    return ((number, (number - 1) // 2, paley, number) for number in count(7) if is_paley(number))
+
+
+def _biquadratic() -> Iterator[_Candidate]:
+    roots = (4 * root * root + 1 for root in count(3, 2))
+    return ((number, (number - 1) // 4, biquadratic, number) for number in roots if is_biquadratic(number))
+
+
+def _twin_primes() -> Iterator[_Candidate]:
+    for smaller in count(3, 2):
+        if is_twin(smaller):
+            number = smaller * (smaller + 2)
+            yield number, (number - 1) // 2, twin_primes, smaller
+
+
+_FAMILIES = (_projective_planes, _affine_planes, _paley, _biquadratic, _twin_primes)

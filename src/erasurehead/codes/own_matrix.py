@@ -13,7 +13,9 @@ from scipy import sparse
 
 from erasurehead.arrays import Array, IntArray
 from erasurehead.codes.assemble import generator_of
+from erasurehead.codes.augmented import augmented_weights
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, MOST_ELIMINATED
 from erasurehead.errors import check_count, invalid
 
 if TYPE_CHECKING:
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 _WORK = 5e9  # multiplications that working out or confirming the tolerance may cost: seconds
 _SETS = 20_000  # straggler sets looked at when it is worked out
 _SAMPLED = 200  # straggler sets looked at when it is stated and too large to prove
-_DENSE = 4_000_000  # entries above which least squares is iterative
-_REACHED = 1e-9  # residual, as a fraction of the tasks, at which the target counts as reached
+_DENSE = 1_000_000  # entries above which elimination is sparse
 
 
 def custom(
@@ -147,21 +148,24 @@ def _checked_owner(owner: Sequence[int] | IntArray, n_messages: int) -> IntArray
 
 
 def _decodes(code: GradientCode, stragglers: Iterable[int]) -> bool:
-    """Whether the messages of all but the given workers reach the target, by least squares on equilibrated rows."""
+    """Whether the messages of all but the given workers reach the target with weights that float64 bears."""
     present = ~np.isin(code.owner, np.fromiter(stragglers, dtype=np.int64))
     rows = code.encoding[np.flatnonzero(present)]
     if not rows.shape[0]:
         return False
     norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1))).ravel()
     scaled = sparse.csr_array(sparse.diags_array(1.0 / norms) @ rows)
+    size = code.n_tasks * code.n_pieces
     if rows.shape[0] * rows.shape[1] > _DENSE:
-        from scipy.sparse.linalg import lsqr
-
-        errors = [float(lsqr(scaled.T, goal, atol=1e-12, btol=1e-12, iter_lim=5_000)[3]) for goal in code.target]
-        return max(errors) ** 2 <= _REACHED * code.n_tasks
-    dense = scaled.toarray()
-    weights = np.linalg.lstsq(dense.T, code.target.T, rcond=1e-13)[0]
-    return float(((weights.T @ dense - code.target) ** 2).sum()) <= _REACHED * code.n_tasks * code.n_pieces
+        weights = augmented_weights(scaled, code.target)
+        square, most = float((weights**2).sum()), MOST_ELIMINATED
+        left = float(((weights @ scaled - code.target) ** 2).sum())
+    else:
+        dense = scaled.toarray()
+        weights = np.linalg.lstsq(dense.T, code.target.T, rcond=1e-13)[0]
+        square, most = float((weights**2).sum()), MOST_AMPLIFIED
+        left = float(((weights.T @ dense - code.target) ** 2).sum())
+    return left <= EXACT * size and square <= most**2 * size
 
 
 def _affordable(code: GradientCode) -> int:

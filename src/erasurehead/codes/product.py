@@ -7,6 +7,7 @@ from scipy import sparse
 
 from erasurehead.codes.assemble import blocks
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exactness import MOST_ELIMINATED
 from erasurehead.errors import check_count, invalid
 
 # Decoders whose weights stay optimal when tasks are cut, and labels that say nothing about single tasks.
@@ -40,7 +41,8 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
     Labels:
         decoder: `"groups"` if both are repetition codes, else `"least_squares"`; factors.
 
-    Guarantees: exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that bear t1 and t2. For
+    Guarantees: exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that bear t1 and t2; for any
+        max(t1, t2), where the factors together amplify rounding too much for float64. For
         biregular factors, any s stragglers leave at most n_tasks x s / (n - s + x s), with the larger of the factors'
         x = `spectrum.ratio`.
     Choose it: to enlarge a good small design without loss of its bound.
@@ -58,6 +60,9 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
     tolerance = None
     if first.tolerance is not None and second.tolerance is not None:
         tolerance = (first.tolerance + 1) * (second.tolerance + 1) - 1
+        if amplified(first) * amplified(second) > MOST_ELIMINATED:
+            # With so few missing, those of one factor are worked around for each worker of the other by itself.
+            tolerance = max(first.tolerance, second.tolerance)
     groups = None
     if first.groups is not None and second.groups is not None:
         groups = np.add.outer(first.groups * (int(second.groups.max()) + 1), second.groups).ravel()
@@ -92,7 +97,7 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         n_tasks: number of finer tasks, at least `code.n_tasks`.
 
     Labels:
-        as the code's own, as far as they speak of messages and not of tasks; inner (the code).
+        as the code's own, as far as they speak of messages and not of tasks; inner, a cyclic or Reed-Solomon code.
 
     Guarantees: the code's own tolerance; its residuals, where all tasks are cut into equally many, times that number.
     Choose it: when the data come in more partitions than the code has tasks, as after workers have left.
@@ -107,7 +112,8 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
     part = blocks(n_tasks, code.n_tasks)
     whole = part[:, None] * code.n_pieces + np.arange(code.n_pieces)
     labels = {key: value for key, value in code.labels.items() if key in _LABELS_OF_MESSAGES}
-    labels["inner"] = code
+    if "shift" in code.labels:
+        labels["inner"] = code  # its exact weights, known in closed form, are those of the finer tasks too
     labels["decoder"] = code.labels.get("decoder") if code.labels.get("decoder") in _DECODERS else "least_squares"
     return GradientCode(
         name="refine",
@@ -122,6 +128,11 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         source=code.source,
         labels=labels,
     )
+
+
+def amplified(code: GradientCode) -> float:
+    """Return by how much a code says that it amplifies rounding; 1 where it says nothing."""
+    return max(1.0, float(np.asarray(code.labels.get("amplification", 1.0))))
 
 
 def described(code: GradientCode) -> dict[str, object]:

@@ -91,7 +91,8 @@ class Decoder(ABC):
     code: GradientCode
 
     slack: float = 0.0
-    """By about which part of itself `Session.residual` may exceed the optimum; 0: by nothing but rounding."""
+    """By which part of itself `Session.residual` may exceed the optimum; 0: by nothing but rounding; infinite: it is an
+    upper bound, and nothing is promised."""
 
     @abstractmethod
     def begin(self) -> Session:

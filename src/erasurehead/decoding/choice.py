@@ -35,6 +35,8 @@ def for_code(code: GradientCode) -> Decoder:
         return FirstPerGroup(code)
     if is_graph(code):
         return GraphComponents(code)
+    if "bibd" in code.labels and overlap_of(code) is not None:
+        return UniformOverlap(code)
     blocks = components(code)
     if np.bincount(blocks).max() <= _WHOLE * code.n_messages:
         return Blocks(code, blocks, for_code)

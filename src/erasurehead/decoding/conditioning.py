@@ -171,8 +171,8 @@ def _sets(code: GradientCode, stragglers: int, samples: int, seed: int) -> Itera
     yield np.arange(n_workers)
     if not stragglers:
         return
-    hardest = code.labels.get("hardest")
-    if isinstance(hardest, np.ndarray) and len(hardest) <= stragglers:
+    hardest = np.asarray(code.labels.get("hardest", ()), dtype=np.int64)
+    if 0 < len(hardest) <= stragglers:
         others = np.setdiff1d(np.arange(n_workers), hardest)
         yield others[stragglers - len(hardest) :]
     for begin in np.unique(np.linspace(0, n_workers, min(n_workers, samples), endpoint=False).astype(np.int64)):

@@ -27,13 +27,18 @@ class Overlap(NamedTuple):
 def overlap_of(code: GradientCode) -> Overlap | None:
     """Return the overlap that all pairs of messages have in common, or None if they differ.
 
-    The product of the encoding with itself is never formed: it is applied to random vectors, which a matrix of any
+    A design says so itself (label `bibd`). For others the product of the encoding with itself is never formed: it is
+    applied to random vectors, which a matrix of any
     other shape passes with probability zero (up to rounding, 1e-9).
     """
     if code.n_pieces != 1 or code.n_messages < 2:
         return None
+    if "bibd" in code.labels:
+        return _stated(code)
     n = code.n_messages
     totals, squares = row_sums(code), row_sums(code, power=2)
+    if not squares.any():
+        return None
     if not (np.allclose(totals, totals[0], rtol=1e-12) and np.allclose(squares, squares[0], rtol=1e-12)):
         return None
     together = backward(code, np.ones(n))
@@ -48,6 +53,17 @@ def overlap_of(code: GradientCode) -> Overlap | None:
         if not np.allclose(seen, expected, rtol=0, atol=1e-9 * max(1.0, square) * np.sqrt(n)):
             return None
     return overlap
+
+
+def _stated(code: GradientCode) -> Overlap | None:
+    """Return the overlap that the label of a design states, if the matrix has ones and loads to go with it."""
+    _, _, load, holders, common = np.asarray(code.labels["bibd"], dtype=np.int64).tolist()
+    sizes, data = np.diff(code.encoding.indptr), code.encoding.data
+    if sizes.min() != load or sizes.max() != load or data.min() != 1.0 or data.max() != 1.0:
+        return None
+    if (code.n_messages - 1) * common != load * (holders - 1):
+        return None
+    return Overlap(float(load), float(load - common), float(common))
 
 
 @final

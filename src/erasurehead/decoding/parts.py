@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def components(code: GradientCode) -> IntArray:
-    """Return the connected component of each message: messages that share a task, directly or not; (n_messages,)."""
+    """Return the connected component of each message: messages that share a task, directly or not; (n_messages,).
+
+    A message without tasks is counted to the first component.
+    """
     from scipy.sparse.csgraph import connected_components
 
     rows = np.repeat(np.arange(code.n_messages), np.diff(code.encoding.indptr))
@@ -23,6 +26,9 @@ def components(code: GradientCode) -> IntArray:
     size = code.n_messages + code.n_tasks
     links = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, tasks)), shape=(size, size))
     labels = np.asarray(connected_components(links, directed=False)[1])[: code.n_messages]
+    some = np.diff(code.encoding.indptr) > 0
+    if some.any():
+        labels[~some] = labels[some][0]  # a message that says nothing is no block: it may go with any
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
