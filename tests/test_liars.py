@@ -202,9 +202,9 @@ def test_short_numbers_have_their_own_precision() -> None:
     found = inspect(case.code, range(18), case.said.astype(np.float32))
     assert found.suspects.tolist() == [3, 4]
     assert 1e-8 < found.error < 1e-3
-    wide = built("draco 31")
+    wide = told("draco at its end", set(), [], True, 0)
     with pytest.raises(NotLocated, match="cannot be located at this precision"):
-        inspect(wide, range(62), told("draco 31", set(), [], True, 0).said.astype(np.float32))
+        inspect(wide.code, range(200), wide.said.astype(np.float32))
 
 
 def test_locating_tells_facts_and_not_only_sentences() -> None:

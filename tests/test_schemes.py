@@ -6,12 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from erasurehead import codes, schemes, waiting
-from erasurehead.aggregation import ByExpectation, Plain, presence_among_first, rescaling
+from erasurehead.aggregation import ByCoverage, ByExpectation, ByPresence, Plain, presence_among_first, rescaling
+from erasurehead.arrays import Array
+from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import for_code
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument
+from erasurehead.layout import Layout
 from erasurehead.programs import build_programs
 from erasurehead.testing import Quadratic
 
@@ -58,6 +63,60 @@ def test_rescaled_estimates_are_unbiased_over_all_sets_of_stragglers(n: int, loa
         np.testing.assert_allclose(total / len(draws), expected, rtol=1e-12)
     else:  # given Y groups present each is present with probability Y / B, so that B / Y undoes it
         np.testing.assert_allclose(total / len(draws), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("code", "first"),
+    [
+        (codes.fractional_repetition(10, load=3), 3),
+        (codes.fractional_repetition(11, load=3), 4),
+        (codes.fractional_repetition(9, load=3, n_tasks=8), 4),  # groups of 3, 3 and 2 tasks
+        (codes.fractional_repetition(12, load=3, sizes=[5, 4, 2, 1]), 5),
+        (codes.uncoded(5, n_tasks=7), 3),
+    ],
+    ids=str,
+)
+def test_coverage_is_unbiased_for_unequal_groups_given_how_many_are_there(code: GradientCode, first: int) -> None:
+    aggregation, decoder = rescaling("coverage", code, first), for_code(code)
+    assert isinstance(aggregation, ByPresence)
+    layout = Layout(code.n_tasks, [None] * code.n_messages)
+    said, order = code.encoding.toarray(), Order(0, (np.zeros(1),))
+    counted: dict[tuple[float, ...], list[Array]] = {}
+    for alive in itertools.combinations(range(code.n_workers), first):
+        decoding = decoder.decode(alive)
+        estimate = aggregation.estimate(decoding, [said[message] for message in decoding.messages], layout, order)
+        assert estimate is not None
+        counted.setdefault(tuple(aggregation.presence[len(decoding.used)]), []).append(estimate)
+    for times in counted.values():
+        np.testing.assert_allclose(np.mean(times, axis=0), 1.0, rtol=1e-9)
+
+
+def test_coverage_of_equal_groups_is_what_it_was_and_so_is_what_is_known_of_no_count() -> None:
+    assert isinstance(schemes.erasurehead(30, 3, 11).aggregation, ByCoverage)
+    assert isinstance(schemes.ignore_stragglers(7, 3).aggregation, ByCoverage)
+    unequal = codes.fractional_repetition(10, load=3)
+    assert isinstance(rescaling("coverage", unequal, None), ByCoverage)
+    assert isinstance(rescaling("coverage", codes.cyclic_mds(7, 2), 4), ByCoverage)
+    assert isinstance(rescaling("coverage", codes.uncoded(4_001, n_tasks=4_002), 100), ByExpectation)
+    assert isinstance(schemes.erasurehead(30, 3, 11).reformed(29).aggregation, ByPresence)
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=4), st.data())
+@settings(max_examples=25)
+def test_presence_given_how_many_groups_are_there_is_counted(sizes: list[int], data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, sum(sizes)))
+    code = codes.fractional_repetition(sum(sizes), load=2, n_tasks=2 * len(sizes), sizes=sizes)
+    found = np.zeros((len(sizes) + 1, len(sizes)))
+    draws = np.zeros(len(sizes) + 1)
+    for alive in itertools.combinations(range(code.n_workers), first):
+        present = np.unique(code.groups[list(alive)])
+        found[len(present), present] += 1
+        draws[len(present)] += 1
+    every = int(np.argmax((np.cumsum(found, axis=0) > 0).all(axis=1)))  # so few that some cannot be there: together
+    together = found[: every + 1].sum(axis=0) / draws[: every + 1].sum()
+    for count in np.flatnonzero(draws).tolist():
+        expected = together if count <= every else found[count] / draws[count]
+        np.testing.assert_allclose(ByPresence(code, first).presence[count], expected, atol=1e-12)
 
 
 def test_erasurehead_takes_workers_or_a_fraction() -> None:

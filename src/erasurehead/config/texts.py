@@ -84,7 +84,7 @@ def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: s
             "rescale", "must be 'none' or 'coverage' in a custom scheme", rescale,
             "erasurehead and ignore_stragglers know 'expectation' as well",
         )  # fmt: skip
-    return schemes.custom(built, waiting.parse(wait), rescaling(rescale, built, n_workers), name)
+    return schemes.custom(built, waiting.parse(wait), rescaling(rescale, built, None), name)
 
 
 def _call(text: str) -> str:
