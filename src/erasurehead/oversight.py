@@ -95,7 +95,7 @@ class Oversight:
         if self._suspicion is not None:
             for worker in self._suspicion.check(now):
                 self.tell(self._suspicion.suspects[worker])
-                self.crew.happened("suspected", worker)
+                self.crew.happened("suspected", worker, self._suspicion.suspects[worker])
                 if self.crew.survival.suspected == "replace" and not self.crew.replace_suspect(worker):
                     gone.append(worker)
         return gone

@@ -88,4 +88,6 @@ def taken(
         survival=survival or Survival(verify=True),
         **others,
     )
+    told = [one for row in run.steps for one in row.happened if one["what"] in ("died", "joined")]
+    log += [{key: one[key] for key in ("what", "time", "worker")} | {"text": one["why"]} for one in told]
     return Stormy(run, log)

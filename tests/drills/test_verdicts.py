@@ -46,10 +46,6 @@ def injected(fault: int, time: float) -> dict[str, Any]:
     return {"what": "injected", "time": time, "fault": fault}
 
 
-def notice(text: str, time: float) -> dict[str, Any]:
-    return {"what": "notice", "time": time, "text": text}
-
-
 def broken(found: Findings) -> list[str]:
     return [verdict.text for verdict in found.verdicts if verdict.kept is False]
 
@@ -68,14 +64,13 @@ def test_a_kill_is_to_be_noticed_within_a_second() -> None:
     def after(seconds: float) -> Findings:
         died = {"what": "died", "time": 5.0 + seconds, "worker": 1, "text": "killed"}
         joined = {"what": "joined", "time": 7.5, "worker": 1}
-        said = notice("worker 1 died: killed; another takes its place", 5.0 + seconds)
-        return drilled(injected(0, 5.0), died, said, joined, faults=KILL)
+        return drilled(injected(0, 5.0), died, joined, faults=KILL)
 
     soon = after(0.25)
     assert soon.passed
     (one,) = soon.faults
     assert (one.injected, one.after, one.effect) == (5.0, 0.25, "another was there 2.5 s on")
-    assert one.noticed == "worker 1 died: killed; another takes its place"
+    assert one.noticed == "worker 1 died: killed"
     assert broken(after(1.5)) == ["1 of 1 kills were noticed, at most 1.5 s after"]
     assert broken(drilled(injected(0, 5.0), faults=KILL)) == ["0 of 1 kills were noticed, at most 0 s after"]
     assert drilled(injected(0, 29.5), faults=KILL).passed  # the run was over before anybody could notice
@@ -102,17 +97,17 @@ LIED = {"what": "lied", "time": 6.0, "fault": 0}
 
 
 def test_a_lie_that_arrived_is_to_be_found_and_nobody_else_blamed() -> None:
-    named = notice("worker 1 lies, and is put aside: its message 1 differs", 7.0)
+    named = {"what": "named", "worker": 1, "time": 7.0, "text": "its message 1 differs"}
     found = drilled(injected(0, 5.0), LIED, named, faults=LIE)
     assert found.passed
     assert (found.faults[0].after, found.faults[0].effect) == (2.0, "put aside")
     assert drilled(injected(0, 5.0), faults=LIE).passed  # nothing of it arrived
     unseen = drilled(injected(0, 5.0), LIED, faults=LIE)
     assert broken(unseen) == ["0 of 1 workers whose lies arrived were named and put aside"]
-    refused = notice("messages 0, 1 refused: the equal messages of workers 0, 1 differ, and no majority says", 7.0)
+    refused = {"what": "refused", "worker": 1, "time": 7.0, "text": "it differs, and no majority says who lies"}
     assert not drilled(injected(0, 5.0), LIED, refused, faults=LIE).passed
     assert drilled(injected(0, 5.0), LIED, refused, faults=LIE, telling=False).passed  # two cannot tell
-    other = notice("worker 3 lies, and is put aside: its message 3 differs", 8.0)
+    other = {"what": "named", "worker": 3, "time": 8.0, "text": "its message 3 differs"}
     assert broken(drilled(injected(0, 5.0), LIED, named, other, faults=LIE)) == [
         "worker 3 was put aside as a liar, and is honest"
     ]
@@ -123,7 +118,7 @@ SILENT, OVER = {"what": "silent", "time": 6.0, "fault": 0}, {"what": "over", "ti
 
 
 def test_long_silence_is_to_raise_suspicion() -> None:
-    suspected = notice("worker 1 is suspected to hang: silent for 3 s", 9.0)
+    suspected = {"what": "suspected", "worker": 1, "time": 9.0, "text": "silent for 3 s"}
     found = drilled(injected(0, 5.0), SILENT, suspected, OVER, faults=STOP)
     assert found.passed
     assert found.faults[0].effect == "late in 1 steps; the longest took 10 s"
@@ -163,9 +158,11 @@ END = (Fault("disk_full", 5.0, lasting=3.0), Fault("coordinator", 15.0))
 
 
 def test_what_befell_the_coordinator_is_told_with_where_the_run_went_on() -> None:
-    ended = {"what": "ended", "time": 6.0, "text": "steps.jsonl cannot be written: File too large."}
+    ended = {"what": "ended", "time": 6.0, "text": "steps.jsonl: File too large.", "kind": "RecordsError"}
     lives = [{"what": "life", "time": 4.0, "step": 1, "resumed": True}, {"what": "life", "time": 9.0, "step": 2}]
-    found = drilled(injected(0, 5.0), ended, lives[0], injected(1, 15.0), lives[1], faults=END, same_bits=True)
+    told = [{"what": "resumed", "time": 0.0, "step": step} for step in (1, 2)]
+    lives[1]["resumed"] = True
+    found = drilled(injected(0, 5.0), ended, lives[0], injected(1, 15.0), lives[1], *told, faults=END, same_bits=True)
     assert found.passed
     assert [one.effect for one in found.faults] == ["went on from step 1", "went on from step 2"]
     assert broken(drilled(same_bits=False)) == [

@@ -15,12 +15,15 @@ class Entry:
     Attributes:
         place: its number.
         life: which of the processes that coordinated the run wrote it, counted from 0.
-        what: life, injected, silent, over, missed, lied, died, joined, notice or ended.
+        what: of what was done: life, injected, silent, over, missed, lied, ended; of what the run's records tell: died,
+            joined, suspected, named (as a liar), refused, resumed, unrecorded; and notice, for people.
         time: seconds since the first order of the run.
         fault: number of the storm's fault, if it is about one; else -1.
         worker: number of the worker, if it is about one; else -1.
         text: what was said.
-        step: where a life began.
+        step: where a life began, or the run was gone on with.
+        resumed: whether a life went on from a checkpoint.
+        kind: of the error that ended a life; empty if none did.
     """
 
     place: int
@@ -31,6 +34,8 @@ class Entry:
     worker: int = -1
     text: str = ""
     step: int = 0
+    kind: str = ""
+    resumed: bool = False
 
 
 @final
@@ -46,7 +51,7 @@ class Chronicle:
         life = -1
         for place, row in enumerate(journal):
             life += row["what"] == "life"
-            known = {name: row[name] for name in ("fault", "worker", "text", "step") if name in row}
+            known = {name: row[name] for name in ("fault", "worker", "text", "step", "kind", "resumed") if name in row}
             self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **known))
 
     def injected(self, fault: int) -> Entry | None:

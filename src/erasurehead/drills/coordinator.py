@@ -22,6 +22,7 @@ from erasurehead.drills.stormy import StormyEngine
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.experiment import Experiment
 from erasurehead.records.checkpoints import CheckpointStore
+from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import CHECKPOINTS
 from erasurehead.run import Run
@@ -67,12 +68,13 @@ class _Life:
             experiment.engine(), self.storm, elapsed=elapsed, spent=spent, told=self.journal.add,
             upon=self._upon if self.role == "stormy" else lambda fault, begins: None, assigning=self.disk.spared,
         )  # fmt: skip
-        self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": resuming})
+        self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
         try:
             run = experiment.run([Witness(self.journal.add, lambda: engine.time)], engine)
         except ErasureHeadError as error:
             self.disk.free()
-            self.journal.add({"what": "ended", "time": round(engine.time, 6), "text": str(error)})
+            ended = {"what": "ended", "time": round(engine.time, 6), "text": str(error), "kind": type(error).__name__}
+            self.journal.add(ended)
             raise SystemExit(ENDED) from None
         finally:
             self.disk.free()
@@ -102,14 +104,15 @@ class _Life:
 
 
 def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
-    """Return what a run came to, as plain data."""
-    rows = run.steps
+    """Return what a run came to, as plain data: as its folder tells it, but for steps that could not be recorded."""
+    folder = RunFolder.open(str(run.summary["model"]))
+    rows = run.steps if run.summary.get("unrecorded") else folder.step_rows()
     late: dict[int, list[float]] = {}
     for row in rows:
         for worker in row.missing:
             late.setdefault(worker, []).append(round(row.begin, 6))
     with np.errstate(over="ignore", invalid="ignore"):
-        loss = experiment.problem.objective(run.x)
+        loss = experiment.problem.objective(folder.x)
     return {
         "steps": len(rows),
         "seconds": run.seconds,

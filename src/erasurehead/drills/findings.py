@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 from erasurehead.drills.chronicle import Chronicle, Entry
 from erasurehead.drills.storm import Fault, Storm
+from erasurehead.errors import RecordsError
 
 NAMED = "put aside"
 """What becomes of a worker that is known to lie."""
@@ -80,16 +80,14 @@ class Finder:
         died = self.chronicle.first(begin, "died", lambda entry: entry.worker == fault.worker)
         if died is None:
             return Finding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
-        said = self._notice(died, rf"worker {fault.worker} (died|did not start)")
         joined = self.chronicle.first(died, "joined", lambda entry: entry.worker == fault.worker)
         if joined is not None:
             effect = f"another was there {joined.time - begin.time:.3g} s on"
         else:
             ended = self.chronicle.next_life(died) is not None
             effect = "the coordinator ended before another was there" if ended else "nobody took its place"
-        return Finding(
-            number, fault, begin.time, died.time - begin.time, died.text if said is None else said.text, effect
-        )
+        told = f"worker {fault.worker} died: {died.text}"
+        return Finding(number, fault, begin.time, died.time - begin.time, told, effect)
 
     def _silence(self, number: int, fault: Fault, begin: Entry) -> Finding:
         over = self.chronicle.first(begin, "over", lambda entry: entry.fault == number)
@@ -97,7 +95,7 @@ class Finder:
         until = fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
         effect = f"late in {late} steps; the longest took {self._longest(begin.time, until):.3g} s"
-        said = self._notice(begin, rf"worker {fault.worker} is suspected")
+        said = self._of_worker(begin, "suspected", fault)
         if said is None or said.time > until:
             return Finding(number, fault, begin.time, noticed="", effect=effect)
         return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
@@ -109,20 +107,21 @@ class Finder:
 
     def _lie(self, number: int, fault: Fault, begin: Entry) -> Finding:
         lied = self.chronicle.first(begin, "lied", lambda entry: entry.fault == number)
-        worker = rf"\b{fault.worker}\b"
-        said, effect = self._notice(begin, rf"worker {worker} lies"), NAMED
+        said, effect = self._of_worker(begin, "named", fault), NAMED
         if said is None:
-            said, effect = self._notice(begin, rf"of workers? [\d, ]*{worker}[\d, ]*(is|differ)"), "refused"
+            said, effect = self._of_worker(begin, "refused", fault), "refused"
         if said is None:
             why = "no lie of it came in time" if lied is None else "not noticed"
             return Finding(number, fault, begin.time, noticed=why, excused=lied is None)
-        return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
+        told = f"worker {fault.worker} lies: {said.text}" if effect == NAMED else said.text
+        return Finding(number, fault, begin.time, said.time - begin.time, told, effect)
 
     def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:
-        ended = self.chronicle.first(begin, "ended", lambda entry: True)
-        goes_on = self._notice(begin, r"cannot be written.*goes on without")
-        if goes_on is not None:
-            return Finding(number, fault, begin.time, goes_on.time - begin.time, goes_on.text, "went on without")
+        ended = self.chronicle.first(begin, "ended", lambda entry: entry.kind == RecordsError.__name__)
+        goes_on = [entry for entry in self.chronicle.all("unrecorded") if entry.life == begin.life]
+        if goes_on:
+            after = max(0.0, goes_on[0].time - begin.time)
+            return Finding(number, fault, begin.time, after, goes_on[0].text, "went on without")
         if ended is None:
             steps = self.outcome.get("ends", [])
             written = any(begin.time <= time <= fault.until for time in steps)
@@ -137,10 +136,13 @@ class Finder:
 
     def _resumed(self, entry: Entry) -> str:
         life = self.chronicle.next_life(entry)
-        return "" if life is None else f"went on from step {life.step}"
+        told = {one.step for one in self.chronicle.all("resumed")}
+        if life is None or (life.resumed and life.step not in told):  # its records say that it was one run
+            return ""
+        return f"went on from step {life.step}"
 
-    def _notice(self, entry: Entry, pattern: str) -> Entry | None:
-        return self.chronicle.first(entry, "notice", lambda one: re.search(pattern, one.text) is not None)
+    def _of_worker(self, entry: Entry, what: str, fault: Fault) -> Entry | None:
+        return self.chronicle.first(entry, what, lambda one: one.worker == fault.worker)
 
     def _ends_soon(self, entry: Entry, seconds: float) -> bool:
         """Whether its process ended so soon after an entry that nothing more could be noticed."""

@@ -48,7 +48,7 @@ class StormyEngine(Engine):
         elapsed: seconds of the run that are over: of a run that goes on, on an engine that has no state. What was
             due by then is over.
         spent: numbers of the storm's faults that are not injected any more.
-        told: is told what is injected, and which workers died or joined.
+        told: is told what is injected, and what became of it here: what follows of it is for the run's records to tell.
         upon: does what befalls the coordinator.
         assigning: entered while a worker is started.
     """
@@ -282,11 +282,8 @@ class StormyEngine(Engine):
     def _pass(self, event: Event) -> Event | None:
         if isinstance(event, Joined):
             self._there.add(event.worker)
-            if self._origin is not None:
-                self._log("joined", self.time, worker=event.worker)
         elif isinstance(event, Died):
             self._free(event.worker)
-            self._log("died", self.time, worker=event.worker, text=event.reason)
         elif isinstance(event, Arrived | Failed):
             return self._delivered(event) if self._gates.passes(event, self.now()) else None
         return event

@@ -21,8 +21,9 @@ from erasurehead.drills import keeper
 from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_file
 from erasurehead.drills.journal import Journal
 from erasurehead.drills.keeper import MARK, marked
+from erasurehead.drills.recorded import merged, recorded
 from erasurehead.drills.storm import Storm
-from erasurehead.errors import EngineError, MissingExtra
+from erasurehead.errors import EngineError, MissingExtra, RecordsError
 from erasurehead.records.jsonlines import read_lines
 from erasurehead.records.places import STEPS
 
@@ -108,7 +109,7 @@ class Supervisor:
             done.outcome = json.loads(outcome.read_text(encoding="utf-8"))
         elif not done.failure:
             done.failure = f"{done.lives} coordinators were not enough"
-        done.journal = journal.read()
+        done.journal = merged(journal.read(), recorded(self.folder / role))
         done.seconds = time.monotonic() - begin
         return done
 
@@ -121,9 +122,9 @@ class Supervisor:
 
     def _explained(self, code: int, new: list[dict[str, Any]], said: str) -> str:
         """Return why a coordinator's end is not what the storm meant; empty if it is."""
-        ended = [entry["text"] for entry in new if entry["what"] == "ended"]
+        ended = [entry for entry in new if entry["what"] == "ended"]
         if ended:
-            return "" if "cannot be written" in ended[-1] else str(ended[-1])
+            return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
         last = new[-1] if new else {}
         number = int(last["fault"]) if last.get("what") == "injected" else -1
         if number >= 0 and self.storm.faults[number].kind == "coordinator":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,8 +151,7 @@ def _lies(found: Findings) -> Iterator[Verdict]:
         caught = [one for one in seen if one.effect == NAMED]
         text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
         yield Verdict(text, len(caught) == len(seen) if found.telling else None)
-    notices = Chronicle(found.stormy.journal).all("notice")
-    named = {int(match[1]) for entry in notices if (match := re.match(r"worker (\d+) lies", entry.text))}
+    named = {entry.worker for entry in Chronicle(found.stormy.journal).all("named")}
     innocent = sorted(named - {one.fault.worker for one in liars})
     if innocent:
         one = len(innocent) == 1

@@ -93,7 +93,7 @@ class Checkpointer(Instrument):
         if self._off or records is None:  # without records, nothing could be gone on with
             return
         now = time.monotonic()
-        due = self._due(step, now)
+        due = step > 0 and self._due(step, now)
         if due or self._spent <= STATE_BUDGET * (now - self._began):
             self._taken = _Taken(step, state(), records)
             self._spent += time.monotonic() - now

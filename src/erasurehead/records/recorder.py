@@ -200,6 +200,7 @@ class Recorder(Instrument):
             act()
         except OSError as error:
             self._lost = True
+            self._summary["unrecorded"] = str(error)
             if self.required:
                 raise
             for file in self._files.values():

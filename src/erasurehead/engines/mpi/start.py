@@ -163,7 +163,7 @@ def _door(place: Launched) -> socket.socket | None:
 
 
 def _launcher(place: Launched) -> int:
-    """Return the process that has started the ranks of this machine: above us, and above a shell that is of our rank."""
+    """Return the process that has started the ranks of this machine: above us, and above a shell of our rank's."""
     above = os.getppid()
     while watch.variables(str(above)).get(place.name) == str(place.number):
         above = watch.parent(str(above))

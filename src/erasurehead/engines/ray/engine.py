@@ -29,7 +29,7 @@ from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
 from erasurehead.engines.ray.handle import Handle, Posting
 from erasurehead.engines.ray.inbox import Inbox
-from erasurehead.engines.ray.nodes import Node, Nodes, Watch, room
+from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
 from erasurehead.engines.ray.parcel import Store, pack
 from erasurehead.errors import EngineError, check_count, invalid, real
 
@@ -94,6 +94,7 @@ class RayEngine(Engine):
         try:
             self._inbox = Inbox(self._ray)
             self._nodes = Nodes(self._ray, self._connection.local, self._offer)
+            self._manager = Manager(self._ray)
         except BaseException:
             self._connection.close()
             raise
@@ -182,6 +183,7 @@ class RayEngine(Engine):
             if remaining <= 0:
                 return None
             self._gather(min(remaining, _BLINK))
+            self._manager.check()
         event = self._events.popleft()
         if isinstance(event, Arrived):
             self._lent.hand_out(event)

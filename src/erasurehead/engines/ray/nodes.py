@@ -6,13 +6,15 @@ import contextlib
 import math
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from erasurehead.errors import invalid
+from erasurehead.errors import EngineError, invalid
 
 _EVERY = 1.0  # seconds between two looks at the cluster
+_REFUSALS = 2  # looks in a row at which nobody listens
 _FAREWELL = 5.0  # seconds that a look under way has to end
 
 
@@ -100,6 +102,44 @@ class Nodes:
         if name in self._names:
             return None
         raise invalid("host", f"must be one of {[node.name for node in self.alive()]}", name)
+
+
+class Manager:
+    """The manager of our own node (its raylet), without which nothing is told any more: Ray itself does not say so.
+
+    Arguments:
+        ray: the library, connected.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        own = ray.get_runtime_context().get_node_id()
+        told = next((node for node in ray.nodes() if node["NodeID"] == own), None)
+        self._address = None if told is None else (str(told["NodeManagerAddress"]), int(told["NodeManagerPort"]))
+        self._next = time.monotonic() + _EVERY
+        self._refused = 0
+
+    def check(self) -> None:
+        """Look, at most once a second.
+
+        Raises:
+            EngineError: if it is gone: nobody listens at its port any more.
+        """
+        now = time.monotonic()
+        if self._address is None or now < self._next:
+            return
+        self._next = now + _EVERY
+        try:
+            with socket.create_connection(self._address, timeout=_EVERY):
+                self._refused = 0
+        except ConnectionRefusedError:
+            self._refused += 1
+        except OSError:
+            return  # it has too much to do, say
+        if self._refused >= _REFUSALS:
+            raise EngineError(
+                f"the node manager of Ray (raylet) at {self._address[0]}:{self._address[1]}, on the coordinator's own "
+                "machine, has ended, and all workers are lost with it; start Ray anew, and go on from the checkpoint."
+            )
 
 
 class Watch:

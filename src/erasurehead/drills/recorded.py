@@ -1,0 +1,60 @@
+"""What a run's own records tell, beside the journal of what was done to it: what a user reads decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from erasurehead.errors import ErasureHeadError
+from erasurehead.records.folder import RunFolder
+from erasurehead.records.rows import What
+
+_ENTRIES: Mapping[What, str] = {
+    "died": "died",
+    "joined": "joined",
+    "suspected": "suspected",
+    "lied": "named",
+    "refused": "refused",
+}
+"""What a record tells, as journals have it; there, `lied` is that a lie got through."""
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """Return what the records of a run tell of its workers, and whether it went on without records, as entries."""
+    try:
+        run = RunFolder.open(folder)
+        rows, summary = run.step_rows(), run.summary
+    except ErasureHeadError:
+        return []
+    found = [
+        {"what": _ENTRIES[one["what"]], "time": one["time"], "worker": one["worker"], "text": one["why"]}
+        for row in rows
+        for one in row.happened
+        if one["what"] in _ENTRIES
+    ]
+    found += [{"what": "resumed", "time": 0.0, "step": int(step)} for step in summary.get("resumed", ())]
+    if summary.get("unrecorded"):
+        last = rows[-1].end if rows else 0.0
+        found.append({"what": "unrecorded", "time": last, "text": str(summary["unrecorded"])})
+    return found
+
+
+def merged(journal: Iterable[dict[str, Any]], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a journal with what the records tell in its place: in the last life that was there at its time.
+
+    Arguments:
+        journal: of what was done to the run, by its lives, one after the other.
+        records: as `recorded` returns them; they are those of the run as it ended.
+    """
+    lives: list[list[dict[str, Any]]] = []
+    for entry in journal:
+        if entry["what"] == "life" or not lives:
+            lives.append([])
+        lives[-1].append(entry)
+    begins = [float(life[0]["time"]) for life in lives]
+    for entry in records:
+        place = max((number for number, begin in enumerate(begins) if begin <= entry["time"]), default=0)
+        if lives:
+            lives[place].append(entry)
+    return [entry for life in lives for entry in (life[0], *sorted(life[1:], key=lambda one: float(one["time"])))]
