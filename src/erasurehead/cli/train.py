@@ -99,13 +99,16 @@ def run(
         experiment = _resumed(screen, resume, run_file, scheme, options)
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
+    tried = _checkpoints(experiment) if resume is not None else set[str]()
     try:
         with terminable(), screen.watching() as instruments:
             done = experiment.run(instruments)
     except ErasureHeadError as error:
         taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
         if not taken and experiment.out is not None and has_steps(experiment.out):
-            screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
+            # What a run could not go on from, it cannot go on from the next time either.
+            way_on = "" if tried and _checkpoints(experiment) == tried else _way_on(experiment)
+            screen.say(f"The records up to then are in {experiment.out}.{way_on}")
         raise
     _conclude(screen, experiment, done)
     if done.stopped:
@@ -137,11 +140,17 @@ def _resumed(
 
 def _way_on(experiment: Experiment) -> str:
     """Say how to go on with a run that ended early, if it can be gone on with."""
+    there, out = _checkpoints(experiment), experiment.out
+    return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}" if there else ""
+
+
+def _checkpoints(experiment: Experiment) -> set[str]:
+    """Return the names of the checkpoints of a run."""
     from erasurehead.records.places import CHECKPOINTS
 
-    out = experiment.out
-    there = out is not None and any((out / CHECKPOINTS).glob("step-*.json"))
-    return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}" if there else ""
+    return (
+        set() if experiment.out is None else {path.name for path in (experiment.out / CHECKPOINTS).glob("step-*.json")}
+    )
 
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
