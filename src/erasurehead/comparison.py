@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,12 @@ from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
 from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
 from erasurehead.run import LOWER_IS_BETTER, Run
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
+    "mse": (0.0, math.inf), "log_loss": (0.0, math.inf), "error": (0.0, math.inf),
+}  # fmt: skip
+"""The values that a metric can have."""
 
 _SHARE = 0.95
 """The share of the way to the best value that all runs reach, at which the target lies if the user names none."""
@@ -57,6 +64,8 @@ class Comparison:
         for text in texts:
             parse_scheme(text, workers)
         goal = None if target is None else parse_target(target)
+        if config.run.out is not None:
+            check_free(config.run.out, config.run.overwrite)
         data = config.data
         if data.twin is None and data.source in NAMES:
             data = data.model_copy(update={"twin": "fallback"})
@@ -203,7 +212,17 @@ def parse_target(text: str) -> tuple[str, float]:
         raise invalid(
             "target", "must be a metric and a value", text, "write auc=0.84; the column of the labels is --label"
         )
+    low, high = _RANGES.get(metric, (-math.inf, math.inf))
+    if not low <= number <= high or math.isinf(number):
+        bounds = f"from {low:g} to {high:g}" if math.isfinite(low + high) else _one_sided(low, high)
+        raise invalid("target", f"must be a value that {metric} can have, {bounds}", text)
     return metric, number
+
+
+def _one_sided(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "which is finite"
+    return f"of at most {high:g}" if math.isinf(low) else f"of at least {low:g}"
 
 
 def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, float] | None:

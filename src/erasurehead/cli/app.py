@@ -82,6 +82,9 @@ class _Group(TyperGroup):
             raise _exit(str(error), BAD_INPUT) from None
         except ErasureHeadError as error:
             raise _exit(str(error), FAILED) from None
+        except MemoryError as error:
+            hint = "name fewer workers, rows or columns, or take a machine with more"
+            raise _exit(f"There is not enough memory for this ({error or 'none is left'}); {hint}.", FAILED) from None
         except KeyboardInterrupt as error:
             said = stopped_by(error)
             raise _exit(f"{said[0].upper()}{said[1:]}.", INTERRUPTED) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -107,12 +108,14 @@ def show(
     from erasurehead.reports.code_tables import SHARES, residual_table
 
     named = "(" not in code and not parameters
+    screen = Screen(output)
+    screen.say(f"analysing {code} ...")
     built = codes.family(code).example_code if named else parse_code(_call(code, parameters or []))
     found = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
     name = code.partition("(")[0].strip()  # `design_for` builds codes of other names
     data = {**codes.family(name).row(), "built": {**facts(found), "analysis": found.as_dict()}}
     page = plain_text(f"{codes.describe(name)}\n{built!r}:")
-    Screen(output).result(data, page, facts_table(found), "", residual_table({name: found}, SHARES))
+    screen.result(data, page, facts_table(found), "", residual_table({name: found}, SHARES))
 
 
 def compare(
@@ -143,6 +146,7 @@ def compare(
 ) -> None:
     """Compare codes."""
     from erasurehead import decoding
+    from erasurehead.records.places import check_writable
     from erasurehead.reports import canvas
     from erasurehead.reports.code_curves import draw_codes
     from erasurehead.reports.code_tables import SHARES, cost_table, residual_table
@@ -152,7 +156,7 @@ def compare(
     numbers = {name: _numbers(stragglers, code.n_workers, curves=out is not None) for name, code in built.items()}
     if out is not None:  # found out before anything takes time
         with canvas.drawing():
-            canvas.made_folder(out)
+            check_writable(Path(out).expanduser(), "The folder")
     given = {"samples": samples, "effort": effort, "seed": seed}
     analyses: dict[str, Analysis] = {}
     for name, code in built.items():

@@ -117,8 +117,11 @@ def fit(
     """Fit distributions to a trace."""
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import fit_trace, fit_workers, slow_workers
+    from erasurehead.records.places import check_writable
 
     screen = Screen(output)
+    if figures and out is not None:
+        check_writable(Path(out).expanduser(), "The folder")
     samples = reading.read(trace, screen)
     fits = fit_trace(samples, family, scale_with_load)
     slow = slow_workers(samples)

@@ -206,7 +206,9 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
 
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
     from erasurehead.drills.drill import SCHEME, Settings
+    from erasurehead.errors import check_count
 
+    check_count("--workers", subject.workers, 3 if subject.scheme is None else 1)  # three copies of each task
     return Settings(
         engine=subject.engine,
         workers=subject.workers,

@@ -13,7 +13,7 @@ from erasurehead.config import build_config, to_toml
 from erasurehead.errors import MissingExtra, invalid
 from erasurehead.experiment import RUNS
 from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import next_free
+from erasurehead.records.places import check_writable, next_free
 from erasurehead.reports.canvas import made_folder
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def folder(out: str | None, overwrite: bool) -> Path:
     place = Path(out).expanduser()
     if (place / RUN).exists() and not overwrite:
         raise invalid("--out", "must not hold an earlier plan", out, "say --overwrite to replace it")
-    return made_folder(place)
+    check_writable(place, "The folder")
+    return place
 
 
 def write(place: Path, page: Page, found: Planned, options: RunOptions, figures: bool, screen: Screen) -> list[Path]:
@@ -42,7 +43,10 @@ def write(place: Path, page: Page, found: Planned, options: RunOptions, figures:
     build_config(tables)  # a run file that cannot be read would be no answer
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
     if options.data is None:
-        head += "# No data were named: a synthetic twin of the paper's stands in. Put yours into [data].\n"
+        head += (
+            "# No data were named: a synthetic twin of the paper's stands in. To train on yours, replace all of [data] "
+            'by source = "FILE" and target = "COLUMN".\n'
+        )
     (place / RUN).write_text(f"{head}{to_toml(tables)}", encoding="utf-8")
     (place / PLAN).write_text(to_text(facts(page)), encoding="utf-8")
     files = [place / RUN, place / PLAN]
@@ -58,7 +62,10 @@ def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) 
     """Return what was written, how to run it, and what may then differ from the prediction."""
     said = [f"{', '.join(path.name for path in files)} in {place}"]
     if options.data is None:
-        said.append("The run file trains on a synthetic twin of the paper's data; put yours into [data].")
+        said.append(
+            "The run file trains on a synthetic twin of the paper's data; to train on yours, replace all of [data] "
+            'by source = "FILE" and target = "COLUMN".'
+        )
     engine = run_tables(page, options)["run"]["engine"]
     if options.engine is None and engine == "virtual":
         said.append(f"It runs on a virtual clock: {page.plan.n_workers:,} processes are many for one machine.")

@@ -98,6 +98,7 @@ def run(
         experiment = _resumed(screen, resume, run_file, scheme, options)
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
+    tried = _checkpoints(experiment) if resume is not None else set[str]()
     try:
         with screen.watching() as instruments:
             done = experiment.run(instruments)
@@ -107,7 +108,9 @@ def run(
     except ErasureHeadError as error:
         taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
         if not taken and experiment.out is not None and has_steps(experiment.out):
-            screen.say(f"The records up to then are in {experiment.out}.{_way_on(experiment)}")
+            # What a run could not go on from, it cannot go on from the next time either.
+            way_on = "" if tried and _checkpoints(experiment) == tried else _way_on(experiment)
+            screen.say(f"The records up to then are in {experiment.out}.{way_on}")
         raise
     _conclude(screen, experiment, done)
     if done.summary["model"] is None and done.steps:
@@ -143,15 +146,24 @@ def _resumed(
 
 def _way_on(experiment: Experiment) -> str:
     """Say how to go on with a run that ended early, if it can be gone on with."""
-    from erasurehead.records.places import CHECKPOINTS, CONFIG, has_steps
+    from erasurehead.records.places import CONFIG, has_steps
 
     out = experiment.out
     if out is None or not (out / CONFIG).is_file():
         return ""
-    if any((out / CHECKPOINTS).glob("step-*.json")):
+    if _checkpoints(experiment):
         return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
     begun = has_steps(out)
     return "" if begun else f" It had not begun; to begin it: erasurehead train --resume {shlex.quote(str(out))}"
+
+
+def _checkpoints(experiment: Experiment) -> set[str]:
+    """Return the names of the checkpoints of a run."""
+    from erasurehead.records.places import CHECKPOINTS
+
+    return (
+        set() if experiment.out is None else {path.name for path in (experiment.out / CHECKPOINTS).glob("step-*.json")}
+    )
 
 
 def introduce(screen: Screen, experiment: Experiment) -> None:

@@ -31,7 +31,7 @@ _WORDS: Mapping[str, str] = {
 }
 """The subject of an error -> the option that it is about, where that is not of the same name."""
 
-_PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code"}
+_PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "names"}
 """The subject of an error -> the argument of the command that it is about, where that is not of the same name."""
 
 _MAY_BE_EMPTY = frozenset({"address"})

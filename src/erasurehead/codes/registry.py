@@ -11,7 +11,11 @@ from typing import cast
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.catalogue_row import Family
 from erasurehead.codes.families import FAMILIES
-from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.errors import InvalidArgument, invalid, real
+from erasurehead.resources import check_memory
+
+_MANY = 100_000  # workers from which on it is looked whether a code fits into memory
+_BYTES = 40  # for each coefficient while a code is built, at least
 
 _BY_NAME = {entry.name: entry for entry in FAMILIES}
 
@@ -74,6 +78,10 @@ def build(name: str, **parameters: object) -> GradientCode:
     for key in parameters:
         if key not in known:
             raise InvalidArgument(f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}.")
+    n_workers, load = real(parameters.get("n_workers", 1)), real(parameters.get("load", 0))
+    if n_workers > _MANY:
+        each = max(load, real(parameters.get("stragglers", 0)) + 1, 1.0)
+        check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * n_workers * each, "name fewer workers")
     missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
     if missing:
         raise InvalidArgument(f"{name} needs {' and '.join(missing)}: {chosen.signature}.")

@@ -45,7 +45,7 @@ def check_data_keys(section: DataSection) -> None:
     unfit |= dict.fromkeys(() if sharded else _FOR_FOLDERS, "folders of shards")
     for key, who in unfit.items():
         if getattr(section, key) != DataSection.model_fields[key].default:
-            hint = "it was settled when the data were sharded" if sharded else ""
+            hint = "it was settled when the data were sharded" if sharded else "leave it out"
             raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
     if section.rows is not None and section.twin != "always":
         raise invalid("data.rows", "is for twins only", section.rows, "take the twin (--twin always), or all rows")

@@ -96,4 +96,6 @@ def _naming(key: str, text: str, build: Callable[[], _T]) -> _T:
     try:
         return build()
     except InvalidArgument as error:
+        if error.value == f"{text}()":  # a bare name is a call without arguments
+            error = error.but(value=text)
         raise error.inside(key, text) from None

@@ -20,9 +20,11 @@ from erasurehead.decoding.conditioning import Conditioning, conditioning
 from erasurehead.decoding.prescribed import OneStep
 from erasurehead.decoding.products import backward
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.resources import check_seconds
 from erasurehead.streams import stream
 
 _FULL = 100  # up to so many workers every number of stragglers is looked at, unless the user says which
+_SECONDS = 2e-7  # that a residual costs for each coefficient of the code, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,11 @@ def analyse(
     ([0.0, 0.0, 3.0, 6.0], [0.0, 0.0, 0.0545, 1.0909])
     """
     n = code.n_workers
+    check_count("effort", effort)
+    check_count("enumerate_up_to", enumerate_up_to, at_least=0)
+    check_count("seed", seed, at_least=0)
+    if samples is not None:
+        check_count("samples", samples)
     if stragglers is None:
         stragglers = np.arange(n + 1) if n <= _FULL else np.unique(np.linspace(0, n, 21).astype(np.int64))
     counts = np.unique([check_count("stragglers", int(s), at_least=0, at_most=n) for s in stragglers])
@@ -151,6 +158,10 @@ def analyse(
         raise invalid("stragglers", "must name at least one number", list(stragglers))
     if samples is None:
         samples = 200 if n <= _FULL else max(8, 20_000 // n)
+    check_seconds(
+        f"The analysis of {code.name} of {n:,} workers", _SECONDS * code.encoding.nnz * (samples + effort * len(counts)),
+        "a code of fewer workers is alike",
+    )  # fmt: skip
     decoder = for_code(code)
     mean = mean_residual(code, counts, samples=samples, seed=seed, decoder=decoder)
     worst, proven = _worst(code, counts, decoder, effort, enumerate_up_to, seed)

@@ -119,6 +119,13 @@ class Drill:
         if not (math.isfinite(real(settings.seconds)) and settings.seconds > 0):
             raise invalid("seconds", "must be a positive number of seconds", settings.seconds)
         self.settings = settings
+        self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
+        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            raise invalid(
+                "out", "must be a folder that is empty or not there", str(self.out),
+                "name another one, or leave it out to have a new one made",
+            )  # fmt: skip
+        check_writable(self.out, "The drill's folder")
         experiment = Experiment.from_config(settings.config())
         self.scheme = experiment.scheme
         steps = _steps(experiment, settings.seconds)
@@ -131,13 +138,6 @@ class Drill:
         check_reachable(self.scheme, experiment.delays, self.config.delays, steps)
         self.storm = _drawn(settings, self.scheme) if storm is None else storm
         _check_workers(self.storm, settings.workers)
-        self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
-        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
-            raise invalid(
-                "out", "must be a folder that is empty or not there", str(self.out),
-                "name another one, or leave it out to have a new one made",
-            )  # fmt: skip
-        check_writable(self.out, "The drill's folder")
 
     @property
     def steps(self) -> int:

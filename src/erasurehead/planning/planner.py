@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
-from erasurehead.errors import invalid
+from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error
 from erasurehead.planning.settings import default_settings
 
@@ -65,6 +65,8 @@ class Plan:
     def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
         """Return how many times sooner a setting reaches the target than another, by default than uncoded."""
         other = (self.uncoded if over is None else over).seconds_to_target
+        if item.seconds_to_target == 0.0:
+            return 1.0 if other == 0.0 else math.inf
         return other / item.seconds_to_target if math.isfinite(item.seconds_to_target) else 0.0
 
     def distinguishable(self, one: Forecast, other: Forecast) -> bool:
@@ -132,6 +134,12 @@ def plan(
     >>> found.best.load > 1 and found.speed_up(found.best) > 3
     True
     """
+    check_count("n_workers", n_workers)
+    check_count("max_load", max_load)
+    try:
+        delays.check_workers(n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays", str(delays)) from None
     if n_workers < 2:
         raise invalid("n_workers", "must be at least 2", n_workers, "one worker has nobody to wait for")
     texts = list(dict.fromkeys(settings if settings is not None else default_settings(n_workers, max_load)))
@@ -141,6 +149,11 @@ def plan(
         if text is not None and text not in texts:
             texts.append(text)
     known = {text: forecast(text, n_workers, delays, seconds_per_task, target, steps, late) for text in texts}
+    if not any(item.seconds_per_step > 0.0 for item in known.values()):
+        raise invalid(
+            "delays", "must take some time, or computing must", str(delays),
+            "say what a task takes (seconds_per_task, --seconds-per-task)",
+        )  # fmt: skip
     ranked = sorted(known.values(), key=lambda item: (item.seconds_to_target, item.seconds_per_step, item.load))
     return Plan(
         n_workers,

@@ -105,7 +105,7 @@ class TableSource(Source):
     def _settle(self, block: Table) -> None:
         """Let the first value of a column say what all the others are to be: a number, or a text."""
         for name, kind in self._kinds.items():
-            if kind == "auto":
+            if kind in ("auto", "label"):
                 column = block.column(name)
                 if isinstance(column, Texts):
                     self._kinds[name] = "text"

@@ -89,7 +89,8 @@ def shard(
     check_count("n_tasks", n_tasks)
     check_count("block", block)
     tell = say or _silently
-    place, folder = readable(path).absolute(), _free(out)
+    folder = _free(out)
+    place = readable(path).absolute()
     columns = Columns(one_hot, categorical, interactions, standardize)
     split = Split(test_fraction, seed)
     name = None if target is None else os.fspath(target)
@@ -252,6 +253,7 @@ def _free(out: str | os.PathLike[str]) -> Path:
 def _folder_to_be(folder: Path) -> Generator[Path]:
     """Make a folder under a name of its own, and give it its name if all goes well; else remove it."""
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    above = [parent for parent in scratch.parents if not parent.exists()]  # the innermost first
     try:
         scratch.mkdir(parents=True)
         yield scratch
@@ -264,6 +266,9 @@ def _folder_to_be(folder: Path) -> Generator[Path]:
         raise OSError(error.errno, said, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):  # a folder that holds the shards stays
+            for parent in above:
+                parent.rmdir()
 
 
 def _sync(folder: Path) -> None:
