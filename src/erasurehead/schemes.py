@@ -127,8 +127,8 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) ->
     Arguments:
         n_workers: number of workers.
         load: tasks a worker; any load - 1 stragglers are tolerated, often more.
-        code: `"repetition"` (fractional repetition) or `"cyclic"` (the real cyclic MDS code where there is one, else
-            Tandon's cyclic repetition).
+        code: `"repetition"` (fractional repetition) or `"cyclic"` (`codes.exact_cyclic`: the real cyclic MDS code where
+            there is one that float64 bears, else Tandon's cyclic repetition, else a Reed-Solomon code).
         seed: of the random draws of the latter.
     """
     if code == "repetition":

@@ -94,7 +94,7 @@ def test_prescribed_weights_speak_for_themselves_and_their_session_for_the_optim
     assert not FixedWeights(code, np.full(30, 0.01)).decode(range(30)).exact
 
 
-# --- the stated tolerance -----------------------------------------------------------------------------------------------
+# --- the stated tolerance -------------------------------------------------------------------------------------------
 
 STATED: dict[str, Callable[[int], GradientCode]] = {
     "cyclic_mds": lambda n: most(lambda s: codes.cyclic_mds(n, s), range((n - 1) % 2, n, 2)),
@@ -187,7 +187,7 @@ def test_reed_solomon_hardly_amplifies(n):
             assert error_without(code, stragglers) <= 1e-12
 
 
-# --- any size -----------------------------------------------------------------------------------------------------------
+# --- any size -------------------------------------------------------------------------------------------------------
 
 LARGE: dict[str, Callable[[], GradientCode]] = {
     "cyclic_repetition(1100, 1)": lambda: codes.cyclic_repetition(1100, 1),
@@ -224,7 +224,7 @@ def test_a_session_of_a_large_code_is_exact_when_its_decoding_is():
     assert session.residual() == session.decoding().residual
 
 
-# --- training -----------------------------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------------------------
 
 
 def trained(code: GradientCode, dead: range = range(0), steps: int = 2) -> tuple[float, float]:
@@ -280,5 +280,5 @@ def test_a_code_that_never_decodes_is_unreachable_and_not_an_engine_failure():
         n_tasks=12,
         tolerance=0,
     )
-    with pytest.raises(Unreachable, match="all messages of .* are in, and leave a residual"):
+    with pytest.raises(Unreachable, match=r"all messages of .* are in, and leave a residual"):
         trained(claimed)

@@ -1,4 +1,7 @@
-"""Who computes what: every published gradient code, one file a family; a code is plain immutable data."""
+"""Who computes what: gradient codes of the literature, one file a family; a code is plain immutable data.
+
+The catalogue's page (`docs/codes.md`) says which are here, and which published ones are not.
+"""
 
 from erasurehead.codes.base import GradientCode as GradientCode
 from erasurehead.codes.catalogue_row import Family as Family

@@ -66,7 +66,7 @@ def cyclic_repetition(
         n_workers=n_workers,
         n_tasks=n_workers,
         tolerance=s,
-        source="Tandon et al. (ICML 2017), section 4, Algorithm 1",
+        source="Tandon et al. (ICML 2017), cyclic repetition",
         labels={"decoder": "least_squares", "largest_coefficient": largest},
     )
     weights = dense_weights(code) if n_workers <= _DENSE else banded_weights(code, coefficients)

@@ -75,8 +75,8 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
     Labels:
         decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest.
 
-    Guarantees: if at most `corrupted` workers lie and all answer, they are located (up to coincidences of probability
-        zero) and the rest decode exactly. With honest workers, exact for any set of at most `code.tolerance`
+    Guarantees: if at most `corrupted` workers lie and all answer, they are located, as far as their lies stand out
+        from rounding, and the rest decode exactly. With honest workers, exact for any set of at most `code.tolerance`
         stragglers: 2 s, or as many as float64 bears, at least s.
     Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
     Raises:

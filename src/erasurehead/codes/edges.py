@@ -30,7 +30,9 @@ def graph_code(n_workers: int, replication: int, *, seed: int = 0) -> GradientCo
 
     Guarantees: exact when all workers answer, and as long as every task lies on a component of answering workers that
         has an odd cycle. If workers straggle independently with probability p, the residual per task is of the order
-        p^replication, as for repetition; an adversary is bounded as for an expander.
+        p^replication, as for repetition. Any s stragglers leave at most n_tasks * x * s / (n_workers - s + x * s)
+        where x = `code.spectrum.ratio` is (d + lambda_2) / (2 d), with the graph's second largest eigenvalue lambda_2:
+        about 1/2 or more, and so far worse than for an expander whose vertices are workers.
     Choose it: for huge numbers of workers with load 2, when both random and adversarial stragglers occur: optimal
         decoding takes time proportional to the arrivals.
     Raises:

@@ -119,7 +119,8 @@ def dense_weights(code: GradientCode) -> ExactWeights | None:
 def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | None:
     """Return all exact weights of a cyclic code in time linear in its size, or None if they are lost in rounding.
 
-    Good enough to find out by how much they amplify rounding; decoding has better ones. Once the weights of s neighbours are chosen, each task gives the weight of the next worker.
+    Good enough to find out by how much they amplify rounding; decoding has better ones. Once the weights of s
+    neighbours are chosen, each task gives the weight of the next worker.
 
     Arguments:
         code: worker i holds tasks i, i + 1, ..., i + s around the circle.

@@ -28,7 +28,9 @@ def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int 
         decoder: `"least_squares"`; mean_load.
 
     Guarantees: exact when all workers answer. With s stragglers, whichever they are, the residual is at most
-        n_tasks * x * s / (n_workers - s + x * s), where x = `code.spectrum.ratio`; close to 4 / load for random draws.
+        n_tasks * x * s / (n_workers - s + x * s), where x = `code.spectrum.ratio`. For large random draws
+        that is close to (sqrt(load - 1) + sqrt(d - 1))^2 / (load d), where d = n_workers * load / n_tasks is the
+        replication: 4 (load - 1) / load^2 for as many tasks as workers.
     Choose it: when stragglers may be correlated or chosen by an adversary, and an approximate gradient will do.
     Raises:
         InvalidArgument: no such assignment exists, or every draw fell apart.
@@ -119,15 +121,16 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
 
 
 def margulis(side: int) -> GradientCode:
-    """The expander of Margulis, Gabber and Galil on a square grid: 8 neighbours each, no randomness.
+    """The expander of Margulis, Gabber and Galil on a square grid: 8 edges each, no randomness.
 
     Arguments:
         side: of the grid; there are side^2 workers and tasks. At least 2.
 
     Labels:
-        decoder: `"least_squares"`; mean_load, second_eigenvalue (at most 5 sqrt(2) = 7.07).
+        decoder: `"least_squares"`; mean_load (8, the sum of a row), second_eigenvalue (at most 5 sqrt(2) = 7.07).
 
-    Guarantees: as `expander`, with load 8; vertices that are neighbours twice over count twice (a coefficient of 2).
+    Guarantees: as `expander`, with 8 in the place of the load. Vertices that are neighbours twice over count twice (a
+        coefficient of 2), so that on small grids workers hold fewer tasks: 3, 5 and 6 for sides 2, 3 and 4.
     Choose it: when an expander must be the same for everybody without a seed. Random ones have a larger gap.
 
     >>> code = margulis(5)

@@ -1,4 +1,10 @@
-"""Codes for workers that straggle with different, known probabilities: unbiased fixed weights of least variance."""
+"""Codes for workers that straggle with different, known probabilities: unbiased fixed weights of least variance.
+
+Song and Choi (arXiv:2510.22539) state the problem, the least residual error under unbiasedness, and solve it for equal
+(aligned) partial gradients; `heterogeneous_exclusive` is their allocation. The staircase, and the optimum for
+orthogonal partial gradients with given holders, which `heterogeneous_held` and `heterogeneous_balanced` use, are
+derived here, by the same Lagrangian argument task by task.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +63,7 @@ def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int
         middles.astype(np.int64),
         np.diff(cuts),
         n_tasks,
-        f"{_SOURCE}; staircase filling instead of the authors' allocation",
+        f"the problem: {_SOURCE}; staircase allocation: derived here",
     )
 
 
@@ -134,7 +140,15 @@ def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence
     if len(np.unique(tasks * len(p) + workers)) < len(workers):
         raise invalid("holders", "must name no worker twice for one task", "a task with a repeated holder")
     parameters = {"probabilities": p.tolist(), "holders": [[int(worker) for worker in held] for held in holders]}
-    return _orthogonal("heterogeneous_held", parameters, p, workers, tasks, n_tasks, f"{_SOURCE}, given holders")
+    return _orthogonal(
+        "heterogeneous_held",
+        parameters,
+        p,
+        workers,
+        tasks,
+        n_tasks,
+        f"the problem: {_SOURCE}; the optimum for given holders: derived here",
+    )
 
 
 def heterogeneous_balanced(
@@ -184,7 +198,7 @@ def heterogeneous_balanced(
         np.repeat(workers, load),
         np.array(taken, dtype=np.int64),
         n_tasks,
-        f"{_SOURCE}; greedy allocation under a load cap",
+        f"the problem: {_SOURCE}; the optimum and the greedy allocation: derived here",
     )
 
 

@@ -44,7 +44,7 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
         n_tasks=n_tasks,
         groups=np.arange(n_workers),
         tolerance=0,
-        source="the baseline of Tandon et al. (ICML 2017), section 5; backup workers: Chen et al. (arXiv:1604.00981)",
+        source="the baseline of Tandon et al. (ICML 2017); backup workers: Chen et al. (arXiv:1604.00981)",
         labels={"decoder": "groups"},
     )
 
@@ -110,6 +110,6 @@ def fractional_repetition(
         n_tasks=n_tasks,
         groups=groups,
         tolerance=int(workers_each.min()) - 1,
-        source="Tandon et al. (ICML 2017), section 3; ErasureHead (arXiv:1901.09671), section 3",
+        source="Tandon et al. (ICML 2017), fractional repetition; ErasureHead (arXiv:1901.09671), section 3",
         labels={"decoder": "groups"},
     )

@@ -64,7 +64,7 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
         n_workers=n_workers,
         n_tasks=n_workers * exclusive + code.n_tasks,
         tolerance=0,
-        source="Tandon et al. (ICML 2017), section 6, partial stragglers",
+        source="Tandon et al. (ICML 2017), partial stragglers",
         labels={"decoder": "parts", "parts": np.tile([0, 1], n_workers), "inner": code},
     )
 

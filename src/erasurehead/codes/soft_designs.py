@@ -1,4 +1,4 @@
-"""Soft block designs: random coefficients whose moments are those of a balanced design, for sizes that have none."""
+"""Sparse Gaussian codes: random coefficients whose moments are those of a balanced design, for sizes that have none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def soft_design(
     *,
     seed: int = 0,
 ) -> GradientCode:
-    """Soft BIBD: a coin decides who holds what, and Gaussian coefficients give rows a design's norms and overlaps.
+    """Sparse Gaussian code: coins decide who holds what, correlated Gaussian coefficients imitate a design's overlaps.
 
     A worker holds each task with probability `density`. In expectation a row adds up to `load`, as does its squared
     norm, and two rows have the inner product `common`.
@@ -44,6 +44,8 @@ def soft_design(
         much less than equal weights.
     Raises:
         InvalidArgument: no coefficients have such moments; the message says which bound is broken.
+
+    The source sets this code apart from the soft BIBD of Sakorikar and Wang (arXiv:2105.05231), which is not here.
 
     With n_tasks = n_workers and a true design's lambda = L (L - 1) / (K - 1), only density 1 would do: a sparse soft
     design has a larger lambda.
@@ -77,7 +79,7 @@ def soft_design(
         n_workers=n_workers,
         n_tasks=n_tasks,
         tolerance=None,
-        source="Sakorikar and Wang (arXiv:2105.05231), probabilistic construction",
+        source="Jiang, Zhang, Wang (arXiv:2604.10374), sparse Gaussian gradient code",
         labels={"decoder": "least_squares", "mean_load": load, "common": common},
     )
 

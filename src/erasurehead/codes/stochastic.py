@@ -35,6 +35,9 @@ def stochastic_gradient(
     Raises:
         InvalidArgument: more replication than workers, or too few copies for every worker to hold a task.
 
+    The source wants any two workers to share about equally many tasks (pairwise balance). Here loads and replication
+    are equal, loads up to one, and pairs share what chance gives them.
+
     >>> code = stochastic_gradient(20, replication=3, straggling=0.2)
     >>> set(code.loads.tolist()), float(code.labels["weights"][0])
     ({3}, 1.25)
@@ -68,7 +71,7 @@ def stochastic_gradient(
         n_workers=n_workers,
         n_tasks=n_tasks,
         tolerance=0,
-        source="Bitar, Wootters, El Rouayheb (arXiv:1905.05383), pairwise balanced assignment",
+        source="Bitar, Wootters, El Rouayheb (arXiv:1905.05383), weights; random biregular assignment",
         labels={
             "decoder": "fixed_weights",
             "weights": np.full(n_workers, 1.0 / (1.0 - straggling)),

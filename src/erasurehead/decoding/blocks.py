@@ -98,8 +98,8 @@ class Blocks(Decoder):
         labels: the block of each message, numbered from 0 without gaps, shape (n_messages,).
         choose: makes the decoder of a large block.
 
-    Source: Kadhe, Koyluoglu, Ramchandran, arXiv 2005.07184 (one linear code a group); Tandon et al., ICML 2017,
-    section 6 (partial stragglers: uncoded first messages are blocks of one).
+    Source: Kadhe, Koyluoglu, Ramchandran, arXiv 2005.07184 (one linear code a group); Tandon et al., ICML 2017
+    (partial stragglers: uncoded first messages are blocks of one).
     """
 
     def __init__(self, code: GradientCode, labels: IntArray, choose: Callable[[GradientCode], Decoder]) -> None:

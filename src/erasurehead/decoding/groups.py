@@ -16,7 +16,7 @@ from erasurehead.errors import invalid
 
 @final
 class FirstPerGroup(Decoder):
-    """Optimal decoding of a code whose groups are replicas, O(1) an arrival: the paper's Algorithm 2.
+    """Optimal decoding of a code whose groups are replicas, O(1) an arrival: what the ErasureHead paper's master does.
 
     Of the replicas that have arrived the one with the smallest index is used, not the earliest: the decoding then
     depends on the set of arrivals alone, and equal sets give equal bits. Their vectors are the same anyway. Its
@@ -32,7 +32,8 @@ class FirstPerGroup(Decoder):
     Raises:
         InvalidArgument: the messages of some group differ, or the code has no groups.
 
-    Source: Tandon et al., ICML 2017, section 4 (repetition); ErasureHead, arXiv 1901.09671, Algorithm 2.
+    Source: Tandon et al., ICML 2017 (fractional repetition); ErasureHead, arXiv 1901.09671, Algorithm 1 (the master's
+    protocol; Algorithm 2 is the worker's).
     """
 
     def __init__(self, code: GradientCode) -> None:

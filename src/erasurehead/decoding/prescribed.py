@@ -25,8 +25,9 @@ class OneStep(Decoder):
 
     Arguments:
         code: one piece only.
-        aim: `"unbiased"`: every task is counted once in the mean over random sets of arrivals, rho = k / (r s) for k
-            tasks, r arrivals and mean load s = k (Charles et al.), n / ((n - s) d) for d replicas (Raviv et al.);
+        aim: `"unbiased"`: every task is counted once in the mean over random sets of arrivals. The weight rho is then
+            k / (r s) for k tasks, r arrivals and a mean load of s (Charles et al.); where there are as many tasks as
+            workers, that is n / ((n - t) d) for t stragglers of n workers and d replicas (Raviv et al.);
             `"mmse"`: the rho of least mean residual, which shrinks the estimate.
         optimal: what the session's residual is taken from; `for_code(code)` if None.
 
@@ -115,7 +116,7 @@ class FixedWeights(Decoder):
     Raises:
         InvalidArgument: no weights are given and the code carries none, or they have a wrong shape.
 
-    Source: Song and Choi, arXiv 2510.22539; Bitar et al., arXiv 1905.05383 (stochastic gradient coding).
+    Source: Song and Choi, arXiv 2510.22539 (unequal workers); Bitar et al., arXiv 1905.05383 (equal ones).
     """
 
     def __init__(self, code: GradientCode, weights: Array | None = None, optimal: Decoder | None = None) -> None:
