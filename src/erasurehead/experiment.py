@@ -231,9 +231,9 @@ class Experiment:
                     recorder.end("failed", _said(error))
             checkpointer.close()
             if isinstance(error, RecordsError):
-                elsewhere = self._save_elsewhere(recorder, self.out, instruments)
-                where = f" Its newest model is in {elsewhere}." if elsewhere not in (None, self.out) else ""
-                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}{where}") from error
+                if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
+                    self._save_elsewhere(recorder, self.out, instruments)
+                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
             raise
         if recorder is not None:
             saved = self._save_elsewhere(recorder, self.out, instruments)
