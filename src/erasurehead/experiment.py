@@ -239,9 +239,9 @@ class Experiment:
                     recorder.end("failed", _said(error))
             checkpointer.close()
             if isinstance(error, RecordsError):
-                elsewhere = self._save_elsewhere(recorder, self.out, instruments)
-                where = f" Its newest model is in {elsewhere}." if elsewhere not in (None, self.out) else ""
-                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}{where}") from error
+                if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
+                    self._save_elsewhere(recorder, self.out, instruments)
+                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
             raise
         if recorder is not None:
             saved = self._save_elsewhere(recorder, self.out, instruments)
@@ -256,16 +256,18 @@ class Experiment:
         """
         if recorder.saved or recorder.x is None or out is None:
             return out if recorder.saved else None
-        for above in dict.fromkeys((out.absolute().parent, Path.cwd(), Path.home(), Path(tempfile.gettempdir()))):
-            place = next_free(above, f"{out.name}-rescued")
+        for where in (lambda: out.absolute().parent, Path.cwd, Path.home, lambda: Path(tempfile.gettempdir())):
+            place = out
             try:
+                place = next_free(where(), f"{out.name}-rescued")
                 folder = RunFolder.create(place)
                 folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
                 folder.write(ENCODING, self.data.encoding.to_json())
                 folder.write_model(recorder.x)
                 folder.write_summary(recorder.summary)
-            except (OSError, InvalidArgument):
-                shutil.rmtree(place, ignore_errors=True)
+            except (OSError, RuntimeError, InvalidArgument):  # there is no such folder, or no room in it
+                if place != out:
+                    shutil.rmtree(place, ignore_errors=True)
                 continue
             for instrument in instruments:
                 instrument.notice(f"the model could not be saved in {out}; it is in {place}")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +27,7 @@ def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: T
     done = typed("drill", *SMALL, "--kinds", "kill,corrupt", "--out", "drill")
     assert done.code == 0, done.err
     assert "kill worker" in done.err  # the storm, before it begins
-    assert "another takes its place" in done.out
+    assert "another was there" in done.out
     assert "lies, and is put aside" in done.out
     assert "what it cost" in done.out
     assert "every promise was kept; the storm, both runs and this report are in drill" in done.out
@@ -73,3 +79,51 @@ def test_bad_input_is_one_sentence(typed: Typed, tmp_path: Path, options: tuple[
     assert sentence in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert not (tmp_path / "drills").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_all_that_a_drill_has_started_ends_with_it_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "tmp").mkdir()
+    code = "from erasurehead.cli import main; main()"
+    words = ["drill", "--engine", "processes", "--workers", "4", "--seconds", "60", "--out", str(tmp_path / "drill")]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+    ) as process:  # fmt: skip
+        end = time.monotonic() + 90
+        steps = tmp_path / "drill" / "calm" / "steps.jsonl"
+        while not (steps.exists() and steps.read_bytes().count(b"\n") > 2):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.send_signal(number)
+        process.wait(30)
+    assert process.returncode == (-number if number == signal.SIGKILL else 130)
+    end = time.monotonic() + 20
+    while (left := _left(tmp_path, process.pid)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not left
+
+
+def _left(folder: Path, drill: int) -> list[str]:
+    """Return what is left of a drill: processes that name its folder, files in that for temporary files and memory."""
+    found = [str(path) for path in (folder / "tmp").iterdir()]
+    found += [str(path) for path in Path("/dev/shm").glob(f"erasurehead-{drill}-*")]
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in (process / "environ").read_bytes() and int(process.name) != os.getpid():
+                found.append((process / "cmdline").read_text())
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_many_lives_have_one_verdict(typed: Typed) -> None:
+    done = typed("drill", "--lives", 2, "--workers", 6, "--out", "drill")
+    assert done.code == 0, done.err
+    assert "2 of 2 lives on the virtual engine kept every promise" in done.out
+    refused = typed("drill", "--lives", 2, "--kinds", "kill", "--workers", 6)
+    assert refused.code == 2
+    assert "--kinds must be left out with --lives" in refused.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -45,7 +46,7 @@ LONG = (*SMALL[:-3], 1500, *SMALL[-2:], "--evaluate-every", 500)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed, shop: Path, how: int) -> None:
     typed("train", "--data", shop, *LONG, "--out", "whole", "--quiet")
     process = started("train", "--data", shop, *LONG, "--out", "run", "--checkpoint-every", 5)
@@ -125,3 +126,104 @@ def test_kept_checkpoints_let_a_finished_run_go_on(typed: Typed, shop: Path) -> 
     typed("train", "--data", shop, *SMALL, "--steps", 20, "--out", "whole", "--quiet")
     assert content("run") == content("whole")
     assert os.listdir("run/checkpoints")
+
+
+AT_START = """
+import signal
+from erasurehead.crew import Crew
+start = Crew.start
+def struck(crew):
+    signal.raise_signal(signal.{name})
+    return start(crew)
+Crew.start = struck
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGKILL"])
+def test_a_run_that_is_ended_before_its_first_step_says_how_to_begin_it_and_can_be_resumed(
+    typed: Typed, shop: Path, name: str
+) -> None:
+    before = f"exec({AT_START.format(name=name)!r})"
+    ended = started("train", "--data", shop, *SMALL, "--out", "run", before=before)
+    _, said = ended.communicate(timeout=60)
+    assert ended.returncode == (-signal.SIGKILL if name == "SIGKILL" else 130)
+    if name != "SIGKILL":
+        assert "It had not begun; to begin it: erasurehead train --resume run" in said
+    assert typed("train", "--resume", "run", "--quiet").code == 0
+    typed("train", "--data", shop, *SMALL, "--out", "whole", "--quiet")
+    assert content("run") == content("whole")
+
+
+IN_STEP = """
+import signal
+from erasurehead.records.checkpointer import Checkpointer
+settled = Checkpointer.settled
+def struck(self, step, state):
+    if step == 1:
+        signal.raise_signal(signal.{name})
+    settled(self, step, state)
+Checkpointer.settled = struck
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_a_run_that_is_ended_in_its_first_step_can_be_gone_on_with_or_says_how_to_begin_it_again(
+    typed: Typed, shop: Path, name: str
+) -> None:
+    before = f"exec({IN_STEP.format(name=name)!r})"
+    ended = started("train", "--data", shop, *SMALL, "--out", "run", before=before)
+    ended.communicate(timeout=60)
+    done = typed("train", "--resume", "run")
+    if name == "SIGKILL":
+        assert done.code == 2
+        assert done.sentence.endswith("erasurehead train run/config.toml --out run --overwrite")
+        done = typed("train", "run/config.toml", "--out", "run", "--overwrite")
+    assert done.code == 0
+    typed("train", "--data", shop, *SMALL, "--out", "whole", "--quiet")
+    assert content("run") == content("whole")
+
+
+TROUBLE = """
+import shutil
+from erasurehead.records.recorder import Recorder
+step = Recorder.step
+def struck(recorder, row, x):
+    if row.step == 5:
+        {act}
+    step(recorder, row, x)
+Recorder.step = struck
+"""
+
+
+@pytest.mark.slow
+def test_a_model_is_not_lost_with_its_folder(typed: Typed, shop: Path) -> None:
+    """The folder is removed while the run goes on without records."""
+    typed("train", "--data", shop, *SMALL, "--out", "whole", "--quiet")
+    before = f"exec({TROUBLE.format(act='shutil.rmtree(recorder.folder.path)')!r})"
+    gone = started("train", "--data", shop, *SMALL, "--out", "run", "--records", "optional", "--json", before=before)
+    out, said = gone.communicate(timeout=60)
+    assert gone.returncode == 0, said
+    assert "the model could not be saved in run; it is in" in said
+    told = json.loads(out)
+    assert told["workers_waited_for"] > 0
+    assert RunFolder.open(told["model"]).x.tobytes() == RunFolder.open("whole").x.tobytes()
+    scores = typed("evaluate", told["model"], shop, "--json")
+    assert scores.json == typed("evaluate", "whole", shop, "--json").json
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_for_good_leaves_the_figures_and_says_that_the_model_is_lost(
+    typed: Typed, shop: Path
+) -> None:
+    full = "__import__('resource').setrlimit(__import__('resource').RLIMIT_FSIZE, (0, 0))"
+    before = f"exec({TROUBLE.format(act=full)!r})"
+    lost = started("train", "--data", shop, *SMALL, "--out", "run", "--records", "optional", before=before)
+    out, said = lost.communicate(timeout=60)
+    assert lost.returncode == 1
+    assert "12 steps in" in out
+    assert "Traceback" not in said
+    assert said.rstrip().endswith(
+        "erasurehead: The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
+    )

@@ -113,7 +113,7 @@ class Finder:
         if said is None:
             why = "no lie of it came in time" if lied is None else "not noticed"
             return Finding(number, fault, begin.time, noticed=why, excused=lied is None)
-        told = f"worker {fault.worker} lies: {said.text}" if effect == NAMED else said.text
+        told = f"worker {fault.worker} lies, and is put aside: {said.text}" if effect == NAMED else said.text
         return Finding(number, fault, begin.time, said.time - begin.time, told, effect)
 
     def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:

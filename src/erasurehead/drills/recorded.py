@@ -27,7 +27,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
         rows, summary = run.step_rows(), run.summary
     except ErasureHeadError:
         return []
-    found = [
+    found: list[dict[str, Any]] = [
         {"what": _ENTRIES[one["what"]], "time": one["time"], "worker": one["worker"], "text": one["why"]}
         for row in rows
         for one in row.happened

@@ -164,7 +164,8 @@ def play(command: Sequence[str], limit: float) -> Played:
             command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             env={**os.environ, **folders, MARK: mark},
         )  # fmt: skip
-        code, left = None, []
+        code: int | None = None
+        left: list[str] = []
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(max(0.1, limit))

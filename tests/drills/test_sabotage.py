@@ -1,0 +1,144 @@
+"""Every verdict of a drill is turned by a sabotage: the loop, or what it writes, is broken, and the drill says so.
+
+The sabotage is a statement that is run when the drill's coordinator starts, in a process of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from erasurehead.drills import Fault, Storm
+from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.verdicts import Findings
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.processes,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
+]
+
+SETTINGS = Settings(workers=6, seconds=24.0)
+
+KILL = Fault("kill", 4.0, 1)
+LIE = Fault("corrupt", 4.0, 4, lie="flip")
+SILENCE = Fault("disconnect", 4.0, 0, 15.0)
+FULL = Fault("disk_full", 8.0, lasting=2.0)
+END = Fault("coordinator", 8.0)
+
+NOTHING_RECORDED = """
+from erasurehead.crew import Crew
+taken = Crew.take_happenings
+Crew.take_happenings = lambda crew, origin: [one for one in taken(crew, origin) if one["what"] != {what!r}]
+"""
+
+SABOTAGES = {
+    "a death is not recorded": (
+        KILL, NOTHING_RECORDED.format(what="died"), "0 of 1 kills were noticed",
+    ),
+    "a death is recorded late": (
+        KILL, """
+from erasurehead.crew import Crew
+taken = Crew.take_happenings
+Crew.take_happenings = lambda crew, origin: [{**one, "time": one["time"] + 2} for one in taken(crew, origin)]
+""", "1 of 1 kills were noticed, at most 2 s after",
+    ),
+    "a death is recorded of somebody else": (
+        KILL, """
+from erasurehead.crew import Crew
+taken = Crew.take_happenings
+Crew.take_happenings = lambda crew, origin: [{**one, "worker": 5} for one in taken(crew, origin)]
+""", "workers 5 died, and nobody had killed them",
+    ),
+    "a liar is not named": (
+        LIE, NOTHING_RECORDED.format(what="lied"), "0 of 1 workers whose lies arrived were named and put aside",
+    ),
+    "somebody else is named": (
+        LIE, """
+from erasurehead.crew import Crew
+taken = Crew.take_happenings
+Crew.take_happenings = lambda crew, origin: [{**one, "worker": 3} for one in taken(crew, origin)]
+""", "worker 3 was put aside as a liar, and is honest",
+    ),
+    "silence is not suspected": (
+        SILENCE, NOTHING_RECORDED.format(what="suspected"), "0 of 1 workers that were silent for long were suspected",
+    ),
+    "a step is not recorded": (
+        KILL, """
+from erasurehead.records.recorder import Recorder
+step = Recorder.step
+Recorder.step = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
+""", "steps were taken, each once and in its order",
+    ),
+    "another model is saved": (
+        KILL, """
+from erasurehead.records.folder import RunFolder
+write = RunFolder.write_model
+RunFolder.write_model = lambda folder, x: write(folder, 1.001 * x)
+""", "the last model's loss is",
+    ),
+    "a run that goes on begins from another model": (
+        END, """
+from erasurehead.optimizers import Nesterov
+restore = Nesterov.restore
+def other(optimizer, state):
+    restore(optimizer, state)
+    optimizer.x = optimizer.x * (1 + 1e-12)
+Nesterov.restore = other
+""", "the run ended with other bits",
+    ),
+    "that a run was gone on with is not recorded": (
+        END, """
+from erasurehead.records.recorder import Recorder
+reopen = Recorder.reopen.__func__
+def silent(kind, *arguments, **more):
+    recorder = reopen(kind, *arguments, **more)
+    recorder.resumed = []
+    return recorder
+Recorder.reopen = classmethod(silent)
+""", "the coordinator was killed, and training ended",
+    ),
+    "a full disk is not noticed": (
+        FULL, """
+from erasurehead.records.recorder import Recorder
+Recorder._flush = lambda recorder: None
+from erasurehead.records.checkpointer import Checkpointer
+Checkpointer.settled = lambda self, step, state: None
+""", "the full disk was told in a sentence",
+    ),
+    "a process is left running": (
+        KILL, """
+import subprocess, sys
+if "stormy" in sys.argv:
+    subprocess.Popen(["sleep", "60"], start_new_session=True)
+""", "left running: sleep",
+    ),
+}  # fmt: skip
+
+
+def drilled(folder: Path, fault: Fault) -> Findings:
+    settings = replace(SETTINGS, suspected="report")
+    return Drill(settings, Storm((fault,)), folder).run()
+
+
+def broken(found: Findings) -> str:
+    return "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
+
+
+@pytest.mark.parametrize("fault", [KILL, LIE, SILENCE, FULL, END], ids=lambda fault: fault.kind)
+def test_without_a_sabotage_every_promise_is_kept(tmp_path: Path, fault: Fault) -> None:
+    assert not broken(drilled(tmp_path / "drill", fault))
+
+
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_a_sabotage_turns_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    fault, sabotage, sentence = SABOTAGES[name]
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nif any('drills' in word for word in sys.orig_argv):\n    exec({sabotage!r})\n"
+    )
+    source = Path(__file__).parents[2] / "src"
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
+    assert sentence in broken(drilled(tmp_path / "drill", fault))
