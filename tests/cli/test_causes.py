@@ -213,10 +213,10 @@ def test_names(typed: Typed, command: tuple[object, ...], said: str) -> None:
 
 RUN_FILES: list[tuple[str, str]] = [
     ("[run]\nsteps = 'ten'\n", "run.toml, line 2: run.steps must be a valid integer, but it is 'ten'"),
-    ("# x\n\n[run]\nstep = 3\n", "run.toml, line 3: There is no key 'step' in [run]"),
+    ("# x\n\n[run]\nstep = 3\n", "run.toml, line 4: There is no key 'step' in [run]"),
     ("data = 'a.csv'\n", "run.toml, line 1: data must be a section of keys, but it is 'a.csv'"),
     ("scheme = ''\n", "run.toml, line 1: scheme must not be empty"),
-    ("[run]\nworkers = 6\n[data]\nsource = 'shop.csv'\ntarget = ''\n", "run.toml, line 5: data.target must not be empty"),
+    ("[run]\nworkers = 6\n[data]\nsource = 'a'\ntarget = ''\n", "run.toml, line 5: data.target must not be empty"),
     ("[data]\nsource = 'shop.csv'\none_hot = ['age', 'city']\n",
      "run.toml, line 3: data.one_hot must name columns of shop.csv, but it is 'city' (in [\"age\", \"city\"])"),
     ("[delays]\nmodel = '''\nlate([99])'''\n[data]\nsource = 'shop.csv'\n", "run.toml, line 2: delays.model"),
@@ -273,7 +273,8 @@ def test_a_damaged_encoding_is_named_by_its_key(typed: Typed) -> None:
     damaged: list[tuple[list[Any], Any]] = [
         (["features", 0, "mean"], "x"), (["features", 0, "scale"], 0), (["features", 1, "one_hot"], "town"),
         (["constant"], "yes"), (["columns"], 3), (["target", "unit"], None), (["target", "classes"], [1]),
-        (["vocabularies", "town"], {"texts": [1]}), (["vocabularies"], {}), (["features"], {}), (["target", "task"], "x"),
+        (["vocabularies", "town"], {"texts": [1]}), (["vocabularies"], {}), (["features"], {}),
+        (["target", "task"], "x"),
     ]  # fmt: skip
     for keys, value in damaged:
         data = json.loads(kept)
