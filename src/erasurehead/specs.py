@@ -82,8 +82,10 @@ class _Reader:
                 return constant
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
                 return -number
-            case ast.Name(id="inf"):
-                return float("inf")
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
+                return -float("inf")
+            case ast.Name(id="inf" | "nan" as word):
+                return float(word)
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return tuple(self.value(item) for item in items)
             case ast.BinOp(left=left, op=operator, right=right):

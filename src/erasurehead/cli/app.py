@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Annotated, Any
 
 import typer
@@ -91,13 +92,15 @@ class _Group(TyperGroup):
         except BrokenPipeError:
             raise  # whoever read our output has gone; typer ends quietly
         except OSError as error:
-            raise _exit(_of_system(error), FAILED) from None
+            raise _exit(_of_system(error), BAD_INPUT if error.errno in _OF_NAMES else FAILED) from None
+
+
+_OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What the operating system says of names that no file can have."""
 
 
 def _of_system(error: OSError) -> str:
     """Return what the operating system refuses, and what may be done about it."""
-    import errno
-
     from erasurehead.files import printable
 
     what = printable(str(error.filename)) if error.filename else "A file or a connection"

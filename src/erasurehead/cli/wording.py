@@ -34,6 +34,9 @@ _WORDS: Mapping[str, str] = {
 _PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "names"}
 """The subject of an error -> the argument of the command that it is about, where that is not of the same name."""
 
+_SECTIONS = frozenset(key.partition(".")[0] for key in KEYS.values())
+"""Of a run file, some of which are called as an option is."""
+
 _MAY_BE_EMPTY = frozenset({"address"})
 """Options whose own check says more of an empty text."""
 
@@ -53,7 +56,7 @@ class Command(TyperCommand):
             parameter: Any = error.param
             if parameter is None or "issing" in type(error).__name__:
                 raise
-            name, value = _as_given(parameter, typed)
+            name, value = _as_given(parameter, typed, ctx)
             raise InvalidArgument(name, _rule(error.message), value) from None
 
     def invoke(self, ctx: Any) -> Any:
@@ -75,7 +78,7 @@ def _rule(message: str) -> str:
     return "must be a number" if "float" in message else f"must be fit for use: {message.removesuffix('.')}"
 
 
-def _as_given(parameter: Any, typed: list[str]) -> tuple[str, str | None]:
+def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | None]:
     """Return how an option, or an argument, was written, and the text that was given for it."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name).strip("[]."), next(
@@ -120,7 +123,7 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         return error
     parameter = _parameter(subject, ctx)
     if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
-        key = subject if parameter is None else _key(parameter.opts, subject)
+        key = subject if parameter is None or subject in _SECTIONS else _key(parameter.opts, subject)
         return _in_file(error.about(key) if key != subject else error, key, ctx)
     if parameter.param_type_name == "argument":
         return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)

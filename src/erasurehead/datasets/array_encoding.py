@@ -11,6 +11,7 @@ from typing import Any, cast
 from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.facts import Facts
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.target import Target, target_from_json
@@ -87,12 +88,13 @@ class ArrayEncoding(Encoding):
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ArrayEncoding:
         """Return the encoding that `to_dict` described."""
+        facts = Facts(data, "")
         return ArrayEncoding(
-            n_features=data["n_features"],
-            target=target_from_json(data["target"]),
-            constant=data["constant"],
-            base=data["base"],
-            labels_last=data["labels_last"],
+            n_features=facts.count("n_features"),
+            target=target_from_json(facts.inner("target").data),
+            constant=facts.flag("constant"),
+            base=facts.count("base"),
+            labels_last=facts.flag("labels_last"),
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from erasurehead.datasets.base import Encoded
 from erasurehead.datasets.table import Table
 from erasurehead.datasets.target import Target
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, ErasureHeadError
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
@@ -82,9 +82,9 @@ class Encoding(ABC):
                 said = f"{data['format']} of version {data['version']}"
                 raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {said}.")
             return kinds[data["kind"]](data)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
+        except DataError:
+            raise
+        except (ErasureHeadError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise DataError(
                 f"This is not an encoding that erasurehead wrote ({type(error).__name__}: {error})."
             ) from None

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from erasurehead.arrays import IntArray
+from erasurehead.datasets.facts import Facts
 from erasurehead.datasets.vocabulary import differences, from_differences
+from erasurehead.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,21 @@ def feature_to_json(feature: Feature) -> dict[str, Any]:
     return {"one_hot": list(feature.columns), "keys": keys}
 
 
-def feature_from_json(data: Mapping[str, Any]) -> Feature:
-    """Return the feature that `feature_to_json` described."""
-    if "number" in data:
-        return Numeric(data["number"], data["mean"], data["scale"], data["fill"])
-    keys = None if data["keys"] is None else from_differences(data["keys"])
-    return OneHot(tuple(data["one_hot"]), keys)
+def feature_from_json(data: Mapping[str, Any], where: str = "feature") -> Feature:
+    """Return the feature that `feature_to_json` described.
+
+    Arguments:
+        data: the description.
+        where: it stands, for messages.
+
+    Raises:
+        DataError: if it is of another form.
+    """
+    facts = Facts(data, where)
+    if "number" in facts.data:
+        scale = facts.number("scale")
+        if scale <= 0.0:
+            raise DataError(f"The encoding is damaged: {where}.scale must be above 0, but it is {scale}.")
+        return Numeric(facts.text("number"), facts.number("mean"), scale, facts.number("fill"))
+    keys = from_differences(facts.numbers("keys", whole=True)) if facts.has("keys") else None
+    return OneHot(facts.texts("one_hot"), keys)

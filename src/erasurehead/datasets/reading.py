@@ -111,7 +111,7 @@ def _read_table(
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test = split_rows(table.n_rows, test_fraction, seed)
-    _check_classes(y[train], labels)
+    _check_classes(y[train], labels, path)
     encoding = fit_table(
         table, labels, layout, numeric=numeric, one_hot=one_hot, rows=train, standardize=columns.standardize,
         constant=constant,
@@ -145,9 +145,9 @@ def _parquet_table(path: Path, layout: Layout) -> Table:
     return read_parquet(path, layout.names)
 
 
-def _check_classes(y: Labels, target: Target) -> None:
+def _check_classes(y: Labels, target: Target, path: Path) -> None:
     if target.classes is not None and len(np.unique(y)) < target.classes.size:
-        raise target.too_few(len(np.unique(y)), len(y))
+        raise DataError(f"{path}: {target.too_few(len(np.unique(y)), len(y))}")
 
 
 def _check_varies(X: Matrix, path: Path) -> None:
@@ -174,7 +174,7 @@ def _read_arrays(
     labels = fit_target(Numbers(raw), "", task, arrays.place)
     y, _ = labels.apply(Numbers(raw), arrays.place)
     train, test = split_rows(len(y), test_fraction, seed)
-    _check_classes(y[train], labels)
+    _check_classes(y[train], labels, path)
     _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
     notes = [f"label: {labels.task}, {labels.meaning()}"]

@@ -15,6 +15,7 @@ from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.csvcolumns import Kind
 from erasurehead.datasets.csvfile import Layout, first_line, look, read_csv
 from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.facts import Facts
 from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
 from erasurehead.datasets.forms import form
 from erasurehead.datasets.moments import Moments
@@ -175,13 +176,25 @@ class TableEncoding(Encoding):
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> TableEncoding:
         """Return the encoding that `to_dict` described."""
+        facts = Facts(data, "")
+        known = facts.inner("vocabularies")
+        vocabularies = {
+            name: vocabulary_from_json(known.inner(name).data, f"vocabularies.{name}") for name in known.data
+        }
+        features = tuple(
+            feature_from_json(entry, f"features[{place}]") for place, entry in enumerate(facts.items("features"))
+        )
+        for feature in features:
+            for name in feature.columns if isinstance(feature, OneHot) else ():
+                if name not in vocabularies:
+                    raise DataError(f"The encoding is damaged: there is no vocabulary of column {name!r}.")
         return TableEncoding(
-            columns=tuple(data["columns"]),
-            header=data["header"],
-            vocabularies={name: vocabulary_from_json(entry) for name, entry in data["vocabularies"].items()},
-            features=tuple(feature_from_json(entry) for entry in data["features"]),
-            target=target_from_json(data["target"]),
-            constant=data["constant"],
+            columns=facts.texts("columns"),
+            header=facts.flag("header"),
+            vocabularies=vocabularies,
+            features=features,
+            target=target_from_json(facts.inner("target").data),
+            constant=facts.flag("constant"),
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from erasurehead.arrays import IntArray
 from erasurehead.datasets.base import TASKS, Labels, Task
+from erasurehead.datasets.facts import Facts
 from erasurehead.datasets.table import Column, Numbers
 from erasurehead.datasets.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
 from erasurehead.errors import DataError, invalid
@@ -121,9 +122,23 @@ class Target:
 
 
 def target_from_json(data: Mapping[str, Any]) -> Target:
-    """Return the target that `Target.to_json` described."""
-    classes = None if data["classes"] is None else vocabulary_from_json(data["classes"])
-    return Target(data["name"], data["task"], classes, data["unit"], data["others"], tuple(data["aliases"]))
+    """Return the target that `Target.to_json` described.
+
+    Raises:
+        DataError: if it is of another form.
+    """
+    facts = Facts(data, "target")
+    task, others, unit = facts.text("task"), facts.text("others"), facts.number("unit")
+    if task not in TASKS or others not in ("refuse", "drop") or unit <= 0.0:
+        raise DataError(
+            f"The encoding is damaged: target must have a task of {', '.join(TASKS)}, others of refuse or drop and a "
+            f"unit above 0, but these are {task!r}, {others!r} and {unit}."
+        )
+    classes = vocabulary_from_json(facts.inner("classes").data, "target.classes") if facts.has("classes") else None
+    return Target(
+        facts.text("name"), cast("Task", task), classes, unit, cast("Literal['refuse', 'drop']", others),
+        facts.texts("aliases"),
+    )  # fmt: skip
 
 
 def fit_target(column: Column, name: str, task: Task | None, place: Callable[[int], str]) -> Target:

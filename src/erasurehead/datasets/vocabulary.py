@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead.arrays import Array, IntArray
+from erasurehead.datasets.facts import Facts
 from erasurehead.datasets.table import Column, Numbers, Texts, parse, plain
 from erasurehead.errors import DataError
 
@@ -165,10 +166,19 @@ def from_differences(steps: Sequence[int]) -> IntArray:
     return np.cumsum(np.array(steps, dtype=np.int64))
 
 
-def vocabulary_from_json(data: Mapping[str, Any]) -> Vocabulary:
-    """Return the vocabulary that `Vocabulary.to_json` described."""
-    if "whole" in data:
-        return NumberVocabulary(from_differences(data["whole"]).astype(np.float64))
-    if "numbers" in data:
-        return NumberVocabulary(np.array(data["numbers"], dtype=np.float64))
-    return TextVocabulary(tuple(data["texts"]))
+def vocabulary_from_json(data: Mapping[str, Any], where: str = "vocabulary") -> Vocabulary:
+    """Return the vocabulary that `Vocabulary.to_json` described.
+
+    Arguments:
+        data: the description.
+        where: it stands, for messages.
+
+    Raises:
+        DataError: if it is of another form.
+    """
+    facts = Facts(data, where)
+    if "whole" in facts.data:
+        return NumberVocabulary(from_differences(facts.numbers("whole", whole=True)).astype(np.float64))
+    if "numbers" in facts.data:
+        return NumberVocabulary(np.array(facts.numbers("numbers"), dtype=np.float64))
+    return TextVocabulary(facts.texts("texts"))

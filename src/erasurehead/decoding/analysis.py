@@ -158,10 +158,8 @@ def analyse(
         raise invalid("stragglers", "must name at least one number", list(stragglers))
     if samples is None:
         samples = 200 if n <= _FULL else max(8, 20_000 // n)
-    check_seconds(
-        f"The analysis of {code.name} of {n:,} workers", _SECONDS * code.encoding.nnz * (samples + effort * len(counts)),
-        "a code of fewer workers is alike",
-    )  # fmt: skip
+    seconds = _SECONDS * code.encoding.nnz * (samples + effort * len(counts))
+    check_seconds(f"The analysis of {code.name} of {n:,} workers", seconds, "a code of fewer workers is alike")
     decoder = for_code(code)
     mean = mean_residual(code, counts, samples=samples, seed=seed, decoder=decoder)
     worst, proven = _worst(code, counts, decoder, effort, enumerate_up_to, seed)

@@ -42,6 +42,7 @@ from erasurehead.engines.loan import Lent, Loan
 from erasurehead.engines.mailbox import Board, Slots
 from erasurehead.engines.processes import hidden
 from erasurehead.engines.processes import worker as worker_process
+from erasurehead.engines.processes.forking import check_may_start
 from erasurehead.engines.processes.parcel import Store, pack
 from erasurehead.engines.processes.worker import FRAME
 from erasurehead.errors import EngineError, invalid
@@ -125,6 +126,7 @@ class ProcessEngine(Engine):
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, nothing stays open
             if self._board is None:
                 self._board = Board(program.inbox)
+            check_may_start()
             self._context.set_forkserver_preload([_PRELOAD, *program.preload])
             slots = Slots(program.outbox)
             theirs.callback(slots.close)  # the worker has it; our own view of it stays
