@@ -12,6 +12,7 @@ from erasurehead.cli.screen import Screen
 from erasurehead.config import build_config, to_toml
 from erasurehead.errors import MissingExtra, invalid
 from erasurehead.experiment import RUNS
+from erasurehead.records.durable import write_whole
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import next_free
 from erasurehead.reports.canvas import made_folder
@@ -32,19 +33,19 @@ def folder(out: str | None, overwrite: bool) -> Path:
     place = Path(out).expanduser()
     if (place / RUN).exists() and not overwrite:
         raise invalid("--out", "must not hold an earlier plan", out, "say --overwrite to replace it")
-    return made_folder(place)
+    return made_folder(place, "private")
 
 
 def write(place: Path, page: Page, found: Planned, options: RunOptions, figures: bool, screen: Screen) -> list[Path]:
     """Write everything, and return the files."""
-    made_folder(place)
+    made_folder(place, "private")
     tables = run_tables(page, options)
     build_config(tables)  # a run file that cannot be read would be no answer
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
     if options.data is None:
         head += "# No data were named: a synthetic twin of the paper's stands in. Put yours into [data].\n"
-    (place / RUN).write_text(f"{head}{to_toml(tables)}", encoding="utf-8")
-    (place / PLAN).write_text(to_text(facts(page)), encoding="utf-8")
+    write_whole(place / RUN, [f"{head}{to_toml(tables)}".encode()])
+    write_whole(place / PLAN, [to_text(facts(page)).encode()])
     files = [place / RUN, place / PLAN]
     if found.trace is not None:
         from erasurehead.delays import write_trace

@@ -137,10 +137,10 @@ def _resumed(
 
 def _way_on(experiment: Experiment) -> str:
     """Say how to go on with a run that ended early, if it can be gone on with."""
-    from erasurehead.records.places import CHECKPOINTS
+    from erasurehead.records.places import has_checkpoints
 
     out = experiment.out
-    there = out is not None and any((out / CHECKPOINTS).glob("step-*.json"))
+    there = out is not None and has_checkpoints(out)
     return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}" if there else ""
 
 

@@ -14,6 +14,7 @@ from erasurehead.arrays import Array
 from erasurehead.delays.base import Delays, room
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, invalid
+from erasurehead.storage.checksums import check_beside
 
 
 @final
@@ -126,6 +127,7 @@ class Recorded(Delays):
     def from_file(cls, path: str) -> Self:
         """Build the replay from a run's `arrivals.jsonl`."""
         rows: list[Mapping[str, Any]] = []
+        check_beside(path)
         with Path(path).open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 try:

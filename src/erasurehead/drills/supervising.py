@@ -23,6 +23,7 @@ from erasurehead.drills.storm import Storm
 from erasurehead.errors import EngineError, MissingExtra
 from erasurehead.records.jsonlines import read_lines
 from erasurehead.records.places import STEPS
+from erasurehead.storage import Folder
 
 _MARK = "ERASUREHEAD_DRILL"
 """Environment variable that a drill's processes inherit, by which those that outlive it are found."""
@@ -106,7 +107,8 @@ class Supervisor:
                 break
             say(f"the coordinator has ended after step {reached}; another one goes on")
         if outcome.exists():
-            done.outcome = json.loads(outcome.read_text(encoding="utf-8"))
+            with Folder.open(outcome.parent) as opened:
+                done.outcome = json.loads(opened.read(outcome.name))
         elif not done.failure:
             done.failure = f"{done.lives} coordinators were not enough"
         done.journal = journal.read()
@@ -116,7 +118,8 @@ class Supervisor:
     def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
         """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
         mark = secrets.token_hex(8)
-        command = [*self._prefix(), sys.executable, "-m", "erasurehead.drills.coordinator", str(self.folder), role]
+        python = [sys.executable, "-P", "-m"]  # which imports nothing from the current folder
+        command = [*self._prefix(), *python, "erasurehead.drills.coordinator", str(self.folder), role]
         with tempfile.TemporaryFile() as said, _own_folders() as folders:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
