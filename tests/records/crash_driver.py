@@ -166,14 +166,14 @@ class Operations:
             before()
             self.crash()
 
-    def at(self, path: Any, within: int | None) -> str:
+    def place_of(self, path: Any, within: int | None) -> str:
         """Return the path of what is named within an open folder."""
         return str(path) if within is None else os.path.join(self.paths[within], path)
 
     def open(self, path: Any, flags: int, *more: Any, dir_fd: int | None = None) -> int:
         self.counted()
         descriptor = self.real["open"](path, flags, *more, dir_fd=dir_fd)
-        place = self.paths[descriptor] = self.at(path, dir_fd)
+        place = self.paths[descriptor] = self.place_of(path, dir_fd)
         if flags & (os.O_WRONLY | os.O_RDWR):
             self.flushed.setdefault(place, os.path.getsize(place))
         return descriptor
@@ -191,12 +191,12 @@ class Operations:
     def replace(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int) -> None:
         self.counted()
         self.real["replace"](source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
-        self.flushed[self.at(target, dst_dir_fd)] = self.flushed.pop(self.at(source, src_dir_fd))
+        self.flushed[self.place_of(target, dst_dir_fd)] = self.flushed.pop(self.place_of(source, src_dir_fd))
 
     def unlink(self, path: Any, *, dir_fd: int | None = None) -> None:
         self.counted()
         self.real["unlink"](path, dir_fd=dir_fd)
-        self.flushed.pop(self.at(path, dir_fd), None)
+        self.flushed.pop(self.place_of(path, dir_fd), None)
 
     def ftruncate(self, descriptor: int, size: int) -> None:
         self.counted()

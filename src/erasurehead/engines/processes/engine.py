@@ -41,6 +41,7 @@ from erasurehead.engines.loan import Lent, Loan
 from erasurehead.engines.mailbox import Board, Slots
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.parcel import Store, pack
+from erasurehead.engines.processes.safepath import safe_path
 from erasurehead.engines.processes.worker import FRAME
 from erasurehead.errors import EngineError, invalid
 
@@ -136,7 +137,7 @@ class ProcessEngine(Engine):
             args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
             process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(inlet.fileno())
-            with _without_main_module(), _sigint_blocked():
+            with safe_path(), _without_main_module(), _sigint_blocked():
                 process.start()
             os.set_blocking(wake_in.fileno(), False)
             self._selector.register(inlet, selectors.EVENT_READ, worker)
