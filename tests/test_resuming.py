@@ -15,6 +15,7 @@ from erasurehead.instruments import Instrument
 from erasurehead.records import RunFolder
 from erasurehead.records.manifests import read_manifest
 from erasurehead.records.places import ARRIVALS, CONFIG, EVALUATIONS, MODEL, STEPS
+from erasurehead.storage import Folder
 
 
 @pytest.fixture(autouse=True)
@@ -222,8 +223,9 @@ def test_an_older_checkpoint_is_gone_on_from_if_the_newest_is_damaged_and_that_i
 def test_a_state_that_does_not_fit_the_run_is_a_sentence() -> None:
     cut("run")
     newest = sorted((Path("run") / "checkpoints").glob("*.json"))[-1]
-    manifest = read_manifest(newest)
-    del manifest.state["optimizer"]
-    manifest.write(newest.parent)
+    with Folder.open(newest.parent) as folder:
+        manifest = read_manifest(folder, newest.name)
+        del manifest.state["optimizer"]
+        manifest.write(folder)
     with pytest.raises(DataError, match="does not fit"):
         Experiment.resume("run").run()

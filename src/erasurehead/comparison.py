@@ -16,10 +16,12 @@ from erasurehead.datasets import NAMES
 from erasurehead.errors import Diverged, Unreachable, invalid
 from erasurehead.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
 from erasurehead.instruments import Instrument
+from erasurehead.records.durable import write_whole, writing
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
 from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
 from erasurehead.run import LOWER_IS_BETTER, Run
+from erasurehead.storage import Folder
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
@@ -94,7 +96,8 @@ class Comparison:
         Raises:
             EngineError: if workers do not start; the records up to then are in the folder.
         """
-        make_folder(self.folder, self.experiments[0].config.run.overwrite)
+        section = self.experiments[0].config.run
+        make_folder(self.folder, section.overwrite, section.access)
         runs: list[Run] = []
         for experiment in self.experiments:
             last = _Last()
@@ -121,10 +124,13 @@ class Comparison:
         """
         target = self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
         rows = comparison_table(runs, target)
-        (self.folder / TABLE).write_text(f"{self.title}\n\n{to_markdown(rows)}", encoding="utf-8")
+        access = self.experiments[0].config.run.access
+        write_whole(self.folder / TABLE, [f"{self.title}\n\n{to_markdown(rows)}".encode()], access)
         figures: list[Path] = []
         if formats:
-            figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title)
+            with writing(self.folder / FIGURES), Folder.open(self.folder, access) as opened:
+                opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
+            figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title, access)
         folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
         ends = [run.summary.get("status", "failed") for run in runs]
         failures = tuple(f"{row.scheme}: {row.stopped}" for row, end in zip(rows, ends, strict=True) if end == "failed")
@@ -132,7 +138,7 @@ class Comparison:
             self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends
         )
         facts = {"data": describe(self.experiments[0].data), **outcome.as_dict()}
-        (self.folder / COMPARISON).write_text(to_text(facts), encoding="utf-8")
+        write_whole(self.folder / COMPARISON, [to_text(facts).encode()], access)
         return outcome
 
     @property

@@ -37,7 +37,17 @@ from erasurehead.records.control import Control
 from erasurehead.records.fingerprints import check_same, of_code, of_data
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.locks import check_unlocked
-from erasurehead.records.places import CHECKPOINTS, CONFIG, ENCODING, LOCK, check_free, has_steps, next_free
+from erasurehead.records.places import (
+    CONFIG,
+    ENCODING,
+    LOCK,
+    SUMMARY,
+    check_free,
+    check_tame,
+    has_checkpoints,
+    has_steps,
+    next_free,
+)
 from erasurehead.records.recorder import Recorder
 from erasurehead.records.resuming import check_unfinished
 from erasurehead.run import Run
@@ -144,16 +154,23 @@ class Experiment:
             InvalidArgument: if the run is finished, or still going on, or it would be another run: naming what differs.
         """
         opened = RunFolder.open(folder)
+        check_tame(opened.path)
         check_unlocked(opened.path / LOCK)
         if not opened.tables:
             raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
-        config = build_config(overridden(opened.tables, changes or {}), options)
+        damage = opened.damage(CONFIG)
+        try:
+            config = build_config(overridden(opened.tables, changes or {}), options)
+        except InvalidArgument:
+            if damage:
+                raise DataError(damage) from None
+            raise
         if config.run.out is not None or config.run.overwrite:
             raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
         check_unfinished(opened, config.run.steps)
         if not has_steps(opened.path):  # it was ended before it began in earnest
             return replace(cls.from_config(config), out=opened.path)
-        if not any((opened.path / CHECKPOINTS).glob("step-*")):
+        if not has_checkpoints(opened.path):
             again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
             raise DataError(
                 f"There is no checkpoint in {str(folder)!r}: the run ended before its first. To begin it again, in the"
@@ -163,6 +180,10 @@ class Experiment:
         if config.run.steps < step:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
         check_same(with_defaults(facts.get("configuration", {})), determining(config))
+        if damage:
+            raise DataError(f"{damage} What is to be changed is said when the run goes on.")
+        if damage := opened.damage(ENCODING):
+            raise DataError(f"{damage} Where it is removed, it is written anew when the run goes on.")
         experiment = replace(cls.from_config(config), out=opened.path, resuming=True)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
         return experiment
@@ -296,12 +317,16 @@ class Experiment:
         facts = {"engine": self.config.run.engine, "data": describe(self.data)}
         required = self.config.run.records == "required"
         if self.resuming:
-            folder = RunFolder.open(out)
+            folder = RunFolder.open(out, self.config.run.access)
             recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
             for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
                 notify(f"an older checkpoint is gone on from: {said}")
+            if said := folder.damage(SUMMARY):
+                notify(f"the summary is written anew: {said}")
+            if not folder.has(ENCODING):
+                folder.write(ENCODING, self.data.encoding.to_json())
         else:
-            folder = RunFolder.create(out, self.config.run.overwrite)
+            folder = RunFolder.create(out, self.config.run.overwrite, self.config.run.access)
             recorder = Recorder(folder, facts, required=required, notify=notify)
             folder.write(ENCODING, self.data.encoding.to_json())
         folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))

@@ -15,6 +15,7 @@ from erasurehead.datasets.encoding import Encoding, Source
 from erasurehead.errors import DataError
 from erasurehead.problems.linear import LinearModel
 from erasurehead.records.folder import RunFolder
+from erasurehead.records.places import CONFIG, SUMMARY
 
 if TYPE_CHECKING:
     from erasurehead.datasets.target import Target
@@ -88,11 +89,13 @@ class TrainedModel:
         run = RunFolder.open(folder)
         encoding, x = run.encoding, run.x
         if not np.isfinite(x).all():
-            status = run.summary.get("status", "unknown")
+            status = "unknown" if run.damage(SUMMARY) else run.summary.get("status", "unknown")
             raise DataError(
                 f"The model in {str(folder)!r} is not finite (status of the run: {status}), so that it predicts"
                 f" nothing; train again with a smaller rate."
             )
+        if damage := run.damage(CONFIG):
+            raise DataError(damage)
         loss = run.tables.get("problem", {}).get("loss", encoding.target.task)
         model = LinearModel.named(str(loss), x, max(2, encoding.target.n_classes))
         if model.n_features != encoding.n_columns:

@@ -93,7 +93,7 @@ def content(path: Path) -> dict[str, bytes]:
 def differences(path: Path, whole: dict[str, bytes], what: str) -> list[str]:
     """Return what differs from the unbroken run, and what is left over."""
     names = [f"{what}: {name}" for name, data in content(path).items() if data != whole[name]]
-    over = {entry.name for entry in path.iterdir()} - {*whole, "summary.json"}
+    over = {entry.name for entry in path.iterdir()} - {*whole, "summary.json", "checksums.json"}
     return names + [f"{what}: {name} is left over" for name in sorted(over)]
 
 
@@ -166,12 +166,16 @@ class Operations:
             before()
             self.crash()
 
-    def open(self, path: Any, flags: int, *more: Any, **named: Any) -> int:
+    def place_of(self, path: Any, within: int | None) -> str:
+        """Return the path of what is named within an open folder."""
+        return str(path) if within is None else os.path.join(self.paths[within], path)
+
+    def open(self, path: Any, flags: int, *more: Any, dir_fd: int | None = None) -> int:
         self.counted()
-        descriptor = self.real["open"](path, flags, *more, **named)
-        self.paths[descriptor] = str(path)
+        descriptor = self.real["open"](path, flags, *more, dir_fd=dir_fd)
+        place = self.paths[descriptor] = self.place_of(path, dir_fd)
         if flags & (os.O_WRONLY | os.O_RDWR):
-            self.flushed.setdefault(str(path), os.path.getsize(path))
+            self.flushed.setdefault(place, os.path.getsize(place))
         return descriptor
 
     def write(self, descriptor: int, data: Any) -> int:
@@ -184,15 +188,15 @@ class Operations:
         if not os.path.isdir(path):
             self.flushed[path] = os.path.getsize(path)
 
-    def replace(self, source: Any, target: Any) -> None:
+    def replace(self, source: Any, target: Any, *, src_dir_fd: int, dst_dir_fd: int) -> None:
         self.counted()
-        self.real["replace"](source, target)
-        self.flushed[str(target)] = self.flushed.pop(str(source))
+        self.real["replace"](source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        self.flushed[self.place_of(target, dst_dir_fd)] = self.flushed.pop(self.place_of(source, src_dir_fd))
 
-    def unlink(self, path: Any, **named: Any) -> None:
+    def unlink(self, path: Any, *, dir_fd: int | None = None) -> None:
         self.counted()
-        self.real["unlink"](path, **named)
-        self.flushed.pop(str(path), None)
+        self.real["unlink"](path, dir_fd=dir_fd)
+        self.flushed.pop(self.place_of(path, dir_fd), None)
 
     def ftruncate(self, descriptor: int, size: int) -> None:
         self.counted()

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.records.checkpoints import CheckpointStore
 from erasurehead.records.manifests import read_manifest
+from erasurehead.storage import Folder
+from erasurehead.storage.checksums import Sum
 
 FACTS = {"code": "a code", "resumed": [3]}
 
@@ -135,7 +137,8 @@ def test_numbers_are_not_mixed_up_when_an_older_one_is_gone_on_from(tmp_path: Pa
 def test_what_was_passed_over_is_removed_before_the_records_go_on(tmp_path: Path) -> None:
     fill(tmp_path / "run")
     (tmp_path / "run" / "rows").write_text('{"n":1}\n')
-    forged(tmp_path / "run", put("checkpoint", "records", {"rows": 8}), step=2)
+    written = Sum.of(b'{"n":1}\n').as_plain()
+    forged(tmp_path / "run", put("checkpoint", "records", {"rows": written}), step=2)
     store = CheckpointStore(tmp_path / "run")
     assert store.load().step == 2
     store.tidy()
@@ -213,8 +216,8 @@ JSON = st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda 
 def test_a_manifest_that_is_something_else_is_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("foreign")
     (folder / "step-0000001.json").write_bytes(data)
-    with pytest.raises(DataError, match="is damaged, or no checkpoint of erasurehead"):
-        read_manifest(folder / "step-0000001.json")
+    with Folder.open(folder) as opened, pytest.raises(DataError, match="is damaged, or no checkpoint of erasurehead"):
+        read_manifest(opened, "step-0000001.json")
 
 
 def forged(run: Path, change: Any, step: int = 3) -> None:
@@ -242,14 +245,21 @@ def put(*path: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (put("version", 2), "has version 2 of the format, of which this version of erasurehead reads 1"),
+        (put("version", 1), "has version 1 of the format, of which this version of erasurehead reads 2"),
         (put("format", "pickle"), "its format is 'pickle'"),
         (put("checkpoint", "step", 4), "it is that of step 4"),
         (put("checkpoint", "step", -1), "step must be at least 0"),
         (put("checkpoint", "files", {"../../passwd": {}}), "no checkpoint has a file '../../passwd'"),
-        (put("checkpoint", "records", {"/etc/passwd": 5000}), "passwd cannot be read: No such file"),
-        (put("checkpoint", "records", {"rows": 17}), "rows has 16 bytes, where the checkpoint says that 17"),
-        (put("checkpoint", "records", {"rows": 9}), "no line ends at byte 9"),
+        (put("checkpoint", "records", {"/etc/passwd": [5, "0" * 64]}), "'/etc/passwd' is no name of a file of rows"),
+        (put("checkpoint", "records", {"passwd": [5, "0" * 64]}), "passwd cannot be read: No such file"),
+        (
+            put("checkpoint", "records", {"rows": [17, "0" * 64]}),
+            "rows has 16 bytes, where the checkpoint says that 17",
+        ),
+        (put("checkpoint", "records", {"rows": [9, "0" * 64]}), "no line ends at byte 9"),
+        (put("checkpoint", "records", {"rows": [16, "0" * 64]}), "rows is damaged: its first 16 bytes are not those"),
+        (put("checkpoint", "records", {"rows": [16, "0" * 63]}), "no checksum"),
+        (put("checkpoint", "records", {"rows": 16}), "cannot unpack"),
         (put("checkpoint", "state", {"x": {"$tensor": 99}}), "there is no tensor 99"),
         (put("checkpoint", "state", {"x": {"$tensor": [1]}}), "holds no state"),
         (put("checkpoint", "state", {"x": {"$float": "__import__"}}), "holds no state"),
@@ -279,7 +289,8 @@ def test_a_forged_manifest_is_passed_over(tmp_path: Path, change: Any, said: str
 )
 def test_tensors_that_are_not_those_that_were_written_are_refused(tmp_path: Path, entry: str, value: object) -> None:
     fill(tmp_path / "run")
-    (name,) = read_manifest(tmp_path / "run" / "checkpoints" / "step-0000003.json").files
+    with Folder.open(tmp_path / "run" / "checkpoints") as folder:
+        (name,) = read_manifest(folder, "step-0000003.json").files
     forged(tmp_path / "run", put("checkpoint", "files", name, entry, value))
     assert CheckpointStore(tmp_path / "run").load().step == 2
 

@@ -12,6 +12,7 @@ from erasurehead.cli.screen import Screen
 from erasurehead.config import build_config, to_toml
 from erasurehead.errors import MissingExtra, invalid
 from erasurehead.experiment import RUNS
+from erasurehead.records.durable import write_whole
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import check_writable, next_free
 from erasurehead.reports.canvas import made_folder
@@ -38,7 +39,7 @@ def folder(out: str | None, overwrite: bool) -> Path:
 
 def write(place: Path, page: Page, found: Planned, options: RunOptions, figures: bool, screen: Screen) -> list[Path]:
     """Write everything, and return the files."""
-    made_folder(place)
+    made_folder(place, "private")
     tables = run_tables(page, options)
     build_config(tables)  # a run file that cannot be read would be no answer
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
@@ -47,8 +48,8 @@ def write(place: Path, page: Page, found: Planned, options: RunOptions, figures:
             "# No data were named: a synthetic twin of the paper's stands in. To train on yours, replace all of [data] "
             'by source = "FILE" and target = "COLUMN".\n'
         )
-    (place / RUN).write_text(f"{head}{to_toml(tables)}", encoding="utf-8")
-    (place / PLAN).write_text(to_text(facts(page)), encoding="utf-8")
+    write_whole(place / RUN, [f"{head}{to_toml(tables)}".encode()])
+    write_whole(place / PLAN, [to_text(facts(page)).encode()])
     files = [place / RUN, place / PLAN]
     if found.trace is not None:
         from erasurehead.delays import write_trace

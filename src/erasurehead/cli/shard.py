@@ -12,6 +12,7 @@ from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
     from erasurehead.datasets.sharded import ShardFolder
+    from erasurehead.storage import Access
 
 HELP = """
 Cut a file into shards, so that each worker reads its own part of the data.
@@ -110,6 +111,16 @@ def run(
     check: Annotated[
         bool, option("--check", panel=_SHARDS, text="Compare the files of a folder with their checksums.")
     ] = False,
+    access: Annotated[
+        str | None,
+        option(
+            "--access",
+            panel=_SHARDS,
+            metavar="WHO",
+            text="Who may read the folder: private (the default: only "
+            "you), group or all; workers that run under other ids are one of these.",
+        ),
+    ] = None,
     encoding: EncodingOptions,
     output: OutputOptions,
 ) -> None:
@@ -126,8 +137,18 @@ def run(
         missing = "--tasks" if tasks is None else "--out"
         raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
     with terminable():
-        folder = shard(file, tasks, out, **encoding.arguments(), say=screen.say)
+        folder = shard(file, tasks, out, **encoding.arguments(), access=_readers(access), say=screen.say)
     screen.result(_facts(folder), _described(folder))
+
+
+def _readers(given: str | None) -> Access:
+    from erasurehead.errors import invalid
+    from erasurehead.storage import ACCESS
+
+    for access in ACCESS:
+        if access == (given or "private"):
+            return access
+    raise invalid("--access", f"must be one of {', '.join(ACCESS)}", given)
 
 
 def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> None:

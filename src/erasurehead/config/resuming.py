@@ -17,6 +17,7 @@ _FREE = frozenset(
         "run.steps",
         "run.out",
         "run.overwrite",
+        "run.access",
         "run.records",
         "run.start_limit",
         "run.start_patience",

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
+from erasurehead.storage import Access
+
 Texts = Annotated[tuple[str, ...], Strict(False)]
 """Several texts; TOML brings them as a list."""
 
@@ -110,6 +112,8 @@ class RunSection(_Section):
         overwrite: whether `out` may hold an earlier run, which is then removed.
         records: whether training ends where its records and checkpoints cannot be written any more (`required`), or
             goes on without them (`optional`).
+        access: who may read a new run folder and what is in it: only you (`private`), your `group`, or `all`. A folder
+            that is there already keeps its mode.
     """
 
     engine: Literal["processes", "virtual", "mpi", "ray"] = "processes"
@@ -125,6 +129,7 @@ class RunSection(_Section):
     out: str | None = None
     overwrite: bool = False
     records: Literal["required", "optional"] = "required"
+    access: Access = "private"
 
 
 class CheckpointsSection(_Section):

@@ -15,6 +15,7 @@ from erasurehead.delays.written import written
 from erasurehead.errors import DataError, invalid
 from erasurehead.files import readable
 from erasurehead.resources import check_memory
+from erasurehead.storage.checksums import check_beside
 
 
 @final
@@ -139,6 +140,7 @@ class Recorded(Delays):
         from erasurehead.delays.run_traces import check_arrival, json_lines
 
         rows: list[Mapping[str, Any]] = []
+        check_beside(path)
         for number, row in json_lines(readable(path)):
             lacking = [key for key in ("unit", "step", "worker", "seconds") if key not in row]
             if lacking:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from erasurehead.errors import DataError
 from erasurehead.files import BROKEN, check_text, open_bytes
+from erasurehead.storage.checksums import check_beside
 
 
 def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -24,8 +25,10 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     it.
 
     Raises:
-        DataError: a line that is not JSON, or not an arrival.
+        DataError: a line that is not JSON, or not an arrival; or a file that is not as the run wrote it.
     """
+    check_beside(path)
+    check_beside(path.with_name("steps.jsonl"))
     rows = [(number, row) for number, row in _lines(path) if row["unit"] == 0]
     begins = _begins(path.with_name("steps.jsonl"))
     carried = any(row["late"] for _, row in rows)

@@ -9,7 +9,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from erasurehead.delays.run_traces import read_arrivals
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, MissingExtra, invalid
 from erasurehead.files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
+from erasurehead.storage import Folder
 
 COLUMNS = ("worker", "step", "seconds", "load", "censored")
 """The columns of a trace file; `load` (1 if absent) and `censored` (no if absent) may be left out."""
@@ -79,7 +80,10 @@ def read_trace(
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:
-    """Write a trace as CSV or Parquet, by the file's ending, with the columns worker, step, seconds, load, censored."""
+    """Write a trace as CSV or Parquet, by the file's ending, with the columns worker, step, seconds, load, censored.
+
+    The file is there whole or not at all, and new ones are for their owner only: a trace may tell much of a cluster.
+    """
     path = Path(path)
     names = np.array(trace.names)[trace.worker]
     table: dict[str, Sequence[object]] = {
@@ -91,16 +95,23 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     }
     if path.suffix == ".parquet":
         arrow, parquet = _pyarrow()
-        parquet.write_table(arrow.table(table), path)
-        return
-    openers: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-    with openers.get(path.suffix, open)(path, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+        held = io.BytesIO()
+        parquet.write_table(arrow.table(table), held)
+        data = held.getvalue()
+    else:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
         writer.writerow(COLUMNS)
         writer.writerows(
             (worker, step, repr(seconds), f"{load:g}", int(cast("bool", censored)))
             for worker, step, seconds, load, censored in zip(*table.values(), strict=True)
         )
+        data = _PACKED.get(path.suffix, bytes)(text.getvalue().encode())
+    with Folder.open(path.parent) as folder:
+        folder.write_whole(path.name, [data])
+
+
+_PACKED: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress}
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -22,9 +22,10 @@ from erasurehead.drills.stormy import StormyEngine
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.experiment import Experiment
 from erasurehead.records.checkpoints import CheckpointStore
+from erasurehead.records.durable import write_whole
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import CHECKPOINTS
+from erasurehead.records.places import has_checkpoints
 from erasurehead.run import Run
 
 Role: TypeAlias = Literal["calm", "stormy", "unbroken"]
@@ -59,7 +60,7 @@ class _Life:
 
     def live(self) -> None:
         """Train from the newest checkpoint, or from the beginning, to the end."""
-        resuming = (self.out / CHECKPOINTS).is_dir()
+        resuming = has_checkpoints(self.out)
         begun = [entry for entry in self.journal.read() if entry["what"] == "injected"]
         numbers = {int(entry["fault"]) for entry in begun}
         spent = [number for number in numbers if self.storm.faults[number].kind not in OF_WORKERS]
@@ -78,7 +79,7 @@ class _Life:
             raise SystemExit(ENDED) from None
         finally:
             self.disk.free()
-        outcome_file(self.folder, self.role).write_text(to_text(_figures(experiment, run)), encoding="utf-8")
+        write_whole(outcome_file(self.folder, self.role), [to_text(_figures(experiment, run)).encode()])
 
     def _begun(self) -> Experiment:
         config = read_config(self.folder / RUN_FILE)

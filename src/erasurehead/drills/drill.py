@@ -29,6 +29,7 @@ from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import check_writable, next_free
 from erasurehead.schemes import Scheme
+from erasurehead.storage import Folder
 
 REPORT_FILE = "drill.json"
 
@@ -146,7 +147,7 @@ class Drill:
 
     def prepare(self) -> None:
         """Make its folder, with the storm and the run file."""
-        self.out.mkdir(parents=True, exist_ok=True)
+        Folder.made(self.out).close()
         write_storm(self.storm, self.out / STORM_FILE)
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
 

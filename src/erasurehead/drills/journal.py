@@ -9,6 +9,7 @@ from typing import Any, final
 
 from erasurehead.instruments import Instrument
 from erasurehead.records.jsonlines import read_lines, to_line
+from erasurehead.storage import Folder
 
 
 @final
@@ -34,8 +35,10 @@ class Journal:
     def flush(self) -> None:
         """Append what had to wait."""
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            with Folder.open(self.path.parent) as folder:
+                descriptor = folder.writable(self.path.name)
             try:
+                os.lseek(descriptor, 0, os.SEEK_END)
                 self._waiting = self._waiting[os.write(descriptor, self._waiting) :]
             finally:
                 os.close(descriptor)

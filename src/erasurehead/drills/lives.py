@@ -157,7 +157,7 @@ class Lives:
     def _play(self, name: str, life: int) -> Played:
         settings = self.settings
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        words = ["-m", "erasurehead.drills.life", str(self.drill.out), name, str(settings.seed), str(life)]
+        words = ["-P", "-m", "erasurehead.drills.life", str(self.drill.out), name, str(settings.seed), str(life)]
         return play([*launcher(settings.engine, ranks), sys.executable, *words], _LIMIT)
 
     def _live(self, number: int, expected: Array) -> Life:

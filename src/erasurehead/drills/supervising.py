@@ -26,6 +26,7 @@ from erasurehead.drills.storm import Storm
 from erasurehead.errors import EngineError, MissingExtra, RecordsError
 from erasurehead.records.jsonlines import read_lines
 from erasurehead.records.places import STEPS
+from erasurehead.storage import Folder
 
 _SHARED = Path("/dev/shm")
 _GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
@@ -106,7 +107,8 @@ class Supervisor:
                 break
             say(f"the coordinator has ended after step {reached}; another one goes on")
         if outcome.exists():
-            done.outcome = json.loads(outcome.read_text(encoding="utf-8"))
+            with Folder.open(outcome.parent) as opened:
+                done.outcome = json.loads(opened.read(outcome.name))
         elif not done.failure:
             done.failure = f"{done.lives} coordinators were not enough"
         done.journal = merged(journal.read(), recorded(self.folder / role))
@@ -115,7 +117,8 @@ class Supervisor:
 
     def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
         """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
-        words = ["-m", "erasurehead.drills.coordinator", str(self.folder), role]
+        # -P: nothing is imported from the current folder
+        words = ["-P", "-m", "erasurehead.drills.coordinator", str(self.folder), role]
         played = play([*launcher(self.engine, self._ranks), sys.executable, *words], limit)
         left += played.left
         return played.code, played.said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from erasurehead.errors import MissingExtra, invalid
+from erasurehead.records.durable import write_whole
 
 Cell: TypeAlias = str | int | float | None
 """One number or text; None where there is none."""
@@ -46,11 +48,12 @@ class Numbers:
 
     def write_csv(self, path: Path) -> None:
         """Write a CSV file; numbers have all their digits, None is an empty field."""
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.columns)
-            for row in self.rows():
-                writer.writerow(["" if cell is None else cell for cell in row.values()])
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows():
+            writer.writerow(["" if cell is None else cell for cell in row.values()])
+        write_whole(path, [file.getvalue().encode()])
 
     def write_parquet(self, path: Path, facts: Mapping[str, str]) -> None:
         """Write a Parquet file, with texts that say what it is in its metadata.
@@ -60,7 +63,9 @@ class Numbers:
         """
         arrow, parquet = load_arrow()
         table = arrow.table({name: list(cells) for name, cells in self.columns.items()})
-        parquet.write_table(table.replace_schema_metadata(dict(facts)), path)
+        file = io.BytesIO()
+        parquet.write_table(table.replace_schema_metadata(dict(facts)), file)
+        write_whole(path, [file.getbuffer()])
 
     def to_markdown(self) -> str:
         """Return the table for people, with four digits a number, ending in a newline."""

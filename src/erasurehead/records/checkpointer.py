@@ -66,7 +66,7 @@ class Checkpointer(Instrument):
         self.every_seconds = every_seconds
         self.behind = check_count("behind", behind, at_least=0)
         self.keep_finished = keep_finished
-        self.store = recorder.store or CheckpointStore(recorder.folder.path)
+        self.store = recorder.store or CheckpointStore(recorder.folder.path, access=recorder.folder.access)
         self.store.keep = check_count("keep", keep)
         self.facts: dict[str, Any] = dict(facts or {})
         self.most_behind = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from pathlib import Path
 
 from erasurehead.errors import DataError, check_count
+from erasurehead.records.durable import writing
 from erasurehead.records.locks import is_locked
-from erasurehead.records.places import CONTROL, LOCK
+from erasurehead.records.places import CONTROL, LOCK, check_tame
+from erasurehead.storage import Folder
 
 
 class Control:
@@ -20,22 +21,20 @@ class Control:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / CONTROL
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+        self._place = folder
         self._seen = 0
+        with contextlib.suppress(OSError), Folder.open(folder) as opened:
+            opened.remove(CONTROL)
 
     def wanted(self) -> int | None:
         """Return how many workers are asked for, once; None if nothing new is."""
         try:
-            changed = os.stat(self._path).st_mtime_ns
-        except OSError:
-            return None
-        if changed == self._seen:
-            return None
-        self._seen = changed
-        try:
-            return check_count("workers", json.loads(self._path.read_text(encoding="utf-8"))["workers"])
+            with Folder.open(self._place) as folder:
+                changed = folder.changed(CONTROL)
+                if changed in (0, self._seen):
+                    return None
+                self._seen = changed
+                return check_count("workers", json.loads(folder.read(CONTROL))["workers"])
         except (OSError, ValueError, KeyError, TypeError):  # half a file of somebody else's: not ours to stumble over
             return None
 
@@ -49,14 +48,15 @@ def ask_for_workers(folder: Path, workers: int) -> None:
 
     Raises:
         InvalidArgument: if the number is none.
-        DataError: if no run is going on there.
+        DataError: if no run is going on there, or its folder is not as a run leaves it.
+        RecordsError: if nothing can be written there.
     """
     check_count("workers", workers)
+    check_tame(folder)
     if not is_locked(folder / LOCK):
         raise DataError(
             f"No run is going on in {str(folder)!r}, so that nobody would take workers there; name the folder of one "
             "that is."
         )
-    scratch = folder / f".{CONTROL}.new"
-    scratch.write_text(json.dumps({"workers": workers}), encoding="utf-8")
-    scratch.replace(folder / CONTROL)
+    with writing(folder / CONTROL), Folder.open(folder) as opened:
+        opened.write_whole(CONTROL, [json.dumps({"workers": workers}).encode()])

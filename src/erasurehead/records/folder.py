@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -14,10 +15,22 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.errors import DataError
-from erasurehead.records.durable import write_whole
-from erasurehead.records.jsonlines import read_lines, to_text
-from erasurehead.records.places import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY, make_folder
+from erasurehead.records.durable import unwritable
+from erasurehead.records.jsonlines import lines_in, to_text
+from erasurehead.records.places import (
+    ARRIVALS,
+    CONFIG,
+    ENCODING,
+    EVALUATIONS,
+    MODEL,
+    ROWS,
+    STEPS,
+    SUMMARY,
+    make_folder,
+)
 from erasurehead.records.rows import ArrivalRow, StepRow
+from erasurehead.storage import Access, Folder
+from erasurehead.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
 
 if TYPE_CHECKING:
     from erasurehead.datasets.encoding import Encoding
@@ -38,87 +51,133 @@ class RunFolder:
     model.safetensors  the last model, as the tensor `x`
     encoding.json      how raw rows become rows of the design matrix
     summary.json       status, versions, figures of the whole run
+    checksums.json     what each of these was when it was written, so that damage is noticed
     checkpoints        while the run goes on, and when it ended early: what it goes on from
     .lock              while the run goes on: keeps other runs out
     ================== ==================================================================
 
+    Nothing in it is followed elsewhere: links, pipes and the like in place of its files are refused. Every file but
+    the last two is compared with its checksum when it is read.
+
     Arguments:
         path: of the folder.
+        access: who may read what is written into it from now on.
     """
 
     path: Path
+    access: Access = "private"
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> Self:
+    def create(cls, path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Self:
         """Make a new run folder, with those above it.
 
         Arguments:
-            path: of the folder.
+            path: of the folder. One that is there already keeps its mode.
             overwrite: whether to remove what an earlier run left there.
+            access: who may read it: only its owner (`"private"`), its `"group"`, or `"all"`.
 
         Raises:
             InvalidArgument: if it is used already, or cannot be written to.
         """
-        place = make_folder(path, overwrite)
-        (place / STEPS).touch()
-        return cls(place)
+        place = make_folder(path, overwrite, access)
+        made = cls(place, access)
+        with made._writing(STEPS) as folder:
+            write_checksums(folder, {})
+            os.close(folder.writable(STEPS))
+        return made
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
         """Return the folder of an earlier run, or of one that is still going on.
 
+        Arguments:
+            path: of the folder.
+            access: who may read what is newly written into it.
+
         Raises:
-            DataError: if there is none.
+            DataError: if there is none, or it was recorded without checksums, by an earlier version.
         """
         place = Path(path).expanduser()
-        if not (place / STEPS).is_file():
-            raise DataError(f"{str(place)!r} is no run folder: {_unlike_a_run(place)}.")
-        return cls(place)
+        try:
+            with Folder.open(place) as folder:
+                if not folder.kind(STEPS):
+                    raise DataError(f"{str(place)!r} is no run folder: there is no {STEPS} in it.")
+                folder.check_file(STEPS)
+                read_checksums(folder)
+        except FileNotFoundError:
+            raise DataError(f"{str(place)!r} is no run folder: it is not there.") from None
+        except NotADirectoryError:
+            raise DataError(f"{str(place)!r} is no run folder: it is a file.") from None
+        except OSError as error:
+            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
+        return cls(place, access)
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `summary.json` holds; empty if it is not there."""
+        """What `summary.json` holds; empty if it is not there.
+
+        Raises:
+            DataError: if it cannot be read, or is damaged.
+        """
+        text = self._text(SUMMARY)
         try:
-            return cast("dict[str, Any]", json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
+            return {} if text is None else cast("dict[str, Any]", json.loads(text))
+        except ValueError as error:
             raise DataError(f"{self.path / SUMMARY} cannot be read: {error}.") from None
 
     @property
     def tables(self) -> dict[str, Any]:
-        """What `config.toml` holds; empty if it is not there."""
+        """What `config.toml` holds; empty if it is not there.
+
+        Raises:
+            DataError: if it cannot be read. That it was edited is no matter here: see `damage`.
+        """
+        text = self._text(CONFIG, check=False)
         try:
-            return tomllib.loads((self.path / CONFIG).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
+            return {} if text is None else tomllib.loads(text)
+        except ValueError as error:
             raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
+
+    def has(self, name: str) -> bool:
+        """Return whether there is something of this name."""
+        with self._reading(name) as folder:
+            return folder.kind(name) != ""
+
+    def damage(self, name: str) -> str:
+        """Return what is wrong with a file that is to be as it was written, as a sentence; empty if nothing is."""
+        try:
+            self._data(name)
+        except DataError as error:
+            return str(error)
+        return ""
 
     @property
     def encoding(self) -> Encoding:
         """How raw rows become rows of the design matrix.
 
         Raises:
-            DataError: if there is none.
+            DataError: if there is none, or it is damaged.
         """
         from erasurehead.datasets.encoding import Encoding
 
-        return Encoding.from_json(self._text(ENCODING))
+        text = self._text(ENCODING)
+        if text is None:
+            raise DataError(f"There is no {ENCODING} in {str(self.path)!r}.")
+        return Encoding.from_json(text)
 
     @property
     def x(self) -> Array:
         """The last model, shape (n_parameters,).
 
         Raises:
-            DataError: if there is none: the run did not come to its end.
+            DataError: if there is none, as the run did not come to its end, or it is damaged.
         """
-        from erasurehead.records.tensors import load_model
+        from erasurehead.records.tensors import model_in
 
-        path = self.path / MODEL
-        if not path.is_file():
+        data = self._data(MODEL)
+        if data is None:
             raise DataError(f"There is no {MODEL} in {str(self.path)!r}: the run was cut off, or is still going on.")
-        return load_model(path)
+        return model_in(data, self.path / MODEL)
 
     @property
     def run(self) -> Run:
@@ -133,13 +192,13 @@ class RunFolder:
         steps, arrivals = self.step_rows(), self.arrival_rows()
         evaluations = [
             Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
-            for row in read_lines(self.path / EVALUATIONS)
+            for row in self._lines(EVALUATIONS)
         ]
         ended = summary.get("status") == "finished"
         return Run(
             scheme=str(summary.get("scheme", self.path.name)),
             engine=str(summary.get("engine", "")),
-            x=self.x if (self.path / MODEL).is_file() else np.empty(0),
+            x=self.x if self.has(MODEL) else np.empty(0),
             steps=steps,
             arrivals=arrivals,
             start_seconds=float(summary.get("start_seconds") or 0.0),
@@ -163,13 +222,21 @@ class RunFolder:
         """
         return self._rows(ARRIVALS, ArrivalRow, size)
 
+    def arrivals(self) -> list[dict[str, Any]]:
+        """Return the lines of `arrivals.jsonl`, as they are.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._lines(ARRIVALS)
+
     def write(self, name: str, text: str) -> None:
         """Write a file of the folder as a whole: whoever reads it meanwhile finds the old one or the new one.
 
         Raises:
             RecordsError: if it cannot be written.
         """
-        write_whole(self.path / name, [text.encode()])
+        self._write(name, text.encode())
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
@@ -177,35 +244,102 @@ class RunFolder:
 
     def write_model(self, x: Array) -> None:
         """Write `model.safetensors`."""
-        from erasurehead.records.tensors import save_model
+        from erasurehead.records.tensors import model_bytes
 
-        save_model(self.path / MODEL, x)
+        self._write(MODEL, model_bytes(x))
 
-    def _text(self, name: str) -> str:
+    def rows_may_change(self) -> None:
+        """Take the files of rows off the list of what is known by a checksum: they are going to be written.
+
+        Raises:
+            RecordsError: if that cannot be written down.
+        """
+        with self._writing(CHECKSUMS) as folder:
+            sums = read_checksums(folder)
+            if any(name in sums for name in ROWS):
+                write_checksums(folder, {name: kept for name, kept in sums.items() if name not in ROWS})
+
+    def rows_are_final(self, names: Iterable[str] = ROWS) -> None:
+        """Flush the files of rows to the disk, and keep their checksums: they are not going to change any more.
+
+        Raises:
+            RecordsError: if one cannot be read, or that cannot be written down.
+        """
+        with self._writing(CHECKSUMS) as folder:
+            sums = read_checksums(folder)
+            for name in names:
+                folder.sync_file(name)
+                sums[name] = (Running().upto(folder, name, folder.size(name)),)
+            write_checksums(folder, sums)
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Write a file: announced before, so that it, or the one before, fits the checksums at any moment."""
+        with self._writing(name) as folder:
+            sums = read_checksums(folder)
+            known, after = sums.get(name, ()), Sum.of(data)
+            there = Sum.of(folder.read(name)) if known and folder.kind(name) == "file" else None
+            before = (there,) if there is not None and there in known and there != after else ()
+            if known != (announced := (*before, after)):
+                write_checksums(folder, {**sums, name: announced})
+            folder.write_whole(name, [data])
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Generator[Folder]:
         try:
-            return (self.path / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise DataError(f"There is no {name} in {str(self.path)!r}.") from None
+            with Folder.open(self.path, self.access) as folder:
+                yield folder
+        except OSError as error:
+            raise unwritable(Path(str(error.filename or self.path / name)), error) from error
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Generator[Folder]:
+        try:
+            with Folder.open(self.path) as folder:
+                yield folder
         except OSError as error:
             raise DataError(f"{self.path / name} cannot be read: {error.strerror}.") from None
+
+    def _data(self, name: str, check: bool = True) -> bytes | None:
+        """Return what a file holds, compared with its checksum; None if it is not there."""
+        with self._reading(name) as folder:
+            if not folder.kind(name):
+                return None
+            data = folder.read(name)
+        if check:
+            self._check(name, data)
+        return data
+
+    def _check(self, name: str, data: bytes) -> None:
+        with self._reading(name) as folder:
+            check_data(self.path / name, data, read_checksums(folder))
+
+    def _text(self, name: str, check: bool = True) -> str | None:
+        data = self._data(name, check)
+        try:
+            return None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
+
+    def _lines(self, name: str, size: int | None = None) -> list[dict[str, Any]]:
+        data = self._data(name, check=False)
+        if data is None:
+            return []
+        lines = lines_in(data[:size], self.path / name)  # which says where the damage is, if it shows there
+        if size is None:
+            self._check(name, data)
+        return lines
 
     def _rows(self, name: str, kind: type[_Row], size: int | None) -> list[_Row]:
         path, names = self.path / name, {field.name for field in fields(kind)}
         needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
         rows: list[_Row] = []
-        for number, row in enumerate(read_lines(path, size), start=1):
+        for number, row in enumerate(self._lines(name, size), start=1):
             missing = next((key for key in needed if key not in row), None)
             if missing is not None:
                 raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
             # Keys of later versions are passed over.
             rows.append(kind(**{key: row[key] for key in names & row.keys()}))
         return rows
-
-
-def _unlike_a_run(place: Path) -> str:
-    if place.is_dir():
-        return f"there is no {STEPS} in it"
-    return "it is a file" if place.exists() else "it is not there"
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from erasurehead.errors import DataError
+from erasurehead.storage import Folder
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -30,7 +31,7 @@ def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:
     """Read the objects of a file, without a last line that was cut off in the middle.
 
     Arguments:
-        path: of the file.
+        path: of the file, which is no link.
         size: bytes from its beginning that are to be read; None for all.
 
     Returns:
@@ -40,12 +41,18 @@ def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:
         DataError: if a line before the last is damaged.
     """
     try:
-        with path.open("rb") as file:
-            lines = file.read(-1 if size is None else size).decode(errors="replace").split("\n")
+        with Folder.open(path.parent) as folder:
+            data = folder.read(path.name, size)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    return lines_in(data, path)
+
+
+def lines_in(data: bytes, path: Path) -> list[dict[str, Any]]:
+    """Return the objects in the bytes of a file; arguments and errors as for `read_lines`."""
+    lines = data.decode(errors="replace").split("\n")
     found: list[dict[str, Any]] = []
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline was not finished
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead.errors import InvalidArgument
+from erasurehead.storage import Access, Folder
 
 
 class FolderLock:
@@ -16,15 +17,21 @@ class FolderLock:
 
     Arguments:
         path: of the lock file; it is made, names the process that holds it, and is removed when the lock is released.
+        access: who may read it.
 
     Raises:
         InvalidArgument: if a living process holds it.
-        OSError: if the file cannot be made.
+        OSError: if the file cannot be made, or something else is in its place.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = _locked(path)
+    def __init__(self, path: Path, access: Access = "private") -> None:
+        self._name = path.name
+        self._folder = Folder.open(path.parent, access)
+        try:
+            self._file = _locked(self._folder, path)
+        except BaseException:
+            self._folder.close()
+            raise
         os.ftruncate(self._file, 0)
         os.write(self._file, f"{os.getpid()}\n".encode())
 
@@ -32,20 +39,25 @@ class FolderLock:
         """Let others have the folder; may be called twice."""
         if self._file >= 0:
             with contextlib.suppress(OSError):
-                self._path.unlink()
+                self._folder.remove(self._name)
             os.close(self._file)
+            self._folder.close()
             self._file = -1
 
 
 def check_unlocked(path: Path) -> None:
-    """Raise if a living process holds the lock.
+    """Raise if a living process holds the lock. It is looked at only: nothing is made, changed or removed.
 
     Raises:
         InvalidArgument: naming the process.
     """
-    if path.exists():
-        with contextlib.suppress(OSError):  # whoever may not write there is told so by what writes
-            FolderLock(path).release()
+    with contextlib.suppress(OSError):  # what cannot be read is no lock of ours; whoever takes it is told why not
+        with Folder.open(path.parent) as folder:
+            file = folder.opened(path.name)
+        try:
+            _lock(file, path, shared=True)
+        finally:
+            os.close(file)
 
 
 def is_locked(path: Path) -> bool:
@@ -57,27 +69,26 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _locked(path: Path) -> int:
+def _locked(folder: Folder, path: Path) -> int:
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        file = folder.writable(path.name)
         try:
             _lock(file, path)
-            with contextlib.suppress(FileNotFoundError):
-                if os.stat(path).st_ino == os.fstat(file).st_ino:
-                    return file
+            if folder.same(path.name, file):
+                return file
         except BaseException:
             os.close(file)
             raise
         os.close(file)  # who held it has removed it meanwhile: this is the lock of a file that nobody finds any more
 
 
-def _lock(file: int, path: Path) -> None:
+def _lock(file: int, path: Path, shared: bool = False) -> None:
     try:
         fcntl: Any = importlib.import_module("fcntl")
     except ImportError:  # a system without it
         return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(file, 32).decode(errors="replace").strip()
         who = f" (process {holder})" if holder.isdigit() else ""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from erasurehead.errors import DataError, check_count
-from erasurehead.records.durable import write_whole
+from erasurehead.records.places import TENSORS_NAME
 from erasurehead.records.tensors import DTYPES, TensorFile
+from erasurehead.storage import Folder, is_name
+from erasurehead.storage.checksums import Sum
+from erasurehead.storage.sealed import NOT_SEALED, sealed, unsealed, why
 
-FORMAT, VERSION = "erasurehead-checkpoint", 1
-
-MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json")
-TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors")
-"""A manifest names files beside it, and cannot name any other."""
+FORMAT, VERSION, KEY = "erasurehead-checkpoint", 2, "checkpoint"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +23,7 @@ class Manifest:
 
     Arguments:
         step: number of steps done.
-        records: file of rows -> bytes of it that were written by then.
+        records: file of rows -> what of it was written by then.
         facts: what the run is, to tell whether it may be gone on with: plain data.
         files: name -> what the file of tensors is to hold.
         next_tensor: number of the next new tensor.
@@ -36,7 +32,7 @@ class Manifest:
     """
 
     step: int
-    records: Mapping[str, int]
+    records: Mapping[str, Sum]
     facts: Mapping[str, Any]
     files: Mapping[str, TensorFile]
     next_tensor: int
@@ -48,11 +44,11 @@ class Manifest:
         """Name of the manifest's file."""
         return f"step-{self.step:07d}.json"
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Folder) -> None:
         """Write it into a folder, as a whole.
 
         Raises:
-            RecordsError: if it cannot be written.
+            OSError: if it cannot be written.
         """
         files = {
             name: {
@@ -62,53 +58,39 @@ class Manifest:
             }
             for name, file in self.files.items()
         }
-        body = _text(
-            {
-                "step": self.step,
-                "records": dict(self.records),
-                "facts": dict(self.facts),
-                "files": files,
-                "next_tensor": self.next_tensor,
-                "next_file": self.next_file,
-                "state": self.state,
-            }
-        )
-        head = f'{{"format":"{FORMAT}","version":{VERSION},"sha256":"{_digest(body)}",\n"checkpoint":'
-        write_whole(folder / self.name, [f"{head}{body}}}\n".encode()])
+        body = {
+            "step": self.step,
+            "records": {name: written.as_plain() for name, written in self.records.items()},
+            "facts": dict(self.facts),
+            "files": files,
+            "next_tensor": self.next_tensor,
+            "next_file": self.next_file,
+            "state": self.state,
+        }
+        folder.write_whole(self.name, [sealed(FORMAT, VERSION, KEY, body)])
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(folder: Folder, name: str) -> Manifest:
     """Read a manifest.
 
     Raises:
-        DataError: if it is damaged, or none of this library, or of a later version of it.
+        DataError: if it is damaged, or none of this library, or of another version of it.
     """
+    path = folder.path / name
     try:
-        document: Any = json.loads(path.read_bytes(), parse_constant=_no_number)
-        if document["format"] != FORMAT:
-            raise ValueError(f"its format is {document['format']!r}")
-        if document["version"] != VERSION:
-            raise DataError(
-                f"{path} has version {document['version']!r} of the format, of which this version of erasurehead"
-                f" reads {VERSION}; resume with the version that wrote it."
-            )
-        body = document["checkpoint"]
-        if _digest(_text(body)) != document["sha256"]:
-            raise ValueError("its checksum is not that of what it holds")
-        return _manifest(body, path)
+        return _manifest(unsealed(folder.read(name), FORMAT, VERSION, KEY, path), path)
     except DataError:
         raise
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        why = f"there is no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-        raise DataError(f"{path} is damaged, or no checkpoint of erasurehead ({why}).") from None
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except NOT_SEALED as error:
+        raise DataError(f"{path} is damaged, or no checkpoint of erasurehead ({why(error)}).") from None
 
 
 def _manifest(body: Mapping[str, Any], path: Path) -> Manifest:
     manifest = Manifest(
         step=check_count("step", body["step"], at_least=0),
-        records={str(name): check_count(name, size, at_least=0) for name, size in body["records"].items()},
+        records={_row_file(name): Sum.from_plain(entry) for name, entry in body["records"].items()},
         facts=dict(cast("Mapping[str, Any]", body["facts"])),
         files={_file_name(name): _tensor_file(file) for name, file in body["files"].items()},
         next_tensor=check_count("next_tensor", body["next_tensor"], at_least=0),
@@ -131,19 +113,13 @@ def _tensor(dtype: str, shape: list[int]) -> tuple[str, tuple[int, ...]]:
     return dtype, tuple(check_count("shape", length, at_least=0) for length in shape)
 
 
+def _row_file(name: str) -> str:
+    if not is_name(name):
+        raise ValueError(f"{name!r} is no name of a file of rows")
+    return name
+
+
 def _file_name(name: str) -> str:
     if not TENSORS_NAME.fullmatch(name):
         raise ValueError(f"no checkpoint has a file {name!r}")
     return name
-
-
-def _text(body: Any) -> str:
-    return json.dumps(body, allow_nan=False, separators=(",", ":"))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")

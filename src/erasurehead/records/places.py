@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.records.locks import check_unlocked
+from erasurehead.storage import Access, Folder
+from erasurehead.storage.checksums import CHECKSUMS
 
 CONFIG = "config.toml"
 STEPS = "steps.jsonl"
@@ -24,12 +27,34 @@ CONTROL = "control.json"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline")
+"""The names of a comparison's figures, without what says their format."""
 
-_OF_A_RUN = frozenset({CONFIG, STEPS, ARRIVALS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, LOCK.removeprefix(".")})
-_OF_A_COMPARISON = frozenset({COMPARISON, TABLE, FIGURES})
-_PICTURES = frozenset({".png", ".svg", ".pdf"})
+ROWS = (STEPS, ARRIVALS)
+"""Files that grow while a run goes on, and are written in place."""
+
+OF_A_RUN = frozenset({CONFIG, *ROWS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, CHECKSUMS})
+MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
+TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)
+
+_OF_A_COMPARISON = frozenset({COMPARISON, TABLE})
+_OF_FIGURES = frozenset(f"{name}.{form}" for name in PICTURES for form in ("png", "svg", "pdf"))
 _PROBE = ".erasurehead-"
-_OF_A_CHECKPOINT = re.compile(r"(step-\d+\.json|tensors-\d+\.safetensors)")
+
+
+def of_checkpoints(name: str) -> bool:
+    """Say whether a file of this name is made among the checkpoints of a run."""
+    whole = _whole(name)
+    return MANIFEST_NAME.fullmatch(whole) is not None or TENSORS_NAME.fullmatch(whole) is not None
+
+
+def _whole(name: str) -> str:
+    """Return what a file is called when it is whole: `.NAME.new` is what it is called while it is written."""
+    return name[1:-4] if name.startswith(".") and name.endswith(".new") else name
+
+
+def _of_a_run(name: str) -> bool:
+    return name == LOCK or _whole(name) in OF_A_RUN
 
 
 def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -46,7 +71,8 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     place = Path(path).expanduser()
     try:
         if place.is_dir():
-            _check_contents(place, overwrite)
+            with Folder.open(place) as folder, contextlib.ExitStack() as opened:
+                _earlier(folder, overwrite, opened)
         elif place.exists():
             raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
     except OSError as error:
@@ -74,63 +100,152 @@ def check_writable(place: Path, what: str = "The run folder") -> None:
         raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})", what) from None
 
 
-def make_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Make an empty folder; arguments and errors as for `check_free`."""
+def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Path:
+    """Make an empty folder; errors as for `check_free`.
+
+    Everything that is in it is looked at before anything of it is removed.
+
+    Arguments:
+        path: of the folder. If it is there, it keeps its mode.
+        overwrite: as for `check_free`.
+        access: who may read it.
+    """
     place = check_free(path, overwrite)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        for entry in place.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        with Folder.made(place, access) as folder, contextlib.ExitStack() as opened:
+            for entry in _earlier(folder, overwrite, opened):
+                entry.remove()
     except OSError as error:
         raise _unwritable(place, error.strerror or str(error)) from None
     return place
 
 
-def _check_contents(place: Path, overwrite: bool) -> None:
-    entries = sorted(place.iterdir())
-    for run in (place, *(entry for entry in entries if entry.is_dir())):
-        check_unlocked(run / LOCK)
-    if entries and not overwrite and (has_steps(place) or not (place / STEPS).is_file()):
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """What an earlier run left, and is to be removed."""
+
+    folder: Folder
+    name: str
+    is_folder: bool
+
+    def remove(self) -> None:
+        if self.is_folder:
+            self.folder.remove_folder(self.name)
+        else:
+            self.folder.remove(self.name)
+
+
+def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> list[_Entry]:
+    """Return what an earlier run or comparison left in a folder, files before the folders that they are in.
+
+    Arguments:
+        folder: that is looked at.
+        overwrite: whether there may be one.
+        opened: closes the folders in it that stay open for what is to be removed.
+
+    Raises:
+        InvalidArgument: if it is used, or holds something that no run wrote.
+    """
+    names = folder.names()
+    inner = [name for name in names if _ours_in_a_comparison(name) and folder.kind(name) == "folder"]
+    for place in (folder.path, *(folder.path / name for name in inner)):
+        check_unlocked(place / LOCK)
+    if names and not overwrite and (_has_steps(folder) or folder.kind(STEPS) != "file"):
         raise InvalidArgument(
-            f"The run folder {str(place)!r} is used already: it is not empty; name another one, leave it out to have a"
-            " new one made, or say overwrite (--overwrite)."
+            f"The run folder {str(folder.path)!r} is used already: it is not empty; name another one, leave it out to"
+            " have a new one made, or say overwrite (--overwrite)."
         )
-    strange = next((entry for entry in entries if not _is_ours(entry)), None)
-    if strange is not None:
-        raise InvalidArgument(
-            f"The run folder {str(place)!r} is not overwritten: it holds {strange.name!r}, which no run wrote there;"
-            " name another one."
-        )
+    return _found(folder, names, opened, whole=True)
+
+
+def _ours_in_a_comparison(name: str) -> bool:
+    return name.isprintable() and name not in (CHECKPOINTS, FIGURES) and not name.startswith(_PROBE)
+
+
+def _found(folder: Folder, names: list[str], opened: contextlib.ExitStack, whole: bool) -> list[_Entry]:
+    """Return all that is in the folder of a run, or, if `whole`, of a comparison."""
+    entries: list[_Entry] = []
+    for name in names:
+        kind = folder.kind(name) if name.isprintable() else ""
+        if kind == "file" and (_of_a_run(name) or (whole and _whole(name) in _OF_A_COMPARISON)):
+            entries.append(_Entry(folder, name, False))
+        elif kind == "folder" and (whole or name == CHECKPOINTS):
+            entries += [*_found_inside(folder, name, opened), _Entry(folder, name, True)]
+        else:
+            raise _strange(folder, name, kind)
+    return entries
+
+
+def _found_inside(folder: Folder, name: str, opened: contextlib.ExitStack) -> list[_Entry]:
+    """Return all that is in a folder of a run or a comparison."""
+    inner = opened.enter_context(folder.inside(name))
+    names = inner.names()
+    if name not in (CHECKPOINTS, FIGURES) and not name.startswith(_PROBE):
+        if inner.kind(STEPS) != "file":
+            raise _strange(folder, name, "folder")
+        return _found(inner, names, opened, whole=False)
+    for entry in names:
+        ours = (name == CHECKPOINTS and of_checkpoints(entry)) or (name == FIGURES and _whole(entry) in _OF_FIGURES)
+        if not ours or inner.kind(entry) != "file":
+            raise _strange(inner, entry, inner.kind(entry) if ours else "")
+    return [_Entry(inner, entry, False) for entry in names]
+
+
+def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
+    what = f" (it is a {kind})" if kind not in ("", "file", "folder") else ""
+    return InvalidArgument(
+        f"The run folder {str(folder.path)!r} is not overwritten: it holds {name!r}, which no run wrote there{what};"
+        " name another one."
+    )
+
+
+def check_tame(place: Path) -> None:
+    """Raise if something in the folder of a run, by a name that runs give, is not what runs make.
+
+    To be called before anything in it is changed. What is not of a run is none of ours.
+
+    Raises:
+        DataError: naming it.
+    """
+    try:
+        with Folder.open(place) as folder:
+            for name in folder.names():
+                if name == CHECKPOINTS:
+                    with folder.inside(name) as inner:
+                        for file in filter(of_checkpoints, inner.names()):
+                            inner.check_file(file)
+                elif _of_a_run(name):
+                    folder.check_file(name, single=name in (*ROWS, LOCK))
+    except OSError as error:
+        raise DataError(f"{error.filename or place} cannot be used: {error.strerror}.") from None
 
 
 def has_steps(place: Path) -> bool:
     """Whether a folder holds steps of a run. One that ended before its first step leaves nothing worth keeping."""
-    steps = place / STEPS
-    return (steps.is_file() and steps.stat().st_size > 0) or (place / CHECKPOINTS).exists()
+    try:
+        with Folder.open(place) as folder:
+            return _has_steps(folder)
+    except OSError:
+        return False
 
 
-def _is_ours(entry: Path) -> bool:
-    """Whether a run or a comparison wrote this."""
-    if entry.is_symlink() or not entry.is_dir():
-        return _whole_name(entry) in _OF_A_RUN | _OF_A_COMPARISON
-    if entry.name.startswith(_PROBE):
-        return not any(entry.iterdir())
-    if entry.name == CHECKPOINTS:
-        return all(_OF_A_CHECKPOINT.fullmatch(_whole_name(file)) is not None for file in entry.iterdir())
-    if entry.name == FIGURES:
-        return all(picture.suffix in _PICTURES for picture in entry.iterdir())
-    return (entry / STEPS).is_file() and all(map(_is_ours, entry.iterdir()))
+def _has_steps(folder: Folder) -> bool:
+    return folder.size(STEPS) > 0 or folder.kind(CHECKPOINTS) != ""
 
 
-def _whole_name(entry: Path) -> str:
-    """Return a file's name without what marks one that is not whole yet."""
-    return entry.name.removeprefix(".").removesuffix(".new")
+def has_checkpoints(place: Path) -> bool:
+    """Whether a folder holds a checkpoint of a run, whether or not it can be used."""
+    try:
+        with Folder.open(place) as folder, folder.inside(CHECKPOINTS) as inner:
+            return any(MANIFEST_NAME.fullmatch(name) for name in inner.names())
+    except OSError:
+        return False
 
 
 def next_free(folder: str | os.PathLike[str], name: str) -> Path:
     """Return the first of `name-1`, `name-2`, ... in a folder that is not there yet."""
     number = 1
-    while (place := Path(folder) / f"{name}-{number}").exists():
+    while os.path.lexists(place := Path(folder) / f"{name}-{number}"):
         number += 1
     return place
 

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from erasurehead.arrays import Array
+from erasurehead.errors import DataError
 from erasurehead.instruments import Instrument
 from erasurehead.records.checkpoints import Checkpoint, CheckpointStore
-from erasurehead.records.durable import sync_file, unwritable
+from erasurehead.records.durable import unwritable
 from erasurehead.records.folder import RunFolder
 from erasurehead.records.jsonlines import to_line
 from erasurehead.records.locks import FolderLock
-from erasurehead.records.places import ARRIVALS, EVALUATIONS, LOCK, STEPS
+from erasurehead.records.places import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, check_tame
 from erasurehead.records.resuming import resumption
 from erasurehead.records.rowfile import RowFile
 from erasurehead.records.rows import ArrivalRow, StepRow
@@ -88,14 +89,19 @@ class Recorder(Instrument):
             facts, required, notify: as for a new one.
 
         Raises:
-            DataError: if there is no checkpoint that can be used, or the records do not fit it.
+            DataError: if there is no checkpoint that can be used, or the records do not fit it, or something in the
+                folder is not what runs make; nothing was changed then.
             InvalidArgument: if the run is still going on.
         """
         recorder = cls(folder, facts, required=required, notify=notify)
+        check_tame(folder.path)
         recorder._take_lock()
         try:
-            store = CheckpointStore(folder.path)
+            store = CheckpointStore(folder.path, access=folder.access)
             checkpoint = store.load()
+            for name in ROWS:
+                if name not in checkpoint.records:
+                    raise DataError(f"The newest checkpoint in {str(folder.path)!r} says nothing of {name}.")
             recorder.resumption = resumption(folder, checkpoint)
         except BaseException:
             recorder._release_lock()
@@ -126,9 +132,11 @@ class Recorder(Instrument):
             self._take_lock()
         if self.store is not None:
             self.store.tidy()
+        self.folder.rows_may_change()
         before = self.checkpoint
-        for name in (STEPS, ARRIVALS):
-            self._files[name] = RowFile(self.folder.path / name, before.records.get(name, 0) if before else 0)
+        for name in ROWS:
+            size = before.records[name] if before else 0
+            self._files[name] = RowFile(self.folder.path / name, size, self.folder.access)
 
     def ready(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds
@@ -173,7 +181,8 @@ class Recorder(Instrument):
         acts: list[Callable[[], None]] = [first]
         for file in self._files.values():
             file.close()
-            acts.append(partial(sync_file, file.path))
+        if self._files:
+            acts.append(self.folder.rows_are_final)
         if self.x is not None:
             acts.append(partial(self._write_model, self.x))
         failure = _first_failure(acts)
@@ -210,7 +219,7 @@ class Recorder(Instrument):
     def _take_lock(self) -> None:
         path = self.folder.path / LOCK
         try:
-            self._lock = FolderLock(path)
+            self._lock = FolderLock(path, self.folder.access)
         except OSError as error:
             raise unwritable(path, error) from error
 

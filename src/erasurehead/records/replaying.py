@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from erasurehead.records.folder import RunFolder
-from erasurehead.records.jsonlines import read_lines
 from erasurehead.records.places import ARRIVALS
 
 if TYPE_CHECKING:
@@ -29,5 +28,4 @@ def replay(folder: RunFolder | str | os.PathLike[str]) -> Recorded:
     from erasurehead.delays.fixed import Recorded
 
     opened = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
-    path = opened.path / ARRIVALS
-    return Recorded.from_rows(read_lines(path), str(path))
+    return Recorded.from_rows(opened.arrivals(), str(opened.path / ARRIVALS))

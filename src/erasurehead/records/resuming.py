@@ -5,7 +5,7 @@ from __future__ import annotations
 from erasurehead.errors import DataError, InvalidArgument, invalid
 from erasurehead.records.checkpoints import Checkpoint
 from erasurehead.records.folder import RunFolder
-from erasurehead.records.places import ARRIVALS, CHECKPOINTS, STEPS
+from erasurehead.records.places import ARRIVALS, STEPS, has_checkpoints
 from erasurehead.run import Resumption
 
 
@@ -29,15 +29,19 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     Raises:
         InvalidArgument: if it is finished after as many or more, or its checkpoints were removed when it finished.
     """
-    if folder.summary.get("status") != "finished":
+    try:
+        summary = folder.summary
+    except DataError:  # a run goes on without its summary, which it writes anew
         return
-    done = int(folder.summary.get("steps", 0))
+    if summary.get("status") != "finished":
+        return
+    done = int(summary.get("steps", 0))
     if steps <= done:
         raise invalid(
             "run.steps", f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished",
             steps, "there is nothing to go on with",
         )  # fmt: skip
-    if not (folder.path / CHECKPOINTS).is_dir():
+    if not has_checkpoints(folder.path):
         raise InvalidArgument(
             f"The run in {str(folder.path)!r} is finished, and its checkpoints are gone: there is nothing to go on"
             " from. They stay when a run is trained with checkpoints.keep_finished = true (--keep-checkpoints)."

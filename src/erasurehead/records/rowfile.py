@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead.errors import DataError, RecordsError
-from erasurehead.records.durable import unwritable, write_all
+from erasurehead.records.durable import unwritable
 from erasurehead.records.jsonlines import to_line
+from erasurehead.storage import Access, Folder
+from erasurehead.storage.checksums import Running, Sum
+from erasurehead.storage.folders import write_all
 
 
 class RowFile:
@@ -19,25 +22,27 @@ class RowFile:
     Arguments:
         path: of the file.
         size: bytes of it to keep, in whole lines; what follows is cut off.
+        access: who may read it.
 
     Attributes:
         size: bytes written.
 
     Raises:
         DataError: if the file is shorter than that, or not cut between two lines.
-        RecordsError: if it cannot be written.
+        RecordsError: if it cannot be written, or is no file of ours alone.
     """
 
-    def __init__(self, path: Path, size: int = 0) -> None:
+    def __init__(self, path: Path, size: int = 0, access: Access = "private") -> None:
         self.path = path
         self.size = size
         self._lines: list[str] = []
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            with Folder.open(path.parent, access) as folder:
+                self._file = folder.writable(path.name)
         except OSError as error:
             raise unwritable(path, error) from error
         try:
-            check_cut(path, size)
+            _check_end(self._file, path, size)
             os.ftruncate(self._file, size)
             os.lseek(self._file, size, os.SEEK_SET)
         except OSError as error:
@@ -83,20 +88,36 @@ class RowFile:
             self._file = -1
 
 
-def check_cut(path: Path, size: int) -> None:
-    """Raise if a file of rows cannot be cut at a size.
+def check_cut(folder: Folder, name: str, written: Sum) -> Running:
+    """Raise if a file of rows does not begin with what was written of it.
+
+    Returns:
+        Its checksum up to there, which can go on from there.
 
     Raises:
-        DataError: if it is shorter, or would be cut within a line.
+        DataError: if it is shorter, differs, or would be cut within a line.
     """
+    path = folder.path / name
     try:
-        with path.open("rb") as file:
-            there = os.fstat(file.fileno()).st_size
-            file.seek(max(size - 1, 0))
-            last = file.read(1) if size else b"\n"
+        file = folder.opened(name)
+        try:
+            _check_end(file, path, written.bytes)
+        finally:
+            os.close(file)
+        running = Running()
+        if running.upto(folder, name, written.bytes) != written:
+            raise DataError(
+                f"{path} is damaged: its first {written.bytes} bytes are not those that the run wrote (their checksum"
+                " differs)."
+            )
+        return running
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _check_end(file: int, path: Path, size: int) -> None:
+    there = os.fstat(file).st_size
     if there < size:
         raise DataError(f"{path} has {there} bytes, where the checkpoint says that {size} were written.")
-    if last != b"\n":
+    if size and os.pread(file, 1, size - 1) != b"\n":
         raise DataError(f"{path} is damaged: no line ends at byte {size}, where the checkpoint says that one does.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from erasurehead.arrays import Tree
 from erasurehead.records import trees
 from erasurehead.records.tensors import TensorFile, save_tensors
+from erasurehead.storage import Folder
 
 MOST_BYTES = 64 << 20
 """Bytes of tensors in one file, unless a single one is larger: what is read is in memory as a whole."""
@@ -33,7 +33,6 @@ class Shelf:
     merged by eights, so that there are few, and each byte of them is copied a few times.
 
     Arguments:
-        folder: of the files.
         files: name -> file, of what is stored already.
         arrays: number -> array, of what is stored already.
         next_tensor: number of the next new tensor.
@@ -42,25 +41,27 @@ class Shelf:
 
     def __init__(
         self,
-        folder: Path,
         files: Mapping[str, TensorFile] | None = None,
         arrays: Mapping[int, NDArray[Any]] | None = None,
         next_tensor: int = 0,
         next_file: int = 0,
     ) -> None:
-        self.folder = folder
         self.files = dict(files or {})
         self.next_tensor = next_tensor
         self.next_file = next_file
         self._known = _references(arrays or {})
 
-    def put(self, tree: Tree) -> Any:
+    def put(self, tree: Tree, folder: Folder) -> Any:
         """Write the arrays of a state that are not stored yet, and return the state with numbers in their places.
 
         Afterwards `files` are those that hold the state's arrays.
 
+        Arguments:
+            tree: the state.
+            folder: of the files.
+
         Raises:
-            RecordsError: if a file cannot be written.
+            OSError: if a file cannot be written.
         """
         arrays: dict[int, NDArray[Any]] = {}
         numbers: dict[int, int] = {}
@@ -78,7 +79,7 @@ class Shelf:
         stored = {number for file in kept.values() for number in file.tensors}
         for batch in _batches({number: array for number, array in arrays.items() if number not in stored}):
             name = f"tensors-{self.next_file:07d}.safetensors"
-            kept[name] = save_tensors(self.folder / name, batch)
+            kept[name] = save_tensors(folder, name, batch)
             self.next_file += 1
         self.files = kept
         self._known = _references(arrays)

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
 from erasurehead.errors import DataError, invalid
-from erasurehead.records.durable import write_whole
+from erasurehead.storage import Folder
 
 _NAME = "x"
 
@@ -30,23 +29,19 @@ DTYPES = {
 """Types of arrays that can be stored: as numpy names them -> as safetensors does."""
 
 
-def save_model(path: Path, x: Array) -> None:
-    """Write a model, shape (n_parameters,), to a file, as the tensor `x`; the file is there whole or not at all.
+def model_bytes(x: Array) -> bytes:
+    """Return a model, shape (n_parameters,), as the bytes of a file that holds it as the tensor `x`."""
+    return _library().save({_NAME: np.ascontiguousarray(x)}, {"format": "erasurehead-model"})
+
+
+def model_in(data: bytes, path: object) -> Array:
+    """Return the model in the bytes of a file.
 
     Raises:
-        RecordsError: if it cannot be written.
-    """
-    write_whole(path, [_library().save({_NAME: np.ascontiguousarray(x)}, {"format": "erasurehead-model"})])
-
-
-def load_model(path: Path) -> Array:
-    """Read a model.
-
-    Raises:
-        DataError: if the file is not one that `save_model` wrote.
+        DataError: if they are not those that `model_bytes` returned.
     """
     try:
-        return np.asarray(_library().load_file(path)[_NAME], dtype=np.float64)
+        return np.asarray(_library().load(data)[_NAME], dtype=np.float64)
     except Exception as error:  # the library has an exception of its own that is no OSError, and KeyErrors
         raise DataError(f"{path} is not a model that erasurehead wrote ({error}).") from None
 
@@ -76,12 +71,12 @@ class TensorFile:
         return sum(map(self.bytes_of, self.tensors))
 
 
-def save_tensors(path: Path, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
+def save_tensors(folder: Folder, name: str, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
     """Write numbered arrays to a file; it is there whole or not at all.
 
     Raises:
         InvalidArgument: if one is of numbers that cannot be stored.
-        RecordsError: if it cannot be written.
+        OSError: if it cannot be written.
     """
     for array in tensors.values():
         if array.dtype.name not in DTYPES:
@@ -90,7 +85,7 @@ def save_tensors(path: Path, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
     digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)
-    write_whole(path, pieces)
+    folder.write_whole(name, pieces)
     held = {number: (array.dtype.name, array.shape) for number, array in tensors.items()}
     return TensorFile(sum(len(piece) for piece in pieces), digest.hexdigest(), held)
 
@@ -112,15 +107,17 @@ def _pieces(tensors: Mapping[int, NDArray[Any]]) -> Iterator[bytes | memoryview]
             yield little.reshape(-1).view(np.uint8).data
 
 
-def load_tensors(path: Path, expected: TensorFile) -> dict[int, NDArray[Any]]:
+def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, NDArray[Any]]:
     """Read a file of numbered arrays; they cannot be written to.
 
     Raises:
         DataError: if the file is not exactly what is expected.
     """
+    path = folder.path / name
     try:
-        there = path.stat().st_size  # looked at first, so that no more memory is asked for than there is file
-        data = path.read_bytes() if there == expected.size else b""
+        folder.check_file(name)
+        there = folder.size(name)  # looked at first, so that no more memory is asked for than there is file
+        data = folder.read(name, there) if there == expected.size else b""
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
     if len(data) != expected.size or hashlib.sha256(data).hexdigest() != expected.sha256:

@@ -7,6 +7,7 @@ or display.
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import os
 import textwrap
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from erasurehead.errors import MissingExtra, invalid
+from erasurehead.storage import Access, Folder
 
 Axes: TypeAlias = Any
 """A matplotlib axes. Matplotlib's own types leave every keyword unknown, which strict checking refuses."""
@@ -132,25 +134,40 @@ def plain_ticks(axis: Any) -> None:
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
-def save(figure: Figure, folder: Path, name: str, formats: Sequence[str]) -> list[Path]:
-    """Write a figure in each of the formats, and return the files. Equal figures give equal files."""
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access: Access | None = None) -> list[Path]:
+    """Write a figure in each of the formats, and return the files. Equal figures give equal files.
+
+    Arguments:
+        figure: to be drawn.
+        folder: where to put the files; a link in the place of one is replaced, not followed.
+        name: of the files, without what says their format.
+        formats: as `check_formats` returned them.
+        access: who may read the files; None for what is usual on this system.
+    """
     paths = [folder / f"{name}.{form}" for form in formats]
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # laid out once: otherwise each format would shift things a little for the next
-    for path, form in zip(paths, formats, strict=True):
-        figure.savefig(path, format=form, dpi=160, metadata=_UNDATED[form])
+    with Folder.open(folder, access) as place:
+        for path, form in zip(paths, formats, strict=True):
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=form, dpi=160, metadata=_UNDATED[form])
+            place.write_whole(path.name, [drawn.getbuffer()])
     return paths
 
 
-def made_folder(folder: Path | str) -> Path:
+def made_folder(folder: Path | str, access: Access | None = None) -> Path:
     """Return the folder to put pictures in, made if it is not there.
+
+    Arguments:
+        folder: its path.
+        access: who may read it if it is made; None for what is usual on this system.
 
     Raises:
         InvalidArgument: if it cannot be made, or not be written to.
     """
     place, why = Path(folder), ""
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        Folder.made(place, access).close()
     except OSError as error:
         why = error.strerror or ""
     if why or not os.access(place, os.W_OK):

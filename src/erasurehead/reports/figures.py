@@ -10,6 +10,7 @@ from erasurehead.reports.canvas import Axes, Figure
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
 from erasurehead.reports.timeline import draw_timeline, explain_timeline, window
 from erasurehead.run import Run
+from erasurehead.storage import Access
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
 _BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches that a run takes
@@ -21,6 +22,7 @@ def draw_comparison(
     formats: Sequence[str] = ("png", "svg"),
     target: tuple[str, float] | None = None,
     title: str = "",
+    access: Access | None = None,
 ) -> list[Path]:
     """Draw several runs against each other, in the manner of the ErasureHead paper's Figures 2 to 4.
 
@@ -34,6 +36,7 @@ def draw_comparison(
         target: metric and value whose reaching is to be shown, such as `("auc", 0.84)`; None for none.
         title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
             The number of workers and the engine are added.
+        access: who may read the files; None for what is usual on this system.
 
     Returns:
         The files written.
@@ -48,9 +51,9 @@ def draw_comparison(
     heading = _heading(runs, title)
     paths: list[Path] = []
     with canvas.drawing():
-        place = canvas.made_folder(folder)
+        place = canvas.made_folder(folder, access)
         for name, figure in _figures(comparison, heading):
-            paths += canvas.save(figure, place, name, formats)
+            paths += canvas.save(figure, place, name, formats, access)
     return paths
 
 

@@ -32,6 +32,7 @@ KEYS: Mapping[str, str] = {
     "out": "run.out",
     "overwrite": "run.overwrite",
     "records": "run.records",
+    "access": "run.access",
     "checkpoint_every": "checkpoints.every_steps",
     "checkpoint_seconds": "checkpoints.every_seconds",
     "keep_checkpoints": "checkpoints.keep_finished",

@@ -43,6 +43,15 @@ class RecordOptions:
             text="required (the default: training ends where they cannot be written any more) or optional.",
         ),
     ] = None
+    access: Annotated[
+        str | None,
+        option(
+            "--access",
+            panel=_PANEL,
+            metavar="WHO",
+            text="Who may read a new folder: private (the default: only you), group or all.",
+        ),
+    ] = None
     checkpoint_every: Annotated[
         int | None,
         option("--checkpoint-every", panel=_PANEL, metavar="STEPS", text="Make checkpoints by steps, too."),

@@ -20,6 +20,7 @@ from erasurehead.datasets.matrices import csr
 from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, StoredFile, read_manifest
 from erasurehead.datasets.sharded.tensorfile import decode_tensors
 from erasurehead.errors import DataError
+from erasurehead.storage import Folder
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
@@ -49,11 +50,14 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
     change.
 
     Raises:
-        DataError: if the file is missing, cannot be read, or has another length or checksum; the message names it.
+        DataError: if the file is missing, no regular file of the folder, cannot be read, or has another length or
+            checksum; the message names it.
     """
     path = folder / file.name
     try:
-        with path.open("rb", buffering=0) as stream:
+        with Folder.open(folder) as opened:
+            number = opened.opened(file.name)
+        with os.fdopen(number, "rb", buffering=0) as stream:
             state = os.fstat(stream.fileno())
             if state.st_size != file.bytes:
                 raise DataError(f"{path} holds {state.st_size} bytes instead of {file.bytes}; {_REMEDY}.")

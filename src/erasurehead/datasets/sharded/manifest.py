@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from erasurehead.datasets.base import TASKS, Task
 from erasurehead.errors import DataError
+from erasurehead.storage import Folder, is_name
 
 MANIFEST = "manifest.json"
 FORMAT = "erasurehead-shards"
@@ -132,7 +133,8 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        with Folder.open(folder) as opened:
+            data = json.loads(opened.read(MANIFEST))
         if data["format"] != FORMAT or data["version"] != VERSION:
             said = f"{data['format']} of version {data['version']}"
             raise DataError(f"{path} must be {FORMAT} of version {VERSION}, but it is {said}.")
@@ -165,7 +167,6 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
 
 
 def _file(data: Mapping[str, Any]) -> StoredFile:
-    file = StoredFile(str(data["name"]), int(data["bytes"]), str(data["sha256"]), int(data["rows"]))
-    if Path(file.name).name != file.name:  # a manifest must not lead out of its folder
-        raise ValueError(f"{file.name!r} is no name of a file in the folder")
-    return file
+    if not is_name(name := data["name"]):  # a manifest must not lead out of its folder
+        raise ValueError(f"{name!r} is no name of a file in the folder")
+    return StoredFile(name, int(data["bytes"]), str(data["sha256"]), int(data["rows"]))

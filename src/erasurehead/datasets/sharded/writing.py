@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ from erasurehead.datasets.sharded.tables import TableSource
 from erasurehead.errors import DataError, check_count, invalid
 from erasurehead.files import readable
 from erasurehead.splitting import split_samples
+from erasurehead.storage import Access, Folder
+from erasurehead.storage.access import FILE_MODES, FOLDER_MODES
 
 BLOCK = 1 << 24
 """Bytes of encoded rows that are gathered before they are written, and that a bucket holds; about three times as much
@@ -49,6 +52,7 @@ def shard(
     test_fraction: float | None = 0.2,
     seed: int = 0,
     block: int = BLOCK,
+    access: Access = "private",
     say: Callable[[str], None] | None = None,
 ) -> ShardFolder:
     """Cut a file into shards, one a task, without ever holding all of it.
@@ -75,6 +79,8 @@ def shard(
         test_fraction: see `read`.
         seed: see `read`.
         block: bytes of encoded rows that are held at a time.
+        access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`; workers that
+            read them under another id are one of the latter. A folder that is there already keeps its mode.
         say: is told what is being done.
 
     Returns:
@@ -95,7 +101,7 @@ def shard(
     split = Split(test_fraction, seed)
     name = None if target is None else os.fspath(target)
     source = TableSource(place, name, columns) if is_table(place, columns) else array_source(place, name)
-    with _folder_to_be(folder) as scratch:
+    with _folder_to_be(folder, access) as scratch:
         with _unchanged(place):
             tell(f"reading {place} for the encoding ...")
             fitted = source.fit(split, task, constant)
@@ -243,6 +249,8 @@ def _unchanged(path: Path) -> Generator[None]:
 
 def _free(out: str | os.PathLike[str]) -> Path:
     place = Path(out).expanduser().absolute()
+    if place.is_symlink():
+        place = place.resolve()  # which is the user's own way to say where it is to be
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         said = "is used already: it is not empty" if place.is_dir() else "is a file"
         raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {said}")
@@ -250,13 +258,17 @@ def _free(out: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
-def _folder_to_be(folder: Path) -> Generator[Path]:
-    """Make a folder under a name of its own, and give it its name if all goes well; else remove it."""
+def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
+    """Make a folder under a name of its own, and give it its name if all goes well; else remove it.
+
+    While it is written, nobody else has access to it.
+    """
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     above = [parent for parent in scratch.parents if not parent.exists()]  # the innermost first
     try:
-        scratch.mkdir(parents=True)
+        Folder.made(scratch).close()
         yield scratch
+        _open_to(scratch, access, folder.stat().st_mode if folder.is_dir() else None)
         _sync(scratch)
         scratch.replace(folder)
         _sync(folder.parent)
@@ -269,6 +281,13 @@ def _folder_to_be(folder: Path) -> Generator[Path]:
         with contextlib.suppress(OSError):  # a folder that holds the shards stays
             for parent in above:
                 parent.rmdir()
+
+
+def _open_to(scratch: Path, access: Access, mode: int | None) -> None:
+    """Let those read the folder and its files who are to; give the folder the mode of the one that it replaces."""
+    for file in scratch.iterdir():
+        file.chmod(FILE_MODES[access])
+    scratch.chmod(FOLDER_MODES[access] if mode is None else stat.S_IMODE(mode))
 
 
 def _sync(folder: Path) -> None:

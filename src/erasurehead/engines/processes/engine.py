@@ -44,6 +44,7 @@ from erasurehead.engines.processes import hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.forking import check_may_start
 from erasurehead.engines.processes.parcel import Store, pack
+from erasurehead.engines.processes.safepath import safe_path
 from erasurehead.engines.processes.worker import FRAME
 from erasurehead.errors import EngineError, invalid
 
@@ -140,7 +141,7 @@ class ProcessEngine(Engine):
             args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
             process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(inlet.fileno())
-            with _without_main_module(), _sigint_blocked():
+            with safe_path(), _without_main_module(), _sigint_blocked():
                 _start_process(process)
             os.set_blocking(wake_in.fileno(), False)
             self._selector.register(inlet, selectors.EVENT_READ, worker)

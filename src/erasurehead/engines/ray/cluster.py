@@ -138,6 +138,7 @@ def _start(ray: Any, folder: str) -> None:
             include_dashboard=False,
             log_to_driver=False,
             configure_logging=False,
+            job_config=_job_config(),
             _temp_dir=folder,
             _system_config={
                 "worker_maximum_startup_concurrency": _AT_ONCE,
@@ -155,10 +156,26 @@ def _start(ray: Any, folder: str) -> None:
         )
 
 
+def _job_config() -> Any:
+    """Return Ray's settings of a job whose workers import from where this process does, and from nowhere else.
+
+    Ray would put the current folder before all else, where a file `numpy.py` is imported in place of numpy.
+    """
+    base: Any = import_module("ray.job_config").JobConfig
+    own = {os.path.realpath(place) for place in sys.path}  # an empty one stands for the current folder, as here
+
+    class OwnPath(base):
+        def _serialize(self) -> Any:
+            self._py_driver_sys_path = [path for path in self._py_driver_sys_path if os.path.realpath(path) in own]
+            return base._serialize(self)
+
+    return OwnPath()
+
+
 def _join(ray: Any, address: str) -> None:
     _knock(ray, _found(address) if address == "auto" else address)
     try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        ray.init(address=address, log_to_driver=False, configure_logging=False, job_config=_job_config())
     except Exception as error:
         raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}") from error
 

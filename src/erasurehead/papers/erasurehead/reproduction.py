@@ -23,6 +23,7 @@ from erasurehead.papers.erasurehead.theory_times import step_time, time_to_error
 from erasurehead.papers.exhibit import Exhibit, Plate
 from erasurehead.papers.numbers import load_arrow
 from erasurehead.papers.settings import Settings
+from erasurehead.records.durable import write_whole
 from erasurehead.records.jsonlines import to_text
 from erasurehead.records.places import make_folder, next_free
 from erasurehead.reports import canvas
@@ -179,8 +180,8 @@ def reproduce(
         made.append((exhibit, exhibit.write(folder)))
     plates = [(plate, plate.write(folder)) for plate in _plates([exhibit for exhibit, _ in made])]
     reproduction = Reproduction(settings, folder, made, plates, time.perf_counter() - begin)
-    (folder / PAGE).write_text(reproduction.to_markdown(), encoding="utf-8")
-    (folder / FACTS).write_text(to_text(reproduction.as_dict()), encoding="utf-8")
+    write_whole(folder / PAGE, [reproduction.to_markdown().encode()])
+    write_whole(folder / FACTS, [to_text(reproduction.as_dict()).encode()])
     return reproduction
 
 

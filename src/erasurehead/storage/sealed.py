@@ -1,0 +1,64 @@
+"""JSON with a checksum of itself: a single bit that changes what it says is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NoReturn
+
+from erasurehead.errors import DataError
+
+
+def sealed(kind: str, version: int, key: str, body: Any) -> bytes:
+    """Return plain data as the bytes of a file.
+
+    Arguments:
+        kind: of the file: what `format` says in it.
+        version: of that format.
+        key: under which the data stand.
+        body: the data, without numbers that are not finite.
+    """
+    text = _text(body)
+    return f'{{"format":"{kind}","version":{version},"sha256":"{_digest(text)}",\n"{key}":{text}}}\n'.encode()
+
+
+def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> Any:
+    """Return the data in the bytes of a file that `sealed` made.
+
+    Raises:
+        DataError: if they are of another version.
+        ValueError, LookupError, TypeError, RecursionError: if they are something else, or damaged.
+    """
+    document: Any = json.loads(data, parse_constant=_no_number)
+    if document["format"] != kind:
+        raise ValueError(f"its format is {document['format']!r}")
+    if document["version"] != version:
+        raise DataError(
+            f"{path} has version {document['version']!r} of the format, of which this version of erasurehead"
+            f" reads {version}; go on with the version that wrote it."
+        )
+    body = document[key]
+    if _digest(_text(body)) != document["sha256"]:
+        raise ValueError("its checksum is not that of what it holds")
+    return body
+
+
+NOT_SEALED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading something else as sealed data, or using it, raises."""
+
+
+def why(error: Exception) -> str:
+    """Return what an error of `NOT_SEALED` comes to, for a sentence."""
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+
+
+def _text(body: Any) -> str:
+    return json.dumps(body, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
