@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +17,13 @@ from erasurehead.config import parts
 from erasurehead.config.checking import build_config, overridden, read_config
 from erasurehead.config.resuming import determining, with_defaults
 from erasurehead.config.sections import Config, DataSection
-from erasurehead.config.texts import default_scheme, parse_scheme
+from erasurehead.config.texts import default_scheme, parse_rate, parse_scheme
 from erasurehead.config.toml import to_toml
 from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, InvalidArgument, RecordsError, invalid
+from erasurehead.errors import DataError, Diverged, InvalidArgument, RecordsError, invalid
 from erasurehead.instruments import Instrument
 from erasurehead.interruption import stopped_by
 from erasurehead.optimizers import Optimizer
@@ -37,6 +38,7 @@ from erasurehead.records.locks import check_unlocked
 from erasurehead.records.places import CONFIG, ENCODING, LOCK, check_free, next_free
 from erasurehead.records.recorder import Recorder
 from erasurehead.records.resuming import check_unfinished
+from erasurehead.records.rows import StepRow
 from erasurehead.run import Run
 from erasurehead.schemes import Scheme
 from erasurehead.training import train
@@ -79,7 +81,9 @@ class Experiment:
             DataError: if the data cannot be used.
         """
         workers = config.run.workers
-        text = config.scheme or default_scheme(workers)
+        published = config.data.source in NAMES
+        late = published or config.delays.model is not None
+        text = config.scheme or (default_scheme(workers) if late else "uncoded()")
         scheme = parse_scheme(text, workers)
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
@@ -91,16 +95,19 @@ class Experiment:
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
-        problem = parts.build_problem(data, loss, l2, config.data.worker_path)
+        problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
         _check_tasks(scheme, text, problem)
         rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        restart = config.optimizer.restart
+        if restart is None:
+            restart = data.published is None and config.optimizer.name == "nesterov"
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         complete = config.model_copy(
             update={
                 "scheme": text,
                 "data": _absolute(config.data),
                 "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
-                "optimizer": config.optimizer.model_copy(update={"rate": rate}),
+                "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
@@ -136,14 +143,16 @@ class Experiment:
         check_unlocked(opened.path / LOCK)
         if not opened.tables:
             raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
-        config = build_config(overridden(opened.tables, changes or {}), options)
+        config = build_config(overridden(_earlier(opened.tables), changes or {}), options)
         if config.run.out is not None or config.run.overwrite:
             raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
         check_unfinished(opened, config.run.steps)
         step, facts = CheckpointStore(opened.path).newest()
         if config.run.steps < step:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
-        check_same(with_defaults(facts.get("configuration", {})), determining(config))
+        before = facts.get("configuration", {})
+        facts = {**facts, "configuration": before if "optimizer.restart" in before else {**before, **_EARLIER}}
+        check_same(with_defaults(facts["configuration"]), determining(config))
         experiment = replace(cls.from_config(config), out=opened.path, resuming=True)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
         return experiment
@@ -201,6 +210,8 @@ class Experiment:
             checkpointer = self._checkpointer(recorder)
             watching = [recorder, *instruments, checkpointer]
             control = Control(self.out)
+        least = _LeastCounted()
+        watching.append(least)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 return train(
@@ -218,9 +229,32 @@ class Experiment:
                 else:
                     recorder.end("failed", _said(error))
             checkpointer.close()
+            if isinstance(error, Diverged) and not least.neglected:
+                raise Diverged(f"{error} {self._remedy(least.coverage)}") from error
             if isinstance(error, RecordsError):
                 raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
             raise
+
+    def _remedy(self, coverage: float) -> str:
+        """Return which step size does not diverge on these data, as a sentence.
+
+        Arguments:
+            coverage: the least share of the gradient that a step counted, scaled up: its curvature is so much larger.
+        """
+        section = self.config.optimizer
+        assert section.rate is not None
+        rate = parse_rate(section.rate)(0)
+        try:
+            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0))
+        except DataError:
+            safe = math.inf
+        safe *= coverage
+        if safe < rate:
+            return f"The step size was {section.rate}; --rate {safe:.2g} is small enough for these data."
+        return (
+            f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
+            "gradient_descent, which adds no momentum."
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
@@ -259,6 +293,36 @@ class Experiment:
             recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
             keep_finished=section.keep_finished, facts=self.facts(),
         )  # fmt: skip
+
+
+class _LeastCounted(Instrument):
+    """Keeps the least share of the gradient that a step has counted."""
+
+    def __init__(self) -> None:
+        self.coverage = 1.0
+        self.neglected = False
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if row.stepped and row.coverage > 0.0:
+            self.coverage = min(self.coverage, row.coverage)
+
+    def finished(self, run: Run) -> None:
+        self.neglected = bool(run.neglected)
+
+
+_EARLIER: Mapping[str, Any] = {"problem.penalize_intercept": True, "optimizer.restart": False}
+"""What runs did before there were these keys: they go on as they began."""
+
+
+def _earlier(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a run file; with the keys that it is too old to have, if it is."""
+    found = dict(tables)
+    if "restart" in found.get("optimizer", {}):
+        return found
+    for key, value in _EARLIER.items():
+        section, name = key.split(".")
+        found[section] = {**found.get(section, {}), name: value}
+    return found
 
 
 def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:

@@ -48,6 +48,17 @@ class Delays(ABC):
         """Return the delays of workers 0..n_workers-1 in one step, in seconds, shape (n_workers,)."""
         return self.rows(step, 1, n_workers, unit, work)[0]
 
+    def places(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
+        """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_workers).
+
+        The smaller number goes first. None, as for all models but recorded runs, leaves it to be drawn: see
+        `erasurehead.delays.ties`.
+
+        Arguments:
+            first, count, n_workers, unit: as for `rows`.
+        """
+        return None
+
     def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0) -> float:
         """Return the delay of one worker, in seconds."""
         return float(self.row(step, worker + 1, unit, work)[worker])

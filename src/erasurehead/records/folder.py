@@ -21,7 +21,7 @@ from erasurehead.records.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets.encoding import Encoding
-    from erasurehead.run import Run
+    from erasurehead.run import FinalModel, Run
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
@@ -127,6 +127,7 @@ class RunFolder:
         Raises:
             DataError: if a file is damaged; a last line that was cut off is no damage.
         """
+        from erasurehead.counting import Neglected
         from erasurehead.run import Evaluation, Run
 
         summary = self.summary
@@ -145,6 +146,8 @@ class RunFolder:
             start_seconds=float(summary.get("start_seconds") or 0.0),
             evaluations=evaluations,
             stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
+            final=_final(summary.get("final")),
+            neglected=[Neglected(**row) for row in summary.get("neglected", ())],
         )
 
     def step_rows(self, size: int | None = None) -> list[StepRow]:
@@ -206,6 +209,18 @@ def _unlike_a_run(place: Path) -> str:
     if place.is_dir():
         return f"there is no {STEPS} in it"
     return "it is a file" if place.exists() else "it is not there"
+
+
+def _final(row: Mapping[str, Any] | None) -> FinalModel | None:
+    from erasurehead.run import FinalModel
+
+    if row is None:
+        return None
+    scales = row["column_scales"]
+    return FinalModel(
+        column_scales=None if scales is None else (scales[0], scales[1]),
+        **_numbers({name: value for name, value in row.items() if name != "column_scales"}),
+    )
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
