@@ -35,7 +35,7 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
             f"step size (--rate) may be too large; it is {experiment.config.optimizer.rate}"
         )
     elif final is not None and not converged(final):
-        screen.warn(not_converged(final, len(done.steps)))
+        screen.say(not_converged(final, len(done.steps)))
 
 
 def converged(final: FinalModel) -> bool:

@@ -125,9 +125,10 @@ def build_problem(
     Raises:
         InvalidArgument: if the labels are not those of the loss, or a number is not finite.
     """
-    intercept = None if penalizes_intercept(data, penalize_intercept) else -1
+    penalized = penalizes_intercept(data, penalize_intercept)
     if isinstance(data, ShardedDataset):
-        return ShardedProblem(data.folder, l2=l2, at=worker_path, intercept=intercept)
+        return ShardedProblem(data.folder, l2=l2, at=worker_path, penalize_intercept=penalized)
+    intercept = None if penalized else -1
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
         return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)

@@ -35,7 +35,8 @@ class ShardedProblem(Problem):
         l2: factor of the penalty, at least 0.
         at: the folder's path on the workers, if it is another one there; `{host}` in it stands for the name of the
             worker's host.
-        intercept: a column that is left out of the penalty, from 0, or from -1 for the last; None for none.
+        penalize_intercept: whether the penalty holds for the column of ones that the folder was given when it was
+            sharded, too.
 
     Raises:
         DataError: if there is no such folder, or a file that the coordinator needs is missing or damaged.
@@ -50,7 +51,7 @@ class ShardedProblem(Problem):
         *,
         l2: float = 0.0,
         at: str | None = None,
-        intercept: int | None = None,
+        penalize_intercept: bool = False,
     ) -> None:
         if not (np.isfinite(l2) and l2 >= 0):
             raise invalid("l2", "must be a finite number of at least 0", l2)
@@ -61,6 +62,7 @@ class ShardedProblem(Problem):
         self.n_samples = manifest.n_train
         self.n_features = manifest.columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        intercept = -1 if self.l2 and not penalize_intercept and self.folder.encoding.constant else None
         self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
         own = str(self.folder.path)
         self._store = Store(own, manifest.form, manifest.columns, manifest.n_train, self.sample_loss)
