@@ -41,7 +41,7 @@ def trained(scheme: schemes.Scheme, delays: Delays | None, steps: int) -> tuple[
     heard = Heard()
     engine = VirtualEngine(delays)
     optimizer = GradientDescent(np.zeros(3), 0.01)
-    return train(PROBLEM, scheme, optimizer, engine, steps, [heard], survival=Survival(death="leave")), heard
+    return train(PROBLEM, scheme, optimizer, engine, steps, [heard], survival=Survival(suspected="ignore")), heard
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_tasks_that_died_with_their_workers_are_named_too() -> None:
     engine = VirtualEngine(Fixed(((0.1,) * 8,)))
     engine.kill(3, at=1.0)
     scheme = schemes.custom(codes.uncoded(8), "decodable()")
-    survival = Survival(death="leave", lost="go_on")
+    survival = Survival(death="leave", lost="go_on", suspected="ignore")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, 90, survival=survival)
     assert [one.task for one in run.neglected] == [3]
     assert run.final is not None
