@@ -81,7 +81,7 @@ def test_the_configuration_on_record_is_complete() -> None:
     mine = experiment(own(out="x", initial="randn"))
     mine.run()
     tables = RunFolder.open("x").tables
-    assert tables["scheme"] == "erasurehead(load=3, wait_for=2)"
+    assert tables["scheme"] == "uncoded()"
     assert set(tables["problem"]) == {"loss", "l2"}
     assert tables["optimizer"]["rate"] == mine.config.optimizer.rate
     assert "out" not in tables["run"]
@@ -102,14 +102,14 @@ def test_another_scheme_shares_everything_else() -> None:
     assert second.problem is first.problem
     assert second.delays is first.delays
     assert (second.scheme.name, second.config.scheme, second.out) == ("mine", "exact(load=2)", Path("y"))
-    assert first.config.scheme == "erasurehead(load=3, wait_for=2)"
+    assert first.config.scheme == "uncoded()"
 
 
 def test_new_runs_get_new_folders() -> None:
     for number in (1, 2):
         mine = experiment(own())
         mine.run()
-        assert mine.out == Path(f"runs/homes-erasurehead-{number}")
+        assert mine.out == Path(f"runs/homes-uncoded-{number}")
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,8 @@ class _Poisoned(Quadratic):
 def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures() -> None:
     problem = _Poisoned(PROBLEM.rows, PROBLEM.centres)
     scheme = schemes.custom(codes.uncoded(6), "first(4)", ByCoverage())
-    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+    in_order = VirtualEngine(Timetable({(w, s, 0): 0.1 * (w + 1) for w in range(6) for s in range(3)}))
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), in_order, 3)
     assert np.isfinite(run.x).all()
     for row in run.steps:
         assert row.failed == ["message 0 of worker 0 is refused: its vector is not finite"]
@@ -228,7 +229,8 @@ def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures(
 def test_one_bad_worker_is_not_taken_for_a_diverged_model(wait_for: int) -> None:
     problem = _Poisoned(PROBLEM.rows, PROBLEM.centres)
     scheme = schemes.ignore_stragglers(6, wait_for)
-    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+    in_order = VirtualEngine(Timetable({(w, s, 0): 0.1 * (w + 1) for w in range(6) for s in range(3)}))
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), in_order, 3)
     assert all(0 not in row.used and len(row.used) == wait_for for row in run.steps)
 
 

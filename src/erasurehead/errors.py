@@ -141,6 +141,10 @@ class EngineError(ErasureHeadError, RuntimeError):
     """The engine cannot start, or lost its means to talk to the workers."""
 
 
+class NothingUnderWay(EngineError):
+    """Nothing can happen any more, however long is waited: every worker is done, or gone."""
+
+
 class RecordsError(ErasureHeadError, OSError):
     """Records or checkpoints cannot be written (any more): the message names the file and why."""
 

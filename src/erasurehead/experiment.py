@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import shutil
@@ -19,13 +20,13 @@ from erasurehead.config import parts
 from erasurehead.config.checking import build_config, overridden, read_config
 from erasurehead.config.resuming import determining, with_defaults
 from erasurehead.config.sections import Config, DataSection
-from erasurehead.config.texts import default_scheme, parse_scheme
+from erasurehead.config.texts import default_scheme, parse_rate, parse_scheme
 from erasurehead.config.toml import located, to_toml
 from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, InvalidArgument, RecordsError, invalid
+from erasurehead.errors import DataError, Diverged, InvalidArgument, RecordsError, invalid
 from erasurehead.instruments import Instrument
 from erasurehead.interruption import stopped_by, uninterrupted
 from erasurehead.optimizers import Optimizer
@@ -50,6 +51,7 @@ from erasurehead.records.places import (
 )
 from erasurehead.records.recorder import Recorder
 from erasurehead.records.resuming import check_unfinished
+from erasurehead.records.rows import StepRow
 from erasurehead.run import Run
 from erasurehead.schemes import Scheme
 from erasurehead.training import train
@@ -97,7 +99,9 @@ class Experiment:
         if not isinstance(config, Config):
             config = build_config(config)
         workers = config.run.workers
-        text = default_scheme(workers) if config.scheme is None else config.scheme
+        published = config.data.source in NAMES
+        late = published or config.delays.model is not None
+        text = (default_scheme(workers) if late else "uncoded()") if config.scheme is None else config.scheme
         scheme = parse_scheme(text, workers)
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
@@ -109,16 +113,19 @@ class Experiment:
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
-        problem = parts.build_problem(data, loss, l2, config.data.worker_path)
+        problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
         _check_tasks(scheme, text, problem)
         rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        restart = config.optimizer.restart
+        if restart is None:
+            restart = data.published is None and config.optimizer.name == "nesterov"
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         complete = config.model_copy(
             update={
                 "scheme": text,
                 "data": _absolute(config.data),
                 "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
-                "optimizer": config.optimizer.model_copy(update={"rate": rate}),
+                "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
@@ -242,6 +249,8 @@ class Experiment:
                 checkpointer = self._checkpointer(recorder)
             watching = [recorder, *instruments, checkpointer]
             control = Control(self.out)
+        least = _LeastCounted()
+        watching.append(least)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 run = train(
@@ -259,6 +268,8 @@ class Experiment:
                 else:
                     recorder.end("failed", _said(error))
             checkpointer.close()
+            if isinstance(error, Diverged) and not least.neglected:
+                raise Diverged(f"{error} {self._remedy(least.coverage)}") from error
             if isinstance(error, RecordsError):
                 if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
                     self._save_elsewhere(recorder, self.out, instruments)
@@ -296,6 +307,27 @@ class Experiment:
         for instrument in instruments:
             instrument.notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
         return None
+
+    def _remedy(self, coverage: float) -> str:
+        """Return which step size does not diverge on these data, as a sentence.
+
+        Arguments:
+            coverage: the least share of the gradient that a step counted, scaled up: its curvature is so much larger.
+        """
+        section = self.config.optimizer
+        assert section.rate is not None
+        rate = parse_rate(section.rate)(0)
+        try:
+            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0))
+        except DataError:
+            safe = math.inf
+        safe *= coverage
+        if safe < rate:
+            return f"The step size was {section.rate}; --rate {safe:.2g} is small enough for these data."
+        return (
+            f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
+            "gradient_descent, which adds no momentum."
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
@@ -338,6 +370,21 @@ class Experiment:
             recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
             keep_finished=section.keep_finished, facts=self.facts(),
         )  # fmt: skip
+
+
+class _LeastCounted(Instrument):
+    """Keeps the least share of the gradient that a step has counted."""
+
+    def __init__(self) -> None:
+        self.coverage = 1.0
+        self.neglected = False
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if row.stepped and row.coverage > 0.0:
+            self.coverage = min(self.coverage, row.coverage)
+
+    def finished(self, run: Run) -> None:
+        self.neglected = bool(run.neglected)
 
 
 def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:

@@ -16,16 +16,22 @@ from erasurehead.crew import Crew
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
-from erasurehead.errors import Diverged, ErasureHeadError, Unreachable, numbered
+from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.formation import Formation
 from erasurehead.instruments import Instrument
 from erasurehead.oversight import Oversight
 from erasurehead.records.rows import ArrivalRow
 from erasurehead.rounds import Begun, Round
 from erasurehead.verification import NOT_FINITE, unusable
+from erasurehead.waiting.alarm import Alarm
 from erasurehead.waiting.base import Verdict, View
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
+
+STUCK = (
+    "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
+    "time at which to ask it again: let its `verdict` stop when nothing is pending, or at the time that `wake` says."
+)
 
 REMEMBERED = 1_000
 """Rounds whose late messages are still told apart; a message later than that is dropped."""
@@ -174,9 +180,10 @@ class Gathering:
 
     def _wait(self, current: Round) -> None:
         told = 0.0
+        alarm = Alarm(current.rule)
         while True:
             view = current.view
-            view.elapsed = self.engine.now() - current.begin
+            view.elapsed = alarm.elapsed(self.engine.now() - current.begin)
             verdict = current.rule.verdict(view) if not current.unruled else _when_all_is_in(view)
             nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
             if verdict is Verdict.STOP and not nobody:
@@ -186,17 +193,27 @@ class Gathering:
             if verdict is Verdict.NEVER or nobody:
                 self._despair(current)
                 continue
-            wake = None if current.unruled else current.rule.wake(view)
-            if wake is None and not len(view.pending) and not current.doubtful:
+            wake = None if current.unruled else alarm.next(view)
+            if wake is None and not (current.unruled or current.doubtful or view.hopeful):
+                if view.whole:
+                    raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
                 continue
             until = None if wake is None else current.begin + wake
             check = self._oversight.next_look()
             if check < math.inf:
                 until = check if until is None else min(until, check)
-            event = self.engine.next_event(until)
+            try:
+                event = self.engine.next_event(until)
+            except NothingUnderWay as error:
+                if current.unruled:
+                    raise
+                raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
             if event is not None:
+                alarm.stop()
                 self._take(event, current)
+            elif wake is not None and until == current.begin + wake:
+                alarm.ring(wake)
             if check < math.inf and (now := self.engine.now()) >= check:
                 for worker in self._oversight.look(now):
                     self._lose(worker, current)

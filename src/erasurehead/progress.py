@@ -74,7 +74,7 @@ class ProgressBar(Instrument):
             self._draw()
 
     def step(self, row: StepRow, x: Array) -> None:
-        loss = "" if row.loss is None else f"loss {row.loss:.4g}"
+        loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
         self._progress.update(self._task, completed=row.step + 1, loss=loss)
         if self._is_time():
             self._progress.update(self._task, late=late_workers(row.missing))
@@ -133,7 +133,7 @@ class ProgressLines(Instrument):
         if not self._is_time():
             return
         pace = (self._clock() - self._began) / (self._done - self._first)
-        loss = "" if row.loss is None else f"loss {row.loss:.4g}, "
+        loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}, "
         left = (self._steps - self._done) * pace
         self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
 
@@ -174,6 +174,16 @@ class Notices(Instrument):
 
     def _say(self, text: str) -> None:
         self._console.print(escape(text), style="yellow", highlight=False, soft_wrap=True)
+
+
+def estimated(coverage: float) -> str:
+    """Return from how much of the data a loss is estimated, in brackets; empty if from all.
+
+    >>> estimated(0.64), estimated(1.0)
+    (' (estimated from 64% of the data)', '')
+    """
+    share = min(max(coverage, 0.0), 1.0)
+    return "" if share > 1.0 - 1e-9 else f" (estimated from {min(share, 0.99):.0%} of the data)"
 
 
 def late_workers(missing: Sequence[int]) -> str:

@@ -123,8 +123,8 @@ class Round:
         """
         units = self.formation.units
         rows = [
-            _row(arrived, message, units[message], self.begin, used=message in used)
-            for message, arrived in self.arrivals.items()
+            _row(arrived, message, units[message], self.begin, used=message in used, place=place)
+            for place, (message, arrived) in enumerate(self.arrivals.items())
         ]
         rows += [
             ArrivalRow(
@@ -167,7 +167,15 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _row(event: Arrived, row: int, unit: int, begin: float, late: bool = False, used: bool = False) -> ArrivalRow:
+def _row(
+    event: Arrived,
+    row: int,
+    unit: int,
+    begin: float,
+    late: bool = False,
+    used: bool = False,
+    place: int | None = None,
+) -> ArrivalRow:
     return ArrivalRow(
         step=event.step,
         round=event.order_round,
@@ -179,4 +187,5 @@ def _row(event: Arrived, row: int, unit: int, begin: float, late: bool = False, 
         seconds=event.time - begin,
         late=late,
         used=used,
+        place=place,
     )

@@ -8,9 +8,19 @@ from dataclasses import replace
 
 from erasurehead.arrays import Array, Tree, finite, squared_norm
 from erasurehead.config.spoken import as_engine, as_scheme, check_parts
+from erasurehead.counting import Counting, sentence
 from erasurehead.crew import Crew
 from erasurehead.engines.base import Engine, Order
-from erasurehead.errors import DataError, Diverged, ErasureHeadError, RecordsError, Unreachable, check_count, invalid
+from erasurehead.errors import (
+    DataError,
+    Diverged,
+    ErasureHeadError,
+    RecordsError,
+    Unreachable,
+    check_count,
+    invalid,
+    numbered,
+)
 from erasurehead.evaluation import Snapshots
 from erasurehead.formation import Formation
 from erasurehead.gathering import DIVERGED, Gathered, Gathering, Thinned
@@ -21,7 +31,7 @@ from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.programs import CodedProgram, Shards, build_programs
 from erasurehead.records.rows import ArrivalRow, StepRow
-from erasurehead.run import Resumption, Run
+from erasurehead.run import FinalModel, Resumption, Run
 from erasurehead.schemes import Scheme
 from erasurehead.survival import Survival
 
@@ -42,7 +52,8 @@ def train(
 
     The clock starts when all workers are ready and runs through all waiting, decoding, moving and recording; models
     are evaluated after the last step, from snapshots, so that evaluating neither costs time nor gives late workers
-    any.
+    any. So is the exact objective of the final model (`Run.final`): what steps report is an estimate, from the data
+    that were counted in them.
 
     Arguments:
         problem: what is minimised.
@@ -65,7 +76,8 @@ def train(
     Raises:
         InvalidArgument: before any worker is started.
         Unreachable: when too many workers have died for the wait rule; instruments have seen the run so far.
-        Diverged: when the model is not finite any more; likewise.
+        Diverged: when the model is not finite any more, or its objective after 10 steps or more is at the end a tenth
+            above that of the first model; likewise.
         RecordsError: when what happens cannot be written down any more; likewise.
 
     >>> import numpy as np
@@ -88,7 +100,8 @@ def train(
     scheme, engine = as_scheme(scheme), as_engine(engine)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
-    snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
+    first = optimizer.x
+    snapshots = Snapshots(evaluate_every, first, last=steps)
     with engine:
         training = _Training(problem, scheme, optimizer, engine, survival or Survival(), snapshots, instruments)
         for watcher in training.watchers:
@@ -97,17 +110,49 @@ def train(
         failure = training.go(steps, wanted)
     run = training.run
     try:
+        if not training.hurried and not isinstance(failure, Diverged):
+            run.final = training.final(first)
         for evaluation in () if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
                 watcher.evaluated(len(run.evaluations), len(snapshots.kept))
     except KeyboardInterrupt as error:
         run.stopped = run.stopped or f"{stopped_by(error)} while the models were evaluated"
+    if failure is None and not run.stopped and (said := _why_worse(run)):
+        failure, run.stopped = Diverged(said), said
     for watcher in training.watchers:
         watcher.finished(run)
     if failure is not None:
         raise failure
     return run
+
+
+_SOON = 10
+"""Steps before which a model that got worse may get better yet."""
+
+
+def _why_worse(run: Run) -> str:
+    """Return why a run that came to its end has failed all the same, as a sentence; empty if it has not."""
+    final, rise = run.final, run.rise
+    if final is None or len(run.steps) < _SOON:
+        return ""
+    first, steps = f"{final.first_objective:.5g} at the first model", len(run.steps)
+    if run.neglected and final.worse:
+        return (
+            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"was {first}, as {numbered('task', [one.task for one in run.neglected])} were hardly ever counted."
+        )
+    if final.worse:
+        return (
+            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"was {first}; take a smaller step size (rate)."
+        )
+    if rise is not None and rise.exact and final.above_first(rise.last):
+        return (
+            f"training goes up and down without end: the last steps have a mean training loss of {rise.last:.5g}, "
+            f"and it was {first}; take a smaller step size (rate)."
+        )
+    return ""
 
 
 class _Training:
@@ -135,8 +180,10 @@ class _Training:
         self._shards: Shards = {}
         self.crew = Crew(engine, Formation.first(scheme, *self._form(scheme)), self._form, survival)
         self.gathering = Gathering(self.crew, self.watchers)
+        self.counting = Counting(scheme.code.n_tasks)
         self._scheme = scheme
-        self._sizes = [part.stop - part.start for part in split_samples(problem.n_samples, scheme.code.n_tasks)]
+        self._samples = split_samples(problem.n_samples, scheme.code.n_tasks)
+        self._sizes = [part.stop - part.start for part in self._samples]
         self._origin = 0.0
         self._round = 0
         self._between = True  # steps, when the engine's state can be taken
@@ -154,8 +201,32 @@ class _Training:
         history = self.history
         return Run(
             self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
-            self.start_seconds, stopped=self.stopped,
+            self.start_seconds, stopped=self.stopped, neglected=self.counting.neglected(),
         )  # fmt: skip
+
+    def final(self, first: Array) -> FinalModel | None:
+        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are.
+
+        Arguments:
+            first: the model that training began with.
+        """
+        problem, x = self.problem, self.optimizer.x
+        lost = self.history.steps[-1].lost if self.history.steps else []
+        start, end = problem.exact([first, x], [self._samples[task] for task in lost])
+        if not end.n_samples:
+            return None
+        norms = [
+            math.sqrt(squared_norm(found.gradient + problem.penalty_gradient(point)))
+            for found, point in ((start, first), (end, x))
+        ]
+        return FinalModel(
+            objective=end.loss + problem.penalty(x),
+            first_objective=start.loss + problem.penalty(first),
+            share=end.n_samples / problem.n_samples,
+            gradient_norm=norms[1],
+            first_gradient_norm=norms[0],
+            column_scales=problem.column_scales(),
+        )
 
     def begin(self, resume: Resumption | None) -> None:
         """Start the workers, and set the clock to zero; or put everything as it was."""
@@ -193,6 +264,8 @@ class _Training:
                 for watcher in self.watchers:
                     watcher.settled(self.optimizer.step, self.state)
             self.gathering.end()
+            if found := self.counting.neglected():
+                self.gathering.notice(f"at the end of training {sentence(found, self._sizes)}")
         except KeyboardInterrupt as error:
             self.stopped, self.hurried = stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -214,6 +287,7 @@ class _Training:
             "crew": self.crew.state(),
             "gathering": self.gathering.state(),
             "snapshots": self.snapshots.state(),
+            "counting": self.counting.state(),
             "engine": self.engine.state() if self._between else None,
         }
 
@@ -229,6 +303,8 @@ class _Training:
             self.gathering.restore(state["gathering"])
             self.engine.restore(state["engine"], dict(zip(formation.seats, formation.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
+        if "counting" in state:
+            self.counting.restore(state["counting"])
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
         self._round, self._origin = int(state["round"]), float(state["origin"])
@@ -245,11 +321,17 @@ class _Training:
             except Thinned:
                 self.crew.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(gathered, order)
+        self.counting.add(gathered.decoding, gathered.lost)
+        notices, neglected = [*gathered.notices], self.counting.found()
+        if neglected:
+            notices.append(sentence(self.counting.neglected(neglected), self._sizes))
+            for watcher in self.watchers:
+                watcher.notice(notices[-1])
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            row = self._row(order, gathered, gradient, loss)
+            row = replace(self._row(order, gathered, gradient, loss), failed=notices, neglected=neglected)
             for watcher in self.watchers:
                 for arrival in gathered.rows:
                     watcher.arrival(arrival)
@@ -289,7 +371,7 @@ class _Training:
             used=decoding.used.tolist(),
             missing=sorted({row.worker for row in gathered.rows if row.censored}),
             dead=sorted(self.crew.dead),
-            failed=list(gathered.notices),
+            failed=[],
             residual=decoding.residual + len(gathered.lost),
             coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
             stepped=gradient is not None,

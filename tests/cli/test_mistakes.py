@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from erasurehead.records import RunFolder
 
 from .shop import SMALL, Typed
 
@@ -80,12 +83,19 @@ def test_ranks_that_each_make_a_run_of_their_own_are_warned_of(
         assert (said in done.err) == warned
 
 
-def test_a_loss_that_has_risen_is_said(typed: Typed, shop: Path) -> None:
-    said = "the training loss has risen: the step size (--rate) may be too large; it is"
-    done = typed("train", "--data", shop, *SMALL, "--rate", "1e9", "--quiet")
-    assert done.code == 0
-    assert f"{said} 1000000000.0" in done.err
-    assert said not in typed("train", "--data", shop, *SMALL, "--quiet").err
+@pytest.mark.parametrize("rate", ["100", "1e4", "1e9"])
+def test_a_step_size_that_is_far_too_large_fails_and_the_advice_does_not_lead_there_again(
+    typed: Typed, shop: Path, rate: str
+) -> None:
+    done = typed("train", "--data", shop, *SMALL, "--rate", rate, "--out", "x")
+    assert done.code == 1
+    assert f"The step size was {float(rate)}; --rate " in done.sentence
+    assert "--resume" not in done.err
+    assert RunFolder.open("x").summary["status"] == "failed"
+    found = re.search(r"; --rate (\S+) is small enough", done.sentence)
+    assert found is not None
+    again = typed("train", "--data", shop, *SMALL, "--rate", found[1], "--quiet")
+    assert (again.code, again.err) == (0, "")
 
 
 def test_the_columns_of_a_drills_file_are_as_for_train(typed: Typed, shop: Path) -> None:

@@ -190,7 +190,7 @@ def _sampled(experiment: Experiment, data: Dataset, rows: int) -> Problem:
         smaller = replace(smaller, X_test=data.X_test[test_rows], y_test=data.y_test[test_rows])
     assert section.loss is not None
     assert section.l2 is not None
-    return parts.build_problem(smaller, section.loss, section.l2)
+    return parts.build_problem(smaller, section.loss, section.l2, penalize_intercept=section.penalize_intercept)
 
 
 def _some(rng: np.random.Generator, total: int, wanted: int) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from erasurehead.cli.findings import loss_text, warn
 from erasurehead.cli.options import OutputOptions, RunOptions, option
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
@@ -70,8 +71,9 @@ def run(
             "-s",
             panel="Scheme",
             metavar="SCHEME",
-            text="uncoded, 'ignore_stragglers(wait_for=20)', 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the "
-            "default), or \"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
+            text="uncoded (the default for your own data without delays), 'ignore_stragglers(wait_for=20)', "
+            "'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the default else), or "
+            "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
         ),
     ] = None,
     resume: Annotated[
@@ -88,7 +90,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
-    from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
+    from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
     from erasurehead.records.places import has_steps
 
     screen = Screen(output)
@@ -108,8 +110,9 @@ def run(
     except ErasureHeadError as error:
         taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
         if not taken and experiment.out is not None and has_steps(experiment.out):
-            # What a run could not go on from, it cannot go on from the next time either.
-            way_on = "" if tried and _checkpoints(experiment) == tried else _way_on(experiment)
+            # What a run could not go on from, it cannot go on from the next time either; nor from before it diverged.
+            hopeless = isinstance(error, Diverged) or (tried and _checkpoints(experiment) == tried)
+            way_on = "" if hopeless else _way_on(experiment)
             screen.say(f"The records up to then are in {experiment.out}.{way_on}")
         raise
     _conclude(screen, experiment, done)
@@ -179,9 +182,17 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.say(f"  {note}")
     where = _WHERE[config.run.engine]
     screen.say(
-        f"{config.problem.loss} with l2 {config.problem.l2:.4g}, {config.optimizer.name} at rate "
-        f"{config.optimizer.rate}; {config.run.workers} {where}, delays {config.delays.model}, {config.delays.late}"
+        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_intercept(experiment)}, {config.optimizer.name} at "
+        f"rate {config.optimizer.rate}; {config.run.workers} {where}, delays {config.delays.model}, "
+        f"{config.delays.late}"
     )
+
+
+def _intercept(experiment: Experiment) -> str:
+    """Say what the penalty does to the intercept, where there are both."""
+    if not (experiment.data.encoding.constant and experiment.problem.l2):
+        return ""
+    return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
 
 
 def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
@@ -198,16 +209,14 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
         lines[0] += f"; gone on with after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
-    loss = [] if summary["loss"] is None else [f"training loss {summary['loss']:.5g}"]
+    loss = [said] if (said := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
     if loss or measured:
         lines.append(", ".join([*loss, *measured]))
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     lines.append(f"records and model in {out}" if summary["model"] == out else where)
-    if _has_risen(done):
-        rate = experiment.config.optimizer.rate
-        screen.warn(f"the training loss has risen: the step size (--rate) may be too large; it is {rate}")
+    warn(screen, experiment, done)
     if way_on := _way_on(experiment):
         screen.say(way_on.strip())
     screen.result({"folder": str(experiment.out), **summary}, "\n".join(lines))
@@ -217,9 +226,3 @@ def workers_text(done: Run) -> str:
     """Return how many workers there were, from the fewest to the most."""
     numbers = sorted({row.workers for row in done.steps})
     return " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
-
-
-def _has_risen(done: Run) -> bool:
-    """Return whether the last estimate of the training loss is above the first, or not finite."""
-    losses = [row.loss for row in done.steps if row.loss is not None]
-    return len(losses) > 1 and not losses[-1] <= losses[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -108,7 +107,13 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}") from None
 
 
-def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_path: str | None = None) -> Problem:
+def build_problem(
+    data: Dataset | ShardedDataset,
+    loss: str,
+    l2: float,
+    worker_path: str | None = None,
+    penalize_intercept: bool | None = None,
+) -> Problem:
     """Return the problem of a data set.
 
     Arguments:
@@ -116,21 +121,39 @@ def build_problem(data: Dataset | ShardedDataset, loss: str, l2: float, worker_p
         loss: what is minimised.
         l2: factor of the penalty.
         worker_path: of a folder of shards, where the workers see it.
+        penalize_intercept: whether the penalty holds for the column of ones, too, where the data have one; by default
+            as `penalizes_intercept` says.
 
     Raises:
         InvalidArgument: if the labels are not those of the loss, or a number is not finite.
     """
+    penalized = penalizes_intercept(data, penalize_intercept)
     if isinstance(data, ShardedDataset):
-        return ShardedProblem(data.folder, l2=l2, at=worker_path)
+        return ShardedProblem(data.folder, l2=l2, at=worker_path, penalize_intercept=penalized)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
         _freeze(array)  # what is read for one run needs no copy of its own
+    intercept = None if penalized else -1
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
-        return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test)
+        return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)
     if loss == "softmax":
         n_classes = data.n_classes or None
-        return problems.SoftmaxRegression(data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes)
-    return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test)
+        return problems.SoftmaxRegression(
+            data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes, intercept=intercept
+        )
+    return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)
+
+
+def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:
+    """Return whether the penalty holds for every column: always, where the data have no column of ones.
+
+    Arguments:
+        data: the paper's have it so by default, as published; others have not.
+        wanted: what the user says; None for nothing.
+    """
+    if not data.encoding.constant:
+        return True
+    return data.published is not None if wanted is None else wanted
 
 
 def _freeze(array: Any) -> None:
@@ -151,6 +174,11 @@ def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float 
     if published is not None:
         steady = published.rate_factor == 1.0
         return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
+    return safe_rate(data, loss, l2)
+
+
+def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float:
+    """Return one over the curvature of the objective: the largest step size that is sure to suit full gradients."""
     try:
         largest = _largest_eigenvalue(data)
     except DataError as error:  # shards that the workers may have, and this machine has not
@@ -186,6 +214,8 @@ def check_optimizer(section: OptimizerSection) -> None:
         parse_rate(section.rate)
     if section.momentum is not None and section.name != "heavy_ball":
         raise invalid("optimizer.momentum", "is for heavy_ball only", section.momentum)
+    if section.restart and section.name != "nesterov":
+        raise invalid("optimizer.restart", "is for nesterov only", section.restart)
 
 
 def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
@@ -194,11 +224,9 @@ def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
     schedule = parse_rate(section.rate)
     if section.name == "heavy_ball":
         return optimizers.HeavyBall(x, schedule, *([] if section.momentum is None else [section.momentum]))
-    makers: Mapping[str, Callable[..., Optimizer]] = {
-        "nesterov": optimizers.Nesterov,
-        "gradient_descent": optimizers.GradientDescent,
-    }
-    return makers[section.name](x, schedule)
+    if section.name == "nesterov":
+        return optimizers.Nesterov(x, schedule, bool(section.restart))
+    return optimizers.GradientDescent(x, schedule)
 
 
 def build_delays(model: str) -> Delays:
@@ -220,7 +248,7 @@ def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engi
     from erasurehead import engines
 
     if run.engine == "virtual":
-        return engines.VirtualEngine(model, section.late, run.seconds_per_task)
+        return engines.VirtualEngine(model, section.late, run.seconds_per_task, seed=run.seed)
     if run.engine == "mpi":
         return engines.MPIEngine(model, section.late)
     if run.engine == "ray":

@@ -58,11 +58,15 @@ class ProblemSection(_Section):
 
     Attributes:
         loss: by default what the data ask for.
-        l2: factor of the penalty; by default 1 / number of training rows, as published.
+        l2: factor of the penalty `l2 * ||x||^2`; by default 1 / number of training rows, as published. In terms of
+            scikit-learn, C = 1 / (2 * rows * l2) for classes, and Ridge's alpha = rows * l2.
+        penalize_intercept: whether the penalty holds for the column of ones, too; by default for the paper's data
+            sets, as published, and not for other data.
     """
 
     loss: Literal["logistic", "least_squares", "softmax"] | None = None
     l2: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    penalize_intercept: bool | None = None
 
 
 class OptimizerSection(_Section):
@@ -73,11 +77,14 @@ class OptimizerSection(_Section):
         rate: a step size, or a schedule such as `"geometric(0.1, 0.99)"`; by default the published one, and for
             other data one that cannot diverge.
         momentum: of the heavy ball.
+        restart: of `nesterov`: whether its momentum starts anew where it leads uphill, and its step size falls with
+            noise; by default not for the paper's data sets, as published, but for other data.
     """
 
     name: Literal["nesterov", "gradient_descent", "heavy_ball"] = "nesterov"
     rate: float | str | None = None
     momentum: float | None = Field(default=None, ge=0, lt=1)
+    restart: bool | None = None
 
 
 class DelaysSection(_Section):
@@ -103,7 +110,7 @@ class RunSection(_Section):
         steps: of the optimizer.
         evaluate_every: steps between two evaluations on the test rows; 0 for none.
         initial: the first model: zeros, or normal numbers.
-        seed: of those.
+        seed: of those, and of the order of messages that arrive at the same moment on the virtual clock.
         seconds_per_task: what a task's gradient takes on the virtual clock.
         start_patience: for MPI: seconds after the last rank of a machine came up for which others of it may be missing.
         start_limit: for MPI: seconds that its start may take in all.
@@ -177,7 +184,8 @@ class Config(_Section):
     """All that a run file may say.
 
     Attributes:
-        scheme: such as `"erasurehead(load=3, wait_for=11)"`, the default for 30 workers.
+        scheme: such as `"erasurehead(load=3, wait_for=11)"`, the default for 30 workers. For data other than the
+            paper's, without delays, it is `"uncoded()"`: where nobody is late, nothing needs to be left out.
         data: `[data]`.
         problem: `[problem]`.
         optimizer: `[optimizer]`.

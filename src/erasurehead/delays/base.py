@@ -61,6 +61,17 @@ class Delays(ABC):
         """
         return check_rows(self, self.rows(step, 1, n_workers, unit, work), step, 1, n_workers)[0]
 
+    def places(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
+        """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_workers).
+
+        The smaller number goes first. None, as for all models but recorded runs, leaves it to be drawn: see
+        `erasurehead.delays.ties`.
+
+        Arguments:
+            first, count, n_workers, unit: as for `rows`.
+        """
+        return None
+
     def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0) -> float:
         """Return the delay of one worker, in seconds."""
         return float(self.row(step, worker + 1, unit, work)[worker])

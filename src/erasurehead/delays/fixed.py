@@ -87,11 +87,14 @@ class Recorded(Delays):
             seconds; inf where it never came. Shape (units, steps, workers).
         first_step: the step of the table's first row.
         source: the file that it was read from, for configurations; empty if there is none.
+        order: who was first among messages that came at the same moment: the smaller number, inf if not known. As
+            the table; None where nothing is known of it.
     """
 
     table: Array
     first_step: int = 0
     source: str = ""
+    order: Array | None = None
 
     def __post_init__(self) -> None:
         table = numbers(self.table, "table")
@@ -102,24 +105,34 @@ class Recorded(Delays):
         table = table.copy()
         table.flags.writeable = False
         object.__setattr__(self, "table", table)
+        if self.order is not None:
+            order = np.array(self.order, dtype=np.float64)
+            if order.shape != table.shape:
+                raise invalid("order", f"must have the shape of the table, {table.shape}", order.shape)
+            order.flags.writeable = False
+            object.__setattr__(self, "order", order)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]], source: str = "") -> Self:
         """Build the replay from arrival records.
 
         Arguments:
-            rows: with the keys step, worker, unit, seconds, censored and late of `erasurehead.records.ArrivalRow`;
-                `seconds` counts from the order. A censored message never comes, unless a later record has it late.
+            rows: with the keys step, worker, unit, seconds, censored, late and place of
+                `erasurehead.records.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
+                unless a later record has it late.
             source: the file they come from, if any.
 
         Raises:
             DataError: there are none.
         """
         came: dict[tuple[int, int, int], float] = {}
+        places: dict[tuple[int, int, int], float] = {}
         for row in rows:
             key = (int(row["unit"]), int(row["step"]), int(row["worker"]))
             seconds = np.inf if row.get("censored") and not row.get("late") else float(row["seconds"])
             came[key] = min(seconds, came.get(key, np.inf))
+            if row.get("place") is not None:
+                places[key] = float(row["place"])
         if not came:
             raise DataError(f"{source or 'the records'} hold no arrivals, so that there is nothing to replay.")
         keys = np.array(list(came), dtype=np.int64)
@@ -132,7 +145,12 @@ class Recorded(Delays):
         table = absolute.copy()
         before = np.where(np.isfinite(absolute[:-1]), absolute[:-1], 0.0)
         table[1:] = np.maximum(absolute[1:] - before, 0.0)
-        return cls(table, first, source)
+        order = None
+        if places:
+            order = np.full(table.shape, np.inf)
+            known = np.array(list(places), dtype=np.int64)
+            order[known[:, 0], known[:, 1] - first, known[:, 2]] = list(places.values())
+        return cls(table, first, source, order)
 
     @classmethod
     def from_file(cls, path: str) -> Self:
@@ -168,6 +186,10 @@ class Recorded(Delays):
         there = self.table.shape[2]
         if n_workers > there:
             raise invalid("the recorded run", f"must have {n_workers} workers", f"{there} workers")
+
+    def places(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
+        low = first - self.first_step
+        return None if self.order is None else self.order[unit, low : low + count, :n_workers]
 
     def __str__(self) -> str:
         return f"recorded({self.source!r})"

@@ -19,6 +19,7 @@ import numpy as np
 from erasurehead.arrays import Array, Tree
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
+from erasurehead.delays.ties import precedence
 from erasurehead.engines.base import (
     CLOSED,
     Arrived,
@@ -47,10 +48,12 @@ from erasurehead.engines.virtual_state import (
     worker_from,
     worker_to_tree,
 )
-from erasurehead.errors import DataError, EngineError, invalid, real
+from erasurehead.errors import DataError, EngineError, NothingUnderWay, check_count, invalid, real
 
 _WHOEVER = -1
 """In place of a number on the heap: meant for whoever has the worker's number then."""
+_BEFORE_ALL = (-1, 0.0)
+"""Where whatever is no message stands among the events of one moment: before all messages."""
 
 
 class VirtualEngine(Engine):
@@ -62,6 +65,8 @@ class VirtualEngine(Engine):
             `"carry"` finishes it first.
         seconds_per_task: computing time of one task's partial gradient, in seconds.
         hosts: the machines that it plays, and how many workers each bears; None for any number.
+        seed: messages that arrive at the same moment come in an order that is drawn from this and the step, so that
+            none of them is always first; at least 0. A recorded run that is replayed has them in its own order.
     """
 
     name: ClassVar[str] = "virtual"
@@ -72,23 +77,26 @@ class VirtualEngine(Engine):
         late: LateWork = "preempt",
         seconds_per_task: float = 0.0,
         hosts: Mapping[str, int | None] | None = None,
+        seed: int = 0,
     ) -> None:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         if not (math.isfinite(real(seconds_per_task)) and seconds_per_task >= 0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.delays = None if delays is None else as_delays(delays)
+        self.seed = check_count("seed", seed, at_least=0)
         self.late: LateWork = late
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
-        self._heap: list[tuple[float, int, int, int, Event | None]] = []
+        self._heap: list[tuple[float, int, float, int, int, int, Event | None]] = []
         self._sequence = 0
         self._clock = 0.0
         self._closed = False
         self._round = -1
         self._handed_out: list[_Loan] = []
         self._delay_rows: dict[tuple[int, int, float], Array] = {}
+        self._place_rows: dict[tuple[int, int], Array] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self._hosts)
@@ -123,6 +131,7 @@ class VirtualEngine(Engine):
         if order.round > self._round:
             self._round = order.round
             self._delay_rows.clear()
+            self._place_rows.clear()
             for loan in self._handed_out:
                 loan.end()
             self._handed_out.clear()
@@ -139,7 +148,7 @@ class VirtualEngine(Engine):
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
         while self._heap and (until is None or self._heap[0][0] <= until):
-            time, _, worker, number, event = heapq.heappop(self._heap)
+            time, _, _, _, worker, number, event = heapq.heappop(self._heap)
             if isinstance(event, Offered):
                 self._clock = max(self._clock, time)
                 self._make_room(event)
@@ -157,7 +166,7 @@ class VirtualEngine(Engine):
                 del self._workers[worker]
             return event
         if until is None:
-            raise EngineError("no worker can still answer: nothing is under way on the virtual clock.")
+            raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
         self._clock = max(self._clock, until)
         return None
 
@@ -190,11 +199,12 @@ class VirtualEngine(Engine):
         return {
             "late": self.late,
             "seconds_per_task": self.seconds_per_task,
+            "seed": self.seed,
             "clock": self._clock,
             "sequence": self._sequence,
             "round": self._round,
             "hosts": [[name, room] for name, room in self._hosts.items()],
-            "heap": [[*entry[:4], event_to_tree(entry[4])] for entry in self._heap],
+            "heap": [[*entry[:6], event_to_tree(entry[6])] for entry in self._heap],
             "workers": workers,
             "orders": orders.to_tree(),
         }
@@ -208,7 +218,7 @@ class VirtualEngine(Engine):
             raise DataError(f"this is no state of the virtual engine: {reason}") from None
 
     def _restore(self, state: Mapping[str, Any], programs: Mapping[int, Program]) -> None:
-        for name in ("late", "seconds_per_task"):
+        for name in ("late", "seconds_per_task", "seed"):
             if state[name] != getattr(self, name):
                 raise DataError(f"{name} was {state[name]!r} then, and is {getattr(self, name)!r} now.")
         rounds = rounds_from(state["orders"])
@@ -218,14 +228,15 @@ class VirtualEngine(Engine):
             raise DataError(f"workers {without} have no program.")
         self._workers = {number: worker_from(row, programs[number], rounds) for number, row in workers.items()}
         self._heap = [
-            (float(time), whole(place), whole(worker), whole(number), event_from(event))
-            for time, place, worker, number, event in state["heap"]
+            (float(time), whole(turn), float(place), whole(order), whole(worker), whole(number), event_from(event))
+            for time, turn, place, order, worker, number, event in state["heap"]
         ]
         self._hosts = {str(name): None if room is None else whole(room) for name, room in state["hosts"]}
         heapq.heapify(self._heap)
         self._clock, self._round = float(state["clock"]), whole(state["round"])
         self._sequence = whole(state["sequence"])
         self._delay_rows.clear()
+        self._place_rows.clear()
         for loan in self._handed_out:
             loan.end()
         self._handed_out.clear()
@@ -243,7 +254,8 @@ class VirtualEngine(Engine):
             raise EngineError(CLOSED)
 
     def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
-        heapq.heappush(self._heap, (time, self._next(), worker, number, event))
+        turn, place = self._place_of(worker) if event is None else _BEFORE_ALL
+        heapq.heappush(self._heap, (time, turn, place, self._next(), worker, number, event))
 
     def _next(self) -> int:
         self._sequence += 1
@@ -281,6 +293,21 @@ class VirtualEngine(Engine):
             row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=part.work)
             self._delay_rows[key] = row
         return float(row[worker])
+
+    def _place_of(self, worker: int) -> tuple[int, float]:
+        """Return where the message that a worker is at stands among those that arrive at the same moment.
+
+        What answers an earlier round comes first, as it was under way before; the rest is drawn.
+        """
+        state = self._workers[worker]
+        assert state.current is not None
+        order = state.current.order
+        step, key = order.step, (order.step, len(state.done))
+        row = self._place_rows.get(key)
+        if row is None or len(row) <= worker:
+            row = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))[0]
+            self._place_rows[key] = row
+        return order.round, float(row[worker])
 
     def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, part = state.current, state.program, state.part

@@ -7,6 +7,7 @@ import numpy as np
 from erasurehead.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.delays.base import Delays, room
+from erasurehead.delays.ties import precedence
 from erasurehead.errors import invalid, real
 
 
@@ -69,6 +70,21 @@ class Arrivals:
             clock += self._own(first, count, unit, None)
             times[:, messages] = clock[:, senders]
         return times
+
+    def precedence(self, step: int, seed: int) -> Array:
+        """Return who goes first among messages of a step that arrive at the same moment, shape (1, n_messages).
+
+        Arguments:
+            step: which.
+            seed: of the draw.
+        """
+        code = self.code
+        if self._one_each:
+            return precedence(self.delays, seed, step, 1, code.n_workers)
+        places = np.empty((1, code.n_messages))
+        for unit, (senders, messages) in enumerate(zip(self._senders, self._messages, strict=True)):
+            places[:, messages] = precedence(self.delays, seed, step, 1, code.n_workers, unit)[:, senders]
+        return places
 
     def _own(self, first: int, count: int, unit: int, out: Array | None) -> Array:
         work = self._work[unit]

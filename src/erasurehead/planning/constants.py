@@ -18,8 +18,8 @@ def estimate_constants(
     beta is the largest curvature found at points of the path, by power iteration on differences of gradients; sigma
     the longest gradient of a task there (the penalty is added by the coordinator and never erased, so that it does
     not count); mu the smallest ||grad f||^2 / (2 (f - f*)) there, but at least 2 * l2, which always holds for convex
-    losses. f* is what L-BFGS reaches. So these are constants of the region that training passes through, not of the
-    whole space, where for logistic regression without a penalty mu would be 0.
+    losses where every parameter is penalised. f* is what L-BFGS reaches. So these are constants of the region that
+    training passes through, not of the whole space, where for logistic regression without a penalty mu would be 0.
 
     Arguments:
         problem: with its penalty.
@@ -46,7 +46,8 @@ def estimate_constants(
     told = gaps > 1e-9 * gaps[0]
     mu = float((np.array(squares)[told] / (2.0 * gaps[told])).min())
     sigma = max(_longest_task(problem, point, n_tasks) for point in (begin, middle, last))
-    return Constants(max(min(mu, beta), 2.0 * problem.l2), beta, sigma, float(gaps[0]))
+    least = 0.0 if len(problem.unpenalized) else 2.0 * problem.l2
+    return Constants(max(min(mu, beta), least), beta, sigma, float(gaps[0]))
 
 
 def _gradient(problem: Problem, x: Array) -> Array:

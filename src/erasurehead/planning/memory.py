@@ -63,6 +63,7 @@ def simulate_with_memory(
     seconds_per_task: float = 0.0,
     first_step: int = 0,
     late: LateWork = "carry",
+    seed: int = 0,
 ) -> Simulation:
     """Simulate successive steps on the virtual engine's heap of events, with no model or gradient behind it.
 
@@ -77,6 +78,7 @@ def simulate_with_memory(
         seconds_per_task: computing time of a task, at least 0.
         first_step: the step of the first.
         late: what a worker does that is busy when the next order is out.
+        seed: of the order of messages that arrive at the same moment.
 
     Returns:
         As of `simulate`; once the rule cannot be met any more, all further steps are inf.
@@ -89,7 +91,7 @@ def simulate_with_memory(
     scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
-    engine = VirtualEngine(delays, late, seconds_per_task)
+    engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
     with engine:
         programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
         formation = Formation.first(scheme, programs, Layout(1, [None] * code.n_messages))

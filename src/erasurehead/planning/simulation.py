@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead.arrays import Array, IntArray
 from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
+from erasurehead.delays.ties import untied
 from erasurehead.errors import check_count
 from erasurehead.planning.arrivals import Arrivals
 from erasurehead.waiting.arrivals import finish_times, participants
@@ -64,6 +65,7 @@ def simulate(
     first_step: int = 0,
     block: int | None = None,
     residuals: bool = True,
+    seed: int = 0,
 ) -> Simulation:
     """Simulate steps that do not remember each other: at each order every worker is idle (`preempt`).
 
@@ -80,6 +82,8 @@ def simulate(
             half a megabyte.
         residuals: whether to decode at each stop. It is quick for codes of replicas and costs a least-squares
             problem a step for others.
+        seed: of the order of messages that arrive at the same moment; with that of the virtual engine, what is in when
+            a step stops is what is in there.
 
     Raises:
         InvalidArgument: the rule can never be met with this code.
@@ -89,10 +93,16 @@ def simulate(
     seconds = np.empty(steps)
     residual = np.full(steps, np.nan)
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
-    for low, times in _blocks(Arrivals(decoder.code, delays, seconds_per_task), first_step, steps, block):
+    arrivals = Arrivals(decoder.code, delays, seconds_per_task)
+    for low, times in _blocks(arrivals, first_step, steps, block):
         span = slice(low, low + len(times))
-        stop = seconds[span] = rule.stop_times(times, decoder)
+        stop = rule.stop_times(times, decoder)
+        seconds[span] = stop
         if residuals:
+            last = (times == stop[:, None]) & np.isfinite(times)
+            for row in np.flatnonzero(np.count_nonzero(last, axis=1) > 1).tolist():
+                times[row] = untied(times[row : row + 1], arrivals.precedence(first_step + low + row, seed))
+                stop[row] = rule.stop_times(times[row : row + 1], decoder)[0]
             within = times <= stop[:, None]
             messages[span] = np.count_nonzero(within & np.isfinite(times), axis=1)
             finished = finish_times(times, decoder.code)

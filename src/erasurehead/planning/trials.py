@@ -86,7 +86,7 @@ def try_settings(
     check_count("repeats", repeats)
 
     def run(setting: str, repeat: int) -> Run:
-        engine = VirtualEngine(_From(delays, repeat * max_steps), late, seconds_per_task)
+        engine = VirtualEngine(_From(delays, repeat * max_steps), late, seconds_per_task, seed=repeat)
         return train(problem, parse_scheme(setting, n_workers), optimizer(), engine, max_steps)
 
     trials = [_trial(setting, run, goal, repeats) for setting in settings]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -45,11 +47,26 @@ class Shard(ABC):
         """
 
 
+@dataclass(frozen=True)
+class Exact:
+    """The mean loss over samples, from the data themselves, and its gradient; without the penalty.
+
+    Attributes:
+        loss: the mean over the samples; NaN if there are none.
+        gradient: of that mean, shape (n_parameters,).
+        n_samples: how many samples they are of.
+    """
+
+    loss: float
+    gradient: Array
+    n_samples: int
+
+
 class Problem(ABC):
-    """What is minimised: the mean loss over the samples plus `l2 * ||x||^2`.
+    """What is minimised: the mean loss over the samples plus `l2 * ||x||^2`, with no half before it.
 
     The penalty is added by the coordinator, outside all coding: its gradient is dense, and messages would lose
-    their support.
+    their support. Parameters in `unpenalized`, such as an intercept, are left out of it.
     """
 
     preload: ClassVar[tuple[str, ...]] = ()
@@ -58,6 +75,8 @@ class Problem(ABC):
     n_samples: int
     n_parameters: int
     l2: float
+    unpenalized: Sequence[int] = ()
+    """Parameters that the penalty leaves alone."""
 
     @abstractmethod
     def shard(self, tasks: Sequence[slice]) -> Shard:
@@ -80,13 +99,69 @@ class Problem(ABC):
         return np.zeros(self.n_parameters)
 
     def penalty(self, x: Array) -> float:
-        """Return `l2 * ||x||^2`."""
-        return self.l2 * squared_norm(x) if self.l2 else 0.0
+        """Return `l2 * ||x||^2`, without the parameters in `unpenalized`."""
+        if not self.l2:
+            return 0.0
+        if len(self.unpenalized):
+            x = x.copy()
+            x[list(self.unpenalized)] = 0.0
+        return self.l2 * squared_norm(x)
 
     def penalty_gradient(self, x: Array) -> Array:
-        """Return `2 * l2 * x`, as the original code writes it, in a new array."""
-        return 2.0 * self.l2 * x
+        """Return `2 * l2 * x`, as the original code writes it, and 0 for what is in `unpenalized`; in a new array."""
+        gradient = 2.0 * self.l2 * x
+        if len(self.unpenalized):
+            gradient[list(self.unpenalized)] = 0.0
+        return gradient
 
     def objective(self, x: Array) -> float:
         """Return what is minimised: the mean loss plus the penalty."""
         return self.loss(x) + self.penalty(x)
+
+    def column_scales(self) -> tuple[float, float] | None:
+        """Return the smallest and the largest root mean square of a column of the data; None if it is not known.
+
+        Columns that are 0 throughout, and those that the penalty leaves alone, do not count.
+        """
+        return None
+
+    def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
+        """Return mean loss and gradient at some models, from all samples that are in reach.
+
+        Arguments:
+            points: the models, each of shape (n_parameters,).
+            without: ranges of samples that are left out.
+
+        Returns:
+            One for each model, all of the same samples. A problem whose data may be out of reach here, as are files
+            on other machines, leaves those samples out, and says so by the number.
+        """
+        if not without:
+            return [Exact(self.loss(x), self.gradient(x), self.n_samples) for x in points]
+        kept = remaining(self.n_samples, without)
+        count = sum(rows.stop - rows.start for rows in kept)
+        if not count:
+            return [Exact(math.nan, np.full(self.n_parameters, math.nan), 0) for _ in points]
+        shard, factor = self.shard(kept), self.n_samples / count
+        found: list[Exact] = []
+        for x in points:
+            gradient = np.zeros(self.n_parameters)
+            local = np.empty(self.n_parameters if shard.support is None else len(shard.support))
+            loss = shard.combine(shard.take(x), np.full(len(kept), factor), 0, local)
+            gradient[slice(None) if shard.support is None else shard.support] = local
+            found.append(Exact(loss, gradient, count))
+        return found
+
+
+def remaining(n_samples: int, without: Sequence[slice]) -> list[slice]:
+    """Return the ranges of samples that are left, ascending.
+
+    >>> remaining(10, [slice(6, 8), slice(0, 2)])
+    [slice(2, 6, None), slice(8, 10, None)]
+    """
+    left, low = list[slice](), 0
+    for rows in sorted(without, key=lambda rows: rows.start):
+        if rows.start > low:
+            left.append(slice(low, rows.start))
+        low = max(low, rows.stop)
+    return [*left, slice(low, n_samples)] if low < n_samples else left

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from erasurehead.arrays import Array
-from erasurehead.errors import UNSAID, invalid
+from erasurehead.errors import UNSAID, check_count, invalid
 from erasurehead.foreign import as_array, fault_of_sparse, masked_place, owned
 from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
 
@@ -144,3 +144,23 @@ def _sparse_design(matrix: Any, argument: str) -> Design:
         raise invalid(place, "must be a finite number", float(rows.data[entry]), _REMEDY)
     check_squares(rows.data, argument)
     return PatternDesign(rows) if (rows.data == 1.0).all() else SparseDesign(rows)
+
+
+def intercept_parameters(intercept: int | None, n_features: int, n_outputs: int) -> tuple[int, ...]:
+    """Return the parameters that belong to a column, one for each output; none where no column is named.
+
+    Arguments:
+        intercept: the column, from 0, or from -1 for the last.
+        n_features: columns of the design matrix.
+        n_outputs: rows of weights.
+
+    Raises:
+        InvalidArgument: if there is no such column.
+
+    >>> intercept_parameters(-1, 5, 2)
+    (4, 9)
+    """
+    if intercept is None:
+        return ()
+    column = check_count("intercept", intercept, -n_features, n_features - 1) % n_features
+    return tuple(range(column, n_outputs * n_features, n_features))

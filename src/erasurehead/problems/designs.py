@@ -43,6 +43,10 @@ class Design(ABC):
         """
 
     @abstractmethod
+    def column_squares(self) -> Array:
+        """Return the sum of the squares of each column, shape (n_columns,)."""
+
+    @abstractmethod
     def support(self, ranges: Sequence[slice]) -> IntArray | None:
         """Return the columns that the given ranges of rows touch, ascending; None if they touch all."""
 
@@ -73,6 +77,9 @@ class DenseDesign(Design):
     def margins(self, weights: Array) -> Array:
         return weights @ self.matrix.T
 
+    def column_squares(self) -> Array:
+        return np.einsum("ij,ij->j", self.matrix, self.matrix)
+
     def support(self, ranges: Sequence[slice]) -> IntArray | None:
         return None
 
@@ -96,6 +103,9 @@ class CompressedDesign(Design):
 
     def margins(self, weights: Array) -> Array:
         return np.stack([self.matrix @ weight for weight in weights])
+
+    def column_squares(self) -> Array:
+        return np.bincount(self.matrix.indices, self.matrix.data**2, minlength=self.n_columns).astype(np.float64)
 
     def support(self, ranges: Sequence[slice]) -> IntArray | None:
         edges, columns = self.matrix.indptr, self.matrix.indices

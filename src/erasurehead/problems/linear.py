@@ -11,8 +11,8 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.errors import invalid, real
-from erasurehead.problems.base import Problem
-from erasurehead.problems.checks import check_design, check_target
+from erasurehead.problems.base import Exact, Problem
+from erasurehead.problems.checks import check_design, check_target, intercept_parameters
 from erasurehead.problems.losses import SampleLoss
 from erasurehead.problems.models import LinearModel, check_samples
 from erasurehead.problems.shards import LinearShard, build_shard, hold_rows
@@ -22,8 +22,11 @@ class LinearProblem(Problem):
     """A linear model's mean loss over the training samples, plus `l2 * ||x||^2`.
 
     The parameters are `x.reshape(n_outputs, n_features)`: one row of weights, or one a class (the order of
-    scikit-learn's `coef_`). There is no hidden constant term: give X a column of ones to have one; l2 then holds for
-    it as for any other column, as in the original experiments.
+    scikit-learn's `coef_`). There is no hidden constant term: give X a column of ones to have one, and name it by
+    `intercept`; else l2 holds for it as for any other column, as in the original experiments.
+
+    The penalty has no half before it, and the loss is a mean: scikit-learn's `LogisticRegression` minimises the same
+    with `C = 1 / (2 * n_samples * l2)`, its `Ridge` with `alpha = n_samples * l2`.
 
     Arguments:
         X: training samples x features; a scipy sparse matrix or array, or an array of two dimensions. A sparse matrix
@@ -33,6 +36,8 @@ class LinearProblem(Problem):
         y: one label or target a sample, shape (n_samples,).
         l2: factor of the penalty, at least 0.
         test: samples and labels to measure models on, (X_test, y_test); None for none.
+        intercept: a column of X that is left out of the penalty, such as one of ones, from 0, or from -1 for the last;
+            None for no such column.
 
     Raises:
         InvalidArgument: if shapes do not fit, a number is not finite, or labels are not those that the loss knows.
@@ -40,7 +45,15 @@ class LinearProblem(Problem):
 
     preload = ("erasurehead.problems.kernels",)
 
-    def __init__(self, X: Any, y: Any, *, l2: float = 0.0, test: tuple[Any, Any] | None = None) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        l2: float = 0.0,
+        test: tuple[Any, Any] | None = None,
+        intercept: int | None = None,
+    ) -> None:
         if not (np.isfinite(real(l2)) and l2 >= 0):
             raise invalid("l2", "must be a finite number of at least 0", l2)
         self._design = check_design(X, "X")
@@ -51,6 +64,7 @@ class LinearProblem(Problem):
         self.n_samples = self._design.n_rows
         self.n_features = self._design.n_columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
         self._test = None
         if test is not None:
             self._test = check_samples(*test, self.sample_loss, self.n_features, names=("test[0]", "test[1]"))
@@ -69,6 +83,21 @@ class LinearProblem(Problem):
         out = np.empty(self.n_parameters)
         self._whole.combine(x, np.ones(1), 0, out)
         return out
+
+    def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
+        if without:
+            return super().exact(points, without)
+        found: list[Exact] = []
+        for x in points:  # loss and gradient in one pass
+            gradient = np.empty(self.n_parameters)
+            found.append(Exact(self._whole.combine(x, np.ones(1), 0, gradient), gradient, self.n_samples))
+        return found
+
+    def column_scales(self) -> tuple[float, float] | None:
+        scales = np.sqrt(self._design.column_squares() / self.n_samples)
+        scales[[column for column in self.unpenalized if column < self.n_features]] = 0.0
+        there = scales[scales > 0.0]
+        return (float(there.min()), float(there.max())) if len(there) else None
 
     def metrics(self, x: Array) -> dict[str, float]:
         """Return the quality of a model on the test samples by name; empty without test samples.

@@ -63,13 +63,21 @@ class SoftmaxRegression(LinearProblem):
         l2: as for `LinearProblem`.
         test: as for `LinearProblem`.
         n_classes: number of classes, at least 2; None for the greatest label plus one, if all up to it occur.
+        intercept: as for `LinearProblem`.
     """
 
     def __init__(
-        self, X: Any, y: Any, *, l2: float = 0.0, test: tuple[Any, Any] | None = None, n_classes: int | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        l2: float = 0.0,
+        test: tuple[Any, Any] | None = None,
+        n_classes: int | None = None,
+        intercept: int | None = None,
     ) -> None:
         self._n_classes = n_classes
-        super().__init__(X, y, l2=l2, test=test)
+        super().__init__(X, y, l2=l2, test=test, intercept=intercept)
 
     def _choose_loss(self, values: Array) -> SampleLoss:
         if self._n_classes is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,8 +14,9 @@ import numpy as np
 
 from erasurehead.arrays import Array
 from erasurehead.datasets.sharded.folder import ShardFolder
-from erasurehead.errors import invalid, real
-from erasurehead.problems.base import Problem
+from erasurehead.errors import DataError, invalid, real
+from erasurehead.problems.base import Exact, Problem
+from erasurehead.problems.checks import intercept_parameters
 from erasurehead.problems.models import LinearModel, Samples, check_samples
 from erasurehead.problems.shards import LinearShard, hold_rows
 from erasurehead.problems.stored import Store, StoredShard
@@ -33,6 +35,8 @@ class ShardedProblem(Problem):
         l2: factor of the penalty, at least 0.
         at: the folder's path on the workers, if it is another one there; `{host}` in it stands for the name of the
             worker's host.
+        penalize_intercept: whether the penalty holds for the column of ones that the folder was given when it was
+            sharded, too.
 
     Raises:
         DataError: if there is no such folder, or a file that the coordinator needs is missing or damaged.
@@ -41,7 +45,14 @@ class ShardedProblem(Problem):
 
     preload = ("erasurehead.problems.kernels", "erasurehead.problems.sharded")
 
-    def __init__(self, folder: str | os.PathLike[str] | ShardFolder, *, l2: float = 0.0, at: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | ShardFolder,
+        *,
+        l2: float = 0.0,
+        at: str | None = None,
+        penalize_intercept: bool = False,
+    ) -> None:
         if not (np.isfinite(real(l2)) and l2 >= 0):
             raise invalid("l2", "must be a finite number of at least 0", l2)
         self.folder = folder if isinstance(folder, ShardFolder) else ShardFolder.open(folder)
@@ -51,6 +62,8 @@ class ShardedProblem(Problem):
         self.n_samples = manifest.n_train
         self.n_features = manifest.columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        intercept = -1 if self.l2 and not penalize_intercept and self.folder.encoding.constant else None
+        self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
         own = str(self.folder.path)
         self._store = Store(own, manifest.form, manifest.columns, manifest.n_train, self.sample_loss)
         self._remote = replace(self._store, folder=at or own)
@@ -99,6 +112,32 @@ class ShardedProblem(Problem):
             held.combine(x, share, 0, part)
             total += part
         return total
+
+    def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
+        """Return what `Problem.exact` does, of the shards that can be read here: workers may have others."""
+        losses, gradients = np.zeros(len(points)), np.zeros((len(points), self.n_parameters))
+        part, low, count = np.empty(self.n_parameters), 0, 0
+        for file in self.folder.manifest.tasks:
+            high = low + file.rows
+            left_out = any(rows.start < high and low < rows.stop for rows in without)
+            low = high
+            if left_out:
+                continue
+            try:
+                rows = self._store.read([file])
+            except DataError:
+                continue
+            held = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
+            count += file.rows
+            for place, x in enumerate(points):
+                losses[place] += held.combine(x, np.array([float(file.rows)]), 0, part)
+                gradients[place] += part
+        if not count:
+            return [Exact(math.nan, np.full(self.n_parameters, math.nan), 0) for _ in points]
+        return [
+            Exact(float(loss) / count, gradient / count, count)
+            for loss, gradient in zip(losses, gradients, strict=True)
+        ]
 
     def _each(self) -> Iterator[tuple[LinearShard, Array]]:
         """Yield the tasks' rows, one after the other, over all columns, and the share that each has of all rows."""

@@ -34,7 +34,7 @@ from erasurehead.storage.checksums import CHECKSUMS, Running, Sum, check_data, r
 
 if TYPE_CHECKING:
     from erasurehead.datasets.encoding import Encoding
-    from erasurehead.run import Run
+    from erasurehead.run import FinalModel, Run
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
@@ -186,6 +186,7 @@ class RunFolder:
         Raises:
             DataError: if a file is damaged; a last line that was cut off is no damage.
         """
+        from erasurehead.counting import Neglected
         from erasurehead.run import Evaluation, Run
 
         summary = self.summary
@@ -204,6 +205,8 @@ class RunFolder:
             start_seconds=float(summary.get("start_seconds") or 0.0),
             evaluations=evaluations,
             stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
+            final=_final(summary.get("final")),
+            neglected=[Neglected(**row) for row in summary.get("neglected", ())],
         )
 
     def step_rows(self, size: int | None = None) -> list[StepRow]:
@@ -340,6 +343,18 @@ class RunFolder:
             # Keys of later versions are passed over.
             rows.append(kind(**{key: row[key] for key in names & row.keys()}))
         return rows
+
+
+def _final(row: Mapping[str, Any] | None) -> FinalModel | None:
+    from erasurehead.run import FinalModel
+
+    if row is None:
+        return None
+    scales = row["column_scales"]
+    return FinalModel(
+        column_scales=None if scales is None else (scales[0], scales[1]),
+        **_numbers({name: value for name, value in row.items() if name != "column_scales"}),
+    )
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:

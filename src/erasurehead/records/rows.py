@@ -43,7 +43,7 @@ class StepRow:
         dead: workers that were dead by then, ascending.
         failed: what was noticed in this step, in words: exceptions, deaths, refused messages, suspicions.
         residual: of the decoding, in tasks; 0 is the full gradient.
-        coverage: fraction of the full gradient that was counted.
+        coverage: fraction of the full gradient that was counted, and so of the data that `loss` is estimated from.
         stepped: whether the model moved; False when nothing had arrived.
         loss: estimate of the training objective at the model that the step began with (penalty included).
         gradient_norm: Euclidean norm of the estimate with the penalty.
@@ -52,6 +52,8 @@ class StepRow:
         lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
             others, while residual and coverage are those of the full gradient.
         happened: what befell workers since the step before, in order; in the first step, also while they were started.
+        neglected: tasks of which it was noticed in this step that over the last 50 steps they were counted less than
+            a fifth as often as the mean task, or never; ascending. Each is noticed once.
     """
 
     step: int
@@ -73,6 +75,7 @@ class StepRow:
     received: int
     workers: int = 0
     lost: list[int] = field(default_factory=list[int])
+    neglected: list[int] = field(default_factory=list[int])
     happened: list[Happening] = field(default_factory=list[Happening])
 
     def befallen(self, *what: What) -> list[int]:
@@ -106,6 +109,8 @@ class ArrivalRow:
         censored: whether the message had not come.
         late: whether it came in a later round; it was then already recorded as censored.
         used: whether it was given a weight.
+        place: how many messages of its round had come before it; None for a message that was not in time. Of messages
+            with the same `seconds` it tells who was first.
     """
 
     step: int
@@ -119,6 +124,7 @@ class ArrivalRow:
     censored: bool = False
     late: bool = False
     used: bool = False
+    place: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

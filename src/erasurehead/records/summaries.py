@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from statistics import fmean
 from typing import Any
@@ -24,6 +25,10 @@ def figures(run: Run) -> dict[str, Any]:
         "seconds_per_step": run.seconds_per_step,
         "start_seconds": run.start_seconds,
         "loss": steps[-1].loss if steps else None,
+        "loss_share": steps[-1].coverage if steps else None,
+        "objective": run.objective,
+        "final": None if run.final is None else asdict(run.final),
+        "neglected": [asdict(task) for task in run.neglected],
         "metrics": dict(last.metrics) if last else {},
         "workers_waited_for": fmean(row.arrived for row in steps) if steps else None,
         "residual": fmean(row.residual for row in steps) if steps else None,

@@ -69,6 +69,13 @@ class View:
         return np.flatnonzero(hoped & ~self._is_in)
 
     @property
+    def hopeful(self) -> bool:
+        """Whether any message may still come: cheaper than to count those that are pending."""
+        if len(self.arrived) < self.code.n_messages and self.whole:
+            return True
+        return bool(len(self.pending))
+
+    @property
     def whole(self) -> bool:
         """Whether every message of the code has come or may still come."""
         return len(self.able) == self.code.n_workers and not self.refused
@@ -154,7 +161,11 @@ class WaitRule(ABC):
         """Say whether to stop now."""
 
     def wake(self, view: View) -> float | None:
-        """Return the elapsed seconds at which to ask again although nothing has arrived, or None."""
+        """Return the elapsed seconds at which to ask again although nothing has arrived, or None.
+
+        When that time has come, `view.elapsed` is at least what was returned here, so that a rule may compare the two.
+        A time that is past, at which the rule has been asked already, is as good as None.
+        """
         return None
 
     @abstractmethod

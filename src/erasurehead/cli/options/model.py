@@ -29,7 +29,9 @@ class ModelOptions:
             "--l2",
             panel=_PANEL,
             metavar="FACTOR",
-            text="Of the penalty (1 / number of training rows).",
+            text="Of the penalty, (1 / number of training rows): the mean loss plus FACTOR * ||x||^2 is minimised, "
+            "without the intercept in x (the paper's data sets: with it). In scikit-learn that is "
+            "C = 1 / (2 * rows * FACTOR), or Ridge's alpha = rows * FACTOR.",
         ),
     ] = None
     optimizer: Annotated[
@@ -48,7 +50,7 @@ class ModelOptions:
             panel=_PANEL,
             metavar="RATE",
             text="Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default the published "
-            "one; for your own data one that is safe, and small.",
+            "one; for your own data one that is safe, and small: one over the largest curvature.",
         ),
     ] = None
     momentum: Annotated[

@@ -1,0 +1,61 @@
+"""What a finished run says of its own model: how good it is, and what speaks against it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from erasurehead.cli.screen import Screen
+    from erasurehead.experiment import Experiment
+    from erasurehead.run import FinalModel, Run
+
+CONVERGED = 0.01
+"""A gradient of at most this share of its first length has fallen enough, if the columns are of like scales."""
+
+
+def loss_text(done: Run) -> str:
+    """Return the objective of the final model, or the best that is known of it; empty where nothing is."""
+    if done.final is not None:
+        part = "" if done.final.share >= 1.0 else f" of {done.final.share:.1%} of the data"
+        return f"training objective {done.final.objective:.5g} (exact{part})"
+    from erasurehead.progress import estimated
+
+    known = [row for row in done.steps if row.loss is not None]
+    if not known:
+        return ""
+    return f"training loss {known[-1].loss:.5g}{estimated(known[-1].coverage)}"
+
+
+def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
+    """Say on stderr what speaks against the model."""
+    rise, final = done.rise, done.final
+    if rise is not None:
+        screen.warn(
+            f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}: the "
+            f"step size (--rate) may be too large; it is {experiment.config.optimizer.rate}"
+        )
+    elif final is not None and not converged(final):
+        screen.say(not_converged(final, len(done.steps)))
+
+
+def converged(final: FinalModel) -> bool:
+    """Return whether the gradient has fallen enough, also along the columns of the smallest numbers."""
+    low, high = final.column_scales or (1.0, 1.0)
+    return final.gradient_left <= CONVERGED and final.gradient_left * high / low <= 1.0
+
+
+def not_converged(final: FinalModel, steps: int) -> str:
+    """Return how far training has come, and what may be in its way, as a sentence."""
+    said = (
+        f"training has not converged: after {steps} steps the gradient has fallen to {final.gradient_left:.2g} of its "
+        "first length"
+    )
+    scales = final.column_scales
+    if scales is not None and scales[1] > 10.0 * scales[0]:
+        said += (
+            f", and the columns are of scales from {scales[0]:.2g} to {scales[1]:.2g} (root mean square): what the "
+            "small ones say is learned last; bring them to one scale, or take more steps (--steps)"
+        )
+    else:
+        said += "; more steps (--steps) bring it closer"
+    return said
