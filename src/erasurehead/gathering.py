@@ -85,6 +85,7 @@ class Gathering:
         self._notices: list[str] = []
         self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
         self._failed: set[int] = set()  # workers that failed in this round
+        self._erased: set[str] = set()  # what was said of rules that are not met for erasures
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         crew.tell = self.notice
 
@@ -184,7 +185,10 @@ class Gathering:
         while True:
             view = current.view
             view.elapsed = alarm.elapsed(self.engine.now() - current.begin)
-            verdict = current.rule.verdict(view) if not current.unruled else _when_all_is_in(view)
+            freed = current.unruled or current.erased
+            verdict = _when_all_is_in(view) if freed else current.rule.verdict(view)
+            if current.erased and verdict is Verdict.STOP and not _decodes(view):
+                current.erased, verdict = False, Verdict.NEVER  # more was erased while the others were waited for
             nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
             if verdict is Verdict.STOP and not nobody:
                 if current.unruled and self._leave_out(current):
@@ -193,8 +197,8 @@ class Gathering:
             if verdict is Verdict.NEVER or nobody:
                 self._despair(current)
                 continue
-            wake = None if current.unruled else alarm.next(view)
-            if wake is None and not (current.unruled or current.doubtful or view.hopeful):
+            wake = None if freed else alarm.next(view)
+            if wake is None and not (freed or current.doubtful or view.hopeful):
                 if view.whole:
                     raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
@@ -236,6 +240,15 @@ class Gathering:
         if current.refused and not view.arrived and {*current.refused.values()} == {NOT_FINITE}:
             what = f"{len(current.refused)} messages are all"  # all that came was bad: no worker's fault
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
+        erased = {*current.failed, *self._oversight.accused(current)}
+        erased |= {current.formation.workers_of_rows[message] for message in current.refused}
+        if erased and _decodes(view):
+            current.erased = True
+            who = numbered("worker", sorted(erased))
+            text = f"{current.rule} cannot be met without {who}; what the others send decodes exactly, and is used"
+            self.notice(text, again=text in self._erased)
+            self._erased.add(text)
+            return
         if self.crew.thinned and self.crew.able():
             raise Thinned(current.why_never(self.crew.dead))
         if self.crew.survival.lost == "stop" or len(current.out_of_reach()) == current.formation.code.n_tasks:
@@ -324,6 +337,11 @@ class Gathering:
             self.engine.release(arrived)
             self._tell_failure(arrived.worker, f"message {message} of worker {arrived.worker} is refused: {why}")
             self.crew.happened("refused", arrived.worker, why)
+
+
+def _decodes(view: View) -> bool:
+    """Return whether what has come and may still come gives the full gradient."""
+    return view.decoder.decode([*view.arrived, *view.pending.tolist()]).exact
 
 
 def _when_all_is_in(view: View) -> Verdict:

@@ -10,7 +10,7 @@ from erasurehead.crew import Crew
 from erasurehead.engines.base import Arrived
 from erasurehead.rounds import Round
 from erasurehead.suspicion import Suspicion
-from erasurehead.verification import Verifier
+from erasurehead.verification import Verifier, check_comparable
 
 
 @final
@@ -23,6 +23,9 @@ class Oversight:
     Arguments:
         crew: whose workers they are.
         tell: takes a sentence for people.
+
+    Raises:
+        InvalidArgument: messages are to be compared, and code and wait rule never leave anything to compare.
     """
 
     def __init__(self, crew: Crew, tell: Callable[[str], None]) -> None:
@@ -32,6 +35,8 @@ class Oversight:
         watches = crew.survival.suspected != "ignore"
         self._suspicion = Suspicion(after=crew.survival.suspect_after, late=crew.engine.late) if watches else None
         self._verifier: Verifier | None = None  # made when the first round begins
+        if crew.survival.verify:
+            check_comparable(crew.formation.scheme.decoder, crew.formation.scheme.rule)
 
     def begin(self) -> None:
         """Take note that a round begins, and who sits where by now."""
@@ -123,6 +128,11 @@ class Oversight:
             if self._suspicion is not None:
                 self._suspicion.left(worker)
         return changed
+
+    def accused(self, current: Round) -> list[int]:
+        """Return who is put aside for lying, of those that sit anywhere in a round."""
+        lying = () if self._verifier is None else self._verifier.accused
+        return [worker for worker in lying if worker in current.formation.places]
 
     def end(self, seconds: float) -> None:
         """Say what verification has cost.

@@ -34,6 +34,8 @@ class Round:
         lost: tasks that nobody can bring any more, and that are left out, ascending.
         doubtful: whether messages contradict each other, and another that may come can tell who is right.
         unruled: whether the rule cannot be met, and all that can still come is waited for instead.
+        erased: whether the rule cannot be met because messages are erasures, and all that can still come, which
+            decodes exactly without them, is waited for instead.
     """
 
     order: Order
@@ -47,6 +49,7 @@ class Round:
     lost: tuple[int, ...] = ()
     doubtful: bool = False
     unruled: bool = False
+    erased: bool = False
 
     def read(self, message: int) -> Array:
         """Return the vector of a message that has arrived."""
