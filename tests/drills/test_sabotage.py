@@ -25,7 +25,7 @@ SETTINGS = Settings(workers=6, seconds=24.0)
 
 KILL = Fault("kill", 4.0, 1)
 LIE = Fault("corrupt", 4.0, 4, lie="flip")
-SILENCE = Fault("disconnect", 4.0, 0, 15.0)
+SILENCE = Fault("disconnect", 4.0, 0, 40.0)  # longer than any patience that the delays justify
 FULL = Fault("disk_full", 8.0, lasting=2.0)
 END = Fault("coordinator", 8.0)
 
@@ -120,7 +120,7 @@ if "stormy" in sys.argv:
 
 
 def drilled(folder: Path, fault: Fault) -> Findings:
-    settings = replace(SETTINGS, suspected="report")
+    settings = replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
     return Drill(settings, Storm((fault,)), folder).run()
 
 
