@@ -1,6 +1,6 @@
 """Every verdict of a drill is turned by a sabotage: the loop, or what it writes, is broken, and the drill says so.
 
-The sabotage is a statement that is run when the drill's coordinator starts, in a process of its own.
+The sabotage is a statement that is run when the coordinator of the stormy run starts, in a process of its own.
 """
 
 from __future__ import annotations
@@ -111,9 +111,8 @@ Checkpointer.settled = lambda self, step, state: None
     ),
     "a process is left running": (
         KILL, """
-import subprocess, sys
-if "stormy" in sys.argv:
-    subprocess.Popen(["sleep", "60"], start_new_session=True)
+import subprocess
+subprocess.Popen(["sleep", "60"], start_new_session=True)
 """, "left running: sleep",
     ),
 }  # fmt: skip
@@ -137,7 +136,7 @@ def test_without_a_sabotage_every_promise_is_kept(tmp_path: Path, fault: Fault) 
 def test_a_sabotage_turns_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
     (tmp_path / "sitecustomize.py").write_text(
-        f"import sys\nif any('drills' in word for word in sys.orig_argv):\n    exec({sabotage!r})\n"
+        f"import sys\nif sys.orig_argv[-1] == 'stormy':\n    exec({sabotage!r})\n"
     )
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
