@@ -1,6 +1,6 @@
 """Every verdict of a drill is turned by a sabotage: the loop, or what it writes, is broken, and the drill says so.
 
-The sabotage is a statement that is run when the drill's coordinator starts, in a process of its own.
+The sabotage is a statement that is run when the coordinator of the stormy run starts, in a process of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SETTINGS = Settings(workers=6, seconds=24.0)
 
 KILL = Fault("kill", 4.0, 1)
 LIE = Fault("corrupt", 4.0, 4, lie="flip")
-SILENCE = Fault("disconnect", 4.0, 0, 15.0)
+SILENCE = Fault("disconnect", 4.0, 0, 40.0)  # longer than any patience that the delays justify
 FULL = Fault("disk_full", 8.0, lasting=2.0)
 END = Fault("coordinator", 8.0)
 
@@ -111,16 +111,15 @@ Checkpointer.settled = lambda self, step, state: None
     ),
     "a process is left running": (
         KILL, """
-import subprocess, sys
-if "stormy" in sys.argv:
-    subprocess.Popen(["sleep", "60"], start_new_session=True)
+import subprocess
+subprocess.Popen(["sleep", "60"], start_new_session=True)
 """, "left running: sleep",
     ),
 }  # fmt: skip
 
 
 def drilled(folder: Path, fault: Fault) -> Findings:
-    settings = replace(SETTINGS, suspected="report")
+    settings = replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
     return Drill(settings, Storm((fault,)), folder).run()
 
 
@@ -137,7 +136,7 @@ def test_without_a_sabotage_every_promise_is_kept(tmp_path: Path, fault: Fault) 
 def test_a_sabotage_turns_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
     (tmp_path / "sitecustomize.py").write_text(
-        f"import sys\nif any('drills' in word for word in sys.orig_argv):\n    exec({sabotage!r})\n"
+        f"import sys\nif sys.orig_argv[-1] == 'stormy':\n    exec({sabotage!r})\n"
     )
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")

@@ -342,3 +342,56 @@ def test_a_message_that_is_lost_with_its_node_costs_the_round_only() -> None:
         event = handle.lose(ray.exceptions.ObjectLostError("0" * 56, None, ""), 1.0)
         assert isinstance(event, Failed)
         assert event.reason.startswith("ObjectLostError")
+
+
+MANAGER_KILLED = """
+import os, signal, sys, time
+from erasurehead import schemes
+from erasurehead.delays import Exponential
+from erasurehead.engines import RayEngine
+from erasurehead.errors import EngineError
+from erasurehead.instruments import Instrument
+from erasurehead.optimizers import Nesterov
+from erasurehead.records import Checkpointer, Recorder, RunFolder
+from erasurehead.testing import Quadratic
+from erasurehead.training import train
+
+class Kill(Instrument):
+    def settled(self, step, state):
+        if step == 5:
+            (told,) = sys.modules["ray._private.worker"]._global_node.all_processes["raylet"]
+            os.kill(told.process.pid, signal.SIGKILL)
+            self.begin = time.monotonic()
+
+def run(recorder, *watching):
+    problem = Quadratic.random(24, 6, seed=4)
+    engine = RayEngine(Exponential(mean=0.05, seed=0))
+    optimizer = Nesterov(problem.initial(), 0.1)
+    instruments = [recorder, checkpointer := Checkpointer(recorder, every_steps=1, behind=0), *watching]
+    try:
+        return train(problem, schemes.exact(4, load=2), optimizer, engine, 12, instruments, resume=recorder.resumption)
+    finally:
+        recorder.end("failed", "")
+        checkpointer.close()
+
+kill = Kill()
+try:
+    run(Recorder(RunFolder.create("run")), kill)
+except EngineError as error:
+    print(f"{time.monotonic() - kill.begin:.0f}", error, flush=True)
+print(len(run(Recorder.reopen(RunFolder.open("run"))).steps), flush=True)
+"""
+
+
+@pytest.mark.timeout(240)
+def test_a_run_whose_node_manager_is_killed_ends_with_a_sentence_and_can_be_gone_on_with(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MANAGER_KILLED], capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    first, last = done.stdout.strip().splitlines()
+    seconds, _, said = first.partition(" ")
+    assert int(seconds) < 30
+    assert "the node manager of Ray (raylet) at" in said
+    assert "has ended, and all workers are lost with it" in said
+    assert last == "12"

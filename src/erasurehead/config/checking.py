@@ -37,7 +37,8 @@ def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = 
     >>> build_config({"run": {"step": 5}})
     Traceback (most recent call last):
     erasurehead.errors.InvalidArgument: There is no key 'step' in [run]; did you mean 'steps'? The keys of [run] are \
-engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, address, out, overwrite, records.
+engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, start_patience, start_limit, address, \
+out, overwrite, records.
     """
     try:
         config = Config.model_validate(dict(tables))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -18,7 +19,7 @@ from erasurehead.arrays import Array
 from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
 from erasurehead.drills.storm import Storm
 from erasurehead.drills.strikes import Strike
-from erasurehead.drills.supervising import Played, launcher, play
+from erasurehead.drills.supervising import Played, end_all, launcher, play
 from erasurehead.drills.verdicts import CLOSE
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
 from erasurehead.records.durable import write_whole
@@ -115,6 +116,7 @@ class Lives:
         checkpoints = self.drill.config.checkpoints.model_copy(update={"every_steps": max(1, steps // 8)})
         self.drill.config = self.drill.config.model_copy(update={"checkpoints": checkpoints})
         self.settings = self.drill.settings
+        self._over = False
 
     def strike(self, life: int) -> Strike:
         """Return what befalls a life."""
@@ -140,12 +142,14 @@ class Lives:
         found: list[Life] = []
         with ThreadPoolExecutor(at_once) as threads:
             try:
-                for life in threads.map(lambda number: self._live(number, expected), range(self.count)):
+                for life in threads.map(partial(self._live, expected), range(self.count)):
                     found.append(life)
                     for text in life.broken:
                         say(f"life {life.number}, {life.strike}: {text}")
             except BaseException:
+                self._over = True
                 threads.shutdown(wait=False, cancel_futures=True)
+                end_all()
                 raise
         outcome = Outcome(
             self.settings.engine, self.settings.seed, self.drill.steps, tuple(found), time.monotonic() - begin,
@@ -160,13 +164,15 @@ class Lives:
         words = ["-P", "-m", "erasurehead.drills.life", str(self.drill.out), name, str(settings.seed), str(life)]
         return play([*launcher(settings.engine, ranks), sys.executable, *words], _LIMIT)
 
-    def _live(self, number: int, expected: Array) -> Life:
+    def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)
         out = self.drill.out / name
         said: list[str] = []
         played: list[Played] = []
         while not played or (len(played) < _MOST and _status(out) != "finished"):
             played.append(self._play(name, number))
+            if self._over:
+                break
             if played[-1].code is None:
                 said.append(f"a process was not over within {_LIMIT:.0f} s")
                 break

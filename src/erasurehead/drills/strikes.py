@@ -44,7 +44,7 @@ class Strike:
         most = workers if moment == "start" and rng.random() < 0.3 else min(_MOST_WORKERS, workers)
         least = most if most == workers else 1
         count = int(rng.integers(least, most + 1))
-        struck = [] if who == "coordinator" else rng.choice(workers, count, replace=False).tolist()
+        struck: list[int] = [] if who == "coordinator" else rng.choice(workers, count, replace=False).tolist()
         return cls(who, moment, tuple(sorted(struck)), int(rng.integers(1, steps - 1)), float(rng.random()))
 
     def __str__(self) -> str:

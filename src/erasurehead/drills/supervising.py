@@ -29,6 +29,7 @@ from erasurehead.records.places import STEPS
 from erasurehead.storage import Folder
 
 _SHARED = Path("/dev/shm")
+_RUNNING = set[subprocess.Popen[bytes]]()
 _GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
 
 
@@ -169,16 +170,25 @@ def play(command: Sequence[str], limit: float) -> Played:
         )  # fmt: skip
         code: int | None = None
         left: list[str] = []
+        _RUNNING.add(process)
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(max(0.1, limit))
         finally:
+            _RUNNING.discard(process)
             if process.poll() is None:
                 _end(process)
             left = _sweep(mark, 0.0 if code is None else _GRACE)
         said.seek(0)
         text = said.read().decode(errors="replace")[-2000:].strip()
         return Played(code, text, tuple(left), tuple(sorted(os.listdir(folders["TMPDIR"]))))
+
+
+def end_all() -> None:
+    """End every command that is being played, in whatever thread."""
+    for process in list(_RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def launcher(engine: str, ranks: int) -> list[str]:
