@@ -48,7 +48,7 @@ def refused(typed: Typed, *arguments: object) -> str:
         # texts and values that stand for nothing
         (("--scheme", "magic"), "--scheme must not name 'magic'"),
         (("--delays", "exponential(mean=-1)"), "--delays 'exponential(mean=-1)': mean must be"),
-        (("--delays", "recorded('nowhere.jsonl')"), "nowhere.jsonl cannot be read: No such file"),
+        (("--delays", "recorded('nowhere.jsonl')"), "There is no file 'nowhere.jsonl'"),
         (("--rate", "fast"), "--rate must not contain 'fast'"),
         (("--rate", "0"), "--rate must be a positive finite number"),
         (("--momentum", 0.5), "--momentum is for heavy_ball only"),

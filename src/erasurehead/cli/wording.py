@@ -81,9 +81,9 @@ def _rule(message: str) -> str:
 def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | None]:
     """Return how an option, or an argument, was written, and the text that was given for it."""
     if parameter.param_type_name == "argument":
-        return str(parameter.metavar or parameter.name).strip("[]."), next(
-            (text for text in typed if text[:1] != "-"), None
-        )
+        name = str(parameter.metavar or parameter.name).strip("[].")
+        place = [item for item in ctx.command.params if item.param_type_name == "argument"].index(parameter)
+        return name, next(iter([text for text in typed if text[:1] != "-"][place:]), None)
     for place, text in enumerate(typed):
         name, equals, value = text.partition("=")
         if name in parameter.opts and equals:
