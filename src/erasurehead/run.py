@@ -137,12 +137,18 @@ class Run:
         width = max(1, min(_SMOOTHED, len(losses) // 10))
         if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # so few estimates say too little
             return None
+        finite = np.isfinite(losses)
+        if not finite.all():  # it has risen out of all bounds
+            if not finite.any():
+                return None
+            place = int(np.where(finite, losses, np.inf).argmin())
+            return Rise(float(losses[place]), taken[place].step, float("inf"), _all_counted(taken[-width:]))
         sums = np.concatenate([[0.0], np.cumsum(losses)])
         means = (sums[width:] - sums[:-width]) / width
-        place = int(means.argmin()) if np.isfinite(means).all() else 0
+        place = int(means.argmin())
         best, last = float(means[place]), float(losses[-width:].mean())
         noise = 2.0 * float(losses[-width:].std()) / width**0.5 if width > 1 else 0.0
-        if last - best <= 0.1 * (float(losses[0]) - best) + noise:  # False where it is not finite
+        if last - best <= 0.1 * (float(losses[0]) - best) + noise:
             return None
         return Rise(best, taken[place + width - 1].step, last, _all_counted(taken[-width:]))
 

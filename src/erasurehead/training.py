@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from erasurehead.arrays import Array, Tree, finite, squared_norm
 from erasurehead.config.spoken import as_engine, as_scheme, check_parts
 from erasurehead.counting import Counting, sentence
@@ -212,7 +214,8 @@ class _Training:
         """
         problem, x = self.problem, self.optimizer.x
         lost = self.history.steps[-1].lost if self.history.steps else []
-        start, end = problem.exact([first, x], [self._samples[task] for task in lost])
+        with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
+            start, end = problem.exact([first, x], [self._samples[task] for task in lost])
         if not end.n_samples:
             return None
         norms = [
