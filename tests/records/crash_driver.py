@@ -171,10 +171,12 @@ class Operations:
         return str(path) if within is None else os.path.join(self.paths[within], path)
 
     def open(self, path: Any, flags: int, *more: Any, dir_fd: int | None = None) -> int:
-        self.counted()
+        changes = bool(flags & (os.O_WRONLY | os.O_RDWR))
+        if changes:  # a crash before something is looked at is one before what is changed next
+            self.counted()
         descriptor = self.real["open"](path, flags, *more, dir_fd=dir_fd)
         place = self.paths[descriptor] = self.place_of(path, dir_fd)
-        if flags & (os.O_WRONLY | os.O_RDWR):
+        if changes:
             self.flushed.setdefault(place, os.path.getsize(place))
         return descriptor
 

@@ -213,9 +213,7 @@ def test_a_folder_without_checkpoint_or_with_other_records_is_no_run_to_go_on_wi
     path = tmp_path / "run" / STEPS
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[1], lines[0], *lines[2:]]))
-    with pytest.raises(
-        DataError, match=r"steps.jsonl is damaged: its first \d+ bytes are not those"
-    ):
+    with pytest.raises(DataError, match=r"steps.jsonl is damaged: its first \d+ bytes are not those"):
         go_on(tmp_path / "run")
     path.write_text("".join(lines))
     train(go_on(tmp_path / "run"))  # the lock was given back

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +64,7 @@ def muster(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, 
     mpi = library()
     deadline = time.monotonic() + seconds
     record = np.zeros(_RECORD, dtype=np.uint8)
-    told = pickle.dumps(own_place())
+    told = json.dumps(astuple(own_place())).encode().ljust(_RECORD)
     record[: len(told)] = np.frombuffer(told, dtype=np.uint8)
     records = np.empty((comm.Get_size(), _RECORD), dtype=np.uint8)
     try:
@@ -74,7 +74,7 @@ def muster(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, 
         _wait(own.Iallgather(record, records).Test, comm, deadline, seconds)
     except mpi.Exception as error:
         raise EngineError(f"a rank of the job failed before it began: {error.Get_error_string()}.") from None
-    return link, [pickle.loads(row.tobytes()) for row in records]
+    return link, [Place(*json.loads(row.tobytes())) for row in records]
 
 
 def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float, seconds: float) -> None:

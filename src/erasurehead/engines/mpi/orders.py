@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +34,8 @@ class Letter:
         points = [np.ascontiguousarray(point) for point in self.order.points]
         shapes = [(len(point), point.dtype.str) for point in points]
         order = self.order
-        head = (order.step, order.round, order.epoch, order.kind, order.coefficients, dict(order.note), shapes)
+        note = pickle.dumps(dict(order.note)) if order.note else b""  # which may hold anything
+        head = (order.step, order.round, order.epoch, order.kind, order.coefficients, note, shapes)
         frame = frame_of(head, sum(whole(point.nbytes) for point in points))
         offset = read_head(frame)[1]
         for point in points:
@@ -65,4 +67,4 @@ def read_order(frame: Frame, board: Board | None) -> Order | None:
         point.flags.writeable = False
         points.append(point)
         offset += whole(point.nbytes)
-    return Order(step, tuple(points), number, epoch, kind, coefficients, note)
+    return Order(step, tuple(points), number, epoch, kind, tuple(coefficients), pickle.loads(note) if note else {})

@@ -1,14 +1,16 @@
 """What crosses between the coordinator and its ranks: frames of whole lines, sent and received without blocking.
 
-A frame is a small pickled head, padded to whole lines of 64 bytes, and perhaps a vector after it. Counting lines
-rather than bytes lets one message have up to 137 GB, as MPI counts with 31 bits.
+A frame is a small head in JSON, padded to whole lines of 64 bytes, and perhaps a vector after it. Counting lines
+rather than bytes lets one message have up to 137 GB, as MPI counts with 31 bits. Reading a head runs no code, whoever
+has sent it; what only pickles can carry (programs, the notes of orders) is bytes in it, for those who expect them.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
 from erasurehead.engines.mpi.start import Start, watched
+from erasurehead.engines.base import Part
 from erasurehead.errors import EngineError, MissingExtra
 
 if TYPE_CHECKING:
@@ -34,7 +37,8 @@ LINE = 64
 HEAD = 512
 """Bytes that a frame with a vector keeps for its head."""
 
-_PREFIX = 8  # bytes that say how long the pickled head is
+_PREFIX = 8  # bytes that say how long the head is
+_BYTES, _PART = "bytes", "part"  # keys of what JSON does not know
 _TRANSPORT = "OMPI_MCA_btl"
 _RANKS = ("PMIX_RANK", "PMI_RANK")  # set by launchers, for each rank
 _MOST_LINES = 2**31 - 1
@@ -132,31 +136,55 @@ def whole(n_bytes: int) -> int:
 
 
 def frame_of(head: tuple[Any, ...], body: int = 0) -> Frame:
-    """Return a new frame with a head and room for a body of so many bytes, which begins at a whole line."""
-    pickled = pickle.dumps(head, protocol=5)
-    start = whole(_PREFIX + len(pickled))
+    """Return a new frame with a head and room for a body of so many bytes, which begins at a whole line.
+
+    Arguments:
+        head: of texts, numbers, None, bytes, parts, and lists of these.
+        body: bytes.
+    """
+    words = _encoded(head)
+    start = whole(_PREFIX + len(words))
     frame = new_frame(start + whole(body))
-    _write(frame, pickled)
+    _write(frame, words)
     return frame
 
 
 def write_head(frame: Frame, head: tuple[Any, ...]) -> None:
     """Write a head into the first `HEAD` bytes of a frame."""
-    pickled = pickle.dumps(head, protocol=5)
-    if _PREFIX + len(pickled) > HEAD:
-        raise EngineError(f"the description of a message takes {len(pickled)} bytes; at most {HEAD - _PREFIX} fit.")
-    _write(frame, pickled)
+    words = _encoded(head)
+    if _PREFIX + len(words) > HEAD:
+        raise EngineError(f"the description of a message takes {len(words)} bytes; at most {HEAD - _PREFIX} fit.")
+    _write(frame, words)
 
 
-def _write(frame: Frame, pickled: bytes) -> None:
-    frame[:_PREFIX].view(np.int64)[0] = len(pickled)
-    frame[_PREFIX : _PREFIX + len(pickled)] = np.frombuffer(pickled, dtype=np.uint8)
+def _write(frame: Frame, words: bytes) -> None:
+    frame[:_PREFIX].view(np.int64)[0] = len(words)
+    frame[_PREFIX : _PREFIX + len(words)] = np.frombuffer(words, dtype=np.uint8)
+
+
+def _encoded(head: tuple[Any, ...]) -> bytes:
+    return json.dumps(head, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode()}
+    if isinstance(value, Part):
+        return {_PART: [value.message, value.work, value.length, value.dtype, value.content]}
+    if isinstance(value, np.generic):
+        return cast("Any", value).item()
+    raise TypeError(f"{type(value).__name__} is no part of a head")
+
+
+def _restored(value: dict[str, Any]) -> Any:
+    return base64.b64decode(value[_BYTES]) if _BYTES in value else Part(*value[_PART])
 
 
 def read_head(frame: Frame) -> tuple[tuple[Any, ...], int]:
     """Return the head of a frame, and where its body begins if it was made by `frame_of`."""
     length = int(frame[:_PREFIX].view(np.int64)[0])
-    return pickle.loads(frame[_PREFIX : _PREFIX + length].tobytes()), whole(_PREFIX + length)
+    head: list[Any] = json.loads(frame[_PREFIX : _PREFIX + length].tobytes(), object_hook=_restored)
+    return tuple(head), whole(_PREFIX + length)
 
 
 def vector_in(frame: Frame, length: int, dtype: str, offset: int = HEAD) -> Array:

@@ -166,7 +166,8 @@ def _job_config() -> Any:
 
     class OwnPath(base):
         def _serialize(self) -> Any:
-            self._py_driver_sys_path = [path for path in self._py_driver_sys_path if os.path.realpath(path) in own]
+            job: Any = self
+            job._py_driver_sys_path = [path for path in job._py_driver_sys_path if os.path.realpath(path) in own]
             return base._serialize(self)
 
     return OwnPath()
