@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 _RIDGE = 1e-18  # what a weight of one costs in the first round: less than rounding, and enough for a pivot
 _ROUNDS = 12
+_WORK = 2e10  # multiplications of an elimination within the band that a good order of rows and columns leaves
 
 
-def augmented_weights(rows: SparseMatrix, target: Array) -> Array:
+def augmented_weights(rows: SparseMatrix, target: Array) -> Array | None:
     """Return weights of about the least norm whose residual is as small as refinement makes it, (n_pieces, k).
+
+    None comes back where the factors would fill up: for rows that no order brings near a diagonal, as of random graphs.
 
     The weights w and the gaps y solve the symmetric system [I, B; B', -d I] [w; y] = [0; target] with a tiny ridge d,
     which exists whatever the rank of the rows B. Its factors are as sparse as the rows allow: band-like for cyclic
@@ -30,11 +33,18 @@ def augmented_weights(rows: SparseMatrix, target: Array) -> Array:
 
     Source: Björck, Numerical Methods for Least Squares Problems (1996), section 2.5 (augmented systems).
     """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
     from scipy.sparse.linalg import splu
 
     count, size = rows.shape
     corner = sparse.diags_array(np.concatenate([np.ones(count), np.full(size, -_RIDGE)]))
     sides = sparse.block_array([[None, rows], [rows.T, None]])
+    places = np.empty(count + size, dtype=np.int64)
+    places[reverse_cuthill_mckee(sparse.csr_array(sides), symmetric_mode=True)] = np.arange(count + size)
+    joined = sparse.coo_array(sides)
+    band = int(np.abs(places[joined.row] - places[joined.col]).max(initial=0))
+    if (count + size) * band**2 > _WORK:
+        return None
     factors: Any = splu(sparse.csc_array(corner + sides))
     weights, left = np.zeros((count, len(target))), np.asarray(target.T, dtype=np.float64)
     for _ in range(_ROUNDS):

@@ -17,6 +17,7 @@ ComplexArray = NDArray[np.complex128]
 _RANK = 1e-11
 _LOST = 1e-3  # an error of weights that were found one after the other that leaves nothing of them
 _VANISHES = 1e-13  # of a generator's spectrum, beside its largest value: rounding errors of a zero
+_SPARED = 1e-4  # of the largest weight of all: what messages that can be spared may be left with
 _ALIKE = 1e-9  # of a generator's largest coefficient: by how much rows may differ that are shifts of each other
 
 
@@ -77,14 +78,17 @@ class ExactWeights(ABC):
             erased: messages.
             size: the number of the code's columns.
         """
-        if not len(erased) or not self.nullity:
-            return float(np.sqrt((self.base**2).sum() / size)) if not len(erased) else np.inf
-        table, wanted = self.null_at(erased).T, -self.base[:, erased].T
-        mix = np.linalg.lstsq(table, wanted)[0]
-        square = float((mix**2).sum())
-        if float(np.abs(table @ mix - wanted).max()) > 1e-4 * float(np.abs(wanted).max()):
-            return np.inf
-        return float(np.sqrt((float((self.base**2).sum()) + square) / size))
+        square = float((self.base**2).sum())
+        if len(erased):
+            wanted, bearable = -self.base[:, erased].T, _SPARED * float(np.abs(self.base).max())
+            if self.nullity:
+                table = self.null_at(erased).T
+                mix = np.linalg.lstsq(table, wanted)[0]
+                square += float((mix**2).sum())
+                wanted = wanted - table @ mix
+            if float(np.abs(wanted).max()) > bearable:
+                return np.inf
+        return float(np.sqrt(square / size))
 
 
 @final

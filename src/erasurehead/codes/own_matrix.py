@@ -158,6 +158,12 @@ def _decodes(code: GradientCode, stragglers: Iterable[int]) -> bool:
     size = code.n_tasks * code.n_pieces
     if rows.shape[0] * rows.shape[1] > _DENSE:
         weights = augmented_weights(scaled, code.target)
+        if weights is None:  # the iteration does for rows so well mixed
+            from scipy.sparse.linalg import lsqr
+
+            weights = np.array(
+                [lsqr(scaled.T, goal, atol=1e-14, btol=1e-14, iter_lim=5_000)[0] for goal in code.target]
+            )
         square, most = float((weights**2).sum()), MOST_ELIMINATED
         left = float(((weights @ scaled - code.target) ** 2).sum())
     else:

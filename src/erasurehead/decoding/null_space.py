@@ -85,7 +85,8 @@ class NullSpace(Decoder):
                 return None
             scale = _inverse(self.lengths[messages])
             rows = sparse.csr_array(sparse.diags_array(scale) @ self.code.encoding[messages])
-            return self._checked(messages, augmented_weights(rows, self.code.target) * scale)
+            weights = augmented_weights(rows, self.code.target)
+            return None if weights is None else self._checked(messages, weights * scale)
         # More equations than unknowns are solved by luck only, which the inner decoder sees.
         if len(erased) > solutions.nullity or len(erased) ** 2 * solutions.nullity > _WORK:
             return None
