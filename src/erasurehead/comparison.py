@@ -71,7 +71,7 @@ class Comparison:
             for text, name, place in zip(texts, names, _places(names), strict=True)
         ]
         if goal is not None:
-            _check_metric(goal, first)
+            check_metric(goal, first)
         return cls(tuple(experiments), folder, goal)
 
     def run(self, instruments: Sequence[Instrument] = ()) -> list[Run]:
@@ -248,8 +248,12 @@ def _places(names: Sequence[str]) -> list[str]:
     return places
 
 
-def _check_metric(target: tuple[str, float], experiment: Experiment) -> None:
-    """Raise if the target is about what is never measured."""
+def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
+    """Raise if the target is about what is never measured.
+
+    Raises:
+        InvalidArgument: naming what is.
+    """
     known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
     if target[0] not in known:
         hint = f"measured are {', '.join(known)}" if known else "there are no test rows, or no evaluations"

@@ -9,6 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from erasurehead.cli.options.keys import KEYS
+from erasurehead.errors import InvalidArgument
 
 _WORDS: Mapping[str, str] = {
     "columns": "--column",
@@ -38,9 +39,19 @@ _SUBJECT = re.compile(r"([a-z][a-z0-9_.]*)(?: and ([a-z][a-z0-9_.]*))?(?= )(?! \
 class Command(TyperCommand):
     """A command whose errors name what the user typed."""
 
-    def invoke(self, ctx: Any) -> Any:
-        from erasurehead.errors import InvalidArgument
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # of typer, which has click built in, or of click itself
+            unknown = getattr(error, "option_name", None) == "--target"
+            if unknown and any("--label" in parameter.opts for parameter in self.params):
+                raise InvalidArgument(
+                    "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
+                    " The column to predict is --label."
+                ) from None
+            raise
 
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except InvalidArgument as error:

@@ -12,6 +12,7 @@ from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.encoding import Encoding, Source
 from erasurehead.datasets.files import readable
+from erasurehead.datasets.frames import is_frame
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.target import Target, target_from_json
@@ -58,7 +59,7 @@ class ArrayEncoding(Encoding):
     def _arrays(self, source: Source) -> Arrays:
         if isinstance(source, str | os.PathLike):
             arrays = read_arrays(readable(source), self.n_features, self.base)
-        elif isinstance(source, Table) or _are_mappings(source):
+        elif isinstance(source, Table) or _are_mappings(source) or is_frame(source):
             raise DataError("This encoding reads matrices: give a svmlight, npz or npy file or a matrix, not a table.")
         else:
             arrays = Arrays(check_matrix(source, "the matrix"), None, lambda row: f"the matrix, row {row}")

@@ -15,12 +15,13 @@ from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.frames import Frame
 
 FORMAT = "erasurehead-encoding"
 VERSION = 1
 
-Source: TypeAlias = "str | os.PathLike[str] | Table | Sequence[Mapping[str, object]] | Matrix"
-"""What can be encoded: a file, a table, rows as mappings from column name to value, or a matrix."""
+Source: TypeAlias = "str | os.PathLike[str] | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
+"""What can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
 
 
 class Encoding(ABC):

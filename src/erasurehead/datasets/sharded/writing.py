@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from erasurehead.datasets.base import Report, Task
 from erasurehead.datasets.columns import Columns
+from erasurehead.datasets.delimiters import check_delimiter
 from erasurehead.datasets.encoding import Encoding
 from erasurehead.datasets.files import readable
 from erasurehead.datasets.reading import is_table
@@ -40,6 +41,7 @@ def shard(
     out: str | os.PathLike[str],
     target: str | os.PathLike[str] | None = None,
     *,
+    drop: Sequence[str] = (),
     one_hot: Sequence[str] | Literal["all"] = (),
     categorical: bool = False,
     interactions: Sequence[Sequence[str]] = (),
@@ -48,6 +50,7 @@ def shard(
     constant: bool = True,
     test_fraction: float | None = 0.2,
     seed: int = 0,
+    delimiter: str | None = None,
     block: int = BLOCK,
     say: Callable[[str], None] | None = None,
 ) -> ShardFolder:
@@ -66,6 +69,7 @@ def shard(
         n_tasks: how many tasks; a code over a divisor of it can be trained, too.
         out: the folder to be made.
         target: as for `read`, as are the others up to `seed`.
+        drop: see `read`.
         one_hot: see `read`.
         categorical: see `read`.
         interactions: see `read`.
@@ -74,6 +78,7 @@ def shard(
         constant: see `read`.
         test_fraction: see `read`.
         seed: see `read`.
+        delimiter: see `read`.
         block: bytes of encoded rows that are held at a time.
         say: is told what is being done.
 
@@ -90,10 +95,11 @@ def shard(
     check_count("block", block)
     tell = say or _silently
     place, folder = readable(path).absolute(), _free(out)
-    columns = Columns(one_hot, categorical, interactions, standardize)
+    columns, mark = Columns(one_hot, categorical, interactions, standardize, drop), check_delimiter(delimiter)
     split = Split(test_fraction, seed)
     name = None if target is None else os.fspath(target)
-    source = TableSource(place, name, columns) if is_table(place, columns) else array_source(place, name)
+    table = is_table(place, columns, mark)
+    source = TableSource(place, name, columns, mark) if table else array_source(place, name)
     with _folder_to_be(folder) as scratch:
         with _unchanged(place):
             tell(f"reading {place} for the encoding ...")
