@@ -113,7 +113,7 @@ class Comparison:
         """
         target = self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
         rows = comparison_table(runs, target)
-        (self.folder / TABLE).write_text(f"{self.title}\n\n{to_markdown(rows)}", encoding="utf-8")
+        (self.folder / TABLE).write_text(f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}", encoding="utf-8")
         figures: list[Path] = []
         if formats:
             figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title)
@@ -123,7 +123,10 @@ class Comparison:
         outcome = Outcome(
             self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends
         )
-        facts = {"data": describe(self.experiments[0].data), **outcome.as_dict()}
+        section = self.experiments[0].config.run
+        price = section.seconds_per_task if section.engine == "virtual" else None
+        facts = {"data": describe(self.experiments[0].data), "engine": section.engine, "workers": section.workers,
+                 "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
         (self.folder / COMPARISON).write_text(to_text(facts), encoding="utf-8")
         return outcome
 
@@ -132,6 +135,15 @@ class Comparison:
         """What is compared, in a line."""
         first = self.experiments[0]
         return f"{first.data.name}, {first.config.delays.model}, {first.config.delays.late}"
+
+    @property
+    def where(self) -> str:
+        """On what the runs ran, and what computing costs there, in a line without a full stop."""
+        section = self.experiments[0].config.run
+        if section.engine != "virtual":
+            return f"Engine: {section.engine}, {section.workers} workers; computing takes the time that it takes"
+        price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
+        return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
 
     def _metric(self) -> str | None:
         published = self.experiments[0].data.published

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Encoded, Report
-from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.encoding import CONSTANT, Encoding, Source
 from erasurehead.datasets.files import readable
 from erasurehead.datasets.frames import is_frame
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
@@ -41,6 +41,11 @@ class ArrayEncoding(Encoding):
     @property
     def n_columns(self) -> int:
         return self.n_features + self.constant
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = tuple(str(self.base + place) for place in range(self.n_features))
+        return (*names, CONSTANT) if self.constant else names
 
     def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
         arrays = self._arrays(source)

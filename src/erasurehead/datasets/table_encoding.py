@@ -14,12 +14,12 @@ from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.csvcolumns import Kind
 from erasurehead.datasets.csvfile import Layout, first_line, look, read_csv
-from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.encoding import CONSTANT, Encoding, Source
 from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
 from erasurehead.datasets.files import readable, suffix
 from erasurehead.datasets.frames import is_frame, read_frame
 from erasurehead.datasets.moments import Moments
-from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
+from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys, split_keys
 from erasurehead.datasets.table import Column, Table, table_of_rows
 from erasurehead.datasets.target import Target, target_from_json
 from erasurehead.datasets.vocabulary import (
@@ -54,6 +54,12 @@ class TableEncoding(Encoding):
     constant: bool = True
     delimiter: str | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"TableEncoding({len(self.columns)} columns of a table -> {self.n_columns:,} of a matrix, label"
+            f" {self.target.name!r})"
+        )
+
     @property
     def n_columns(self) -> int:
         return sum(self.width(feature) for feature in self.features) + self.constant
@@ -63,6 +69,35 @@ class TableEncoding(Encoding):
         if isinstance(feature, Numeric):
             return 1
         return self.vocabularies[feature.columns[0]].size if feature.keys is None else len(feature.keys)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = [name for feature in self.features for name in self._names(feature)]
+        return (*names, CONSTANT) if self.constant else tuple(names)
+
+    def _names(self, feature: Feature) -> list[str]:
+        if isinstance(feature, Numeric):
+            return [feature.column]
+        labels = [self.vocabularies[name].labels() for name in feature.columns]
+        if feature.keys is None:
+            return [f"{feature.columns[0]}={value}" for value in labels[0]]
+        places = split_keys(feature.keys, [len(values) for values in labels])
+        parts = [[f"{name}={values[place]}" for place in column.tolist()]
+                 for name, values, column in zip(feature.columns, labels, places, strict=True)]  # fmt: skip
+        return [" x ".join(each) for each in zip(*parts, strict=True)]
+
+    def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
+        found = super().named_coefficients(weights, standardized)
+        if standardized:
+            return found
+        shift = 0.0
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                found[feature.column] /= feature.scale
+                shift -= found[feature.column] * feature.mean
+        if self.constant or shift:
+            found[CONSTANT] = found.get(CONSTANT, 0.0) + shift
+        return found
 
     def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
         if not isinstance(labels, bool):
