@@ -151,6 +151,7 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
     unit = time_unit([row.seconds_per_step for row in comparison.rows])
     looks = comparison.looks
     wide = measures.is_wide([float(np.median(values)) for values in seconds if len(values) and np.median(values) > 0])
+    lows: list[float] = []
     if wide:
         axes.set_xscale("log")
     for index, values in enumerate(seconds):
@@ -158,6 +159,7 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
             continue
         low, first, median, third, high = np.percentile(values / unit.size, (5, 25, 50, 75, 95))
         style = looks[index]
+        lows += [float(low)] if low > 0.0 else []
         axes.hlines(index, low, high, color=style.colour, linewidth=1.5)
         axes.barh(index, third - first, left=first, height=0.5, color=style.colour, alpha=0.35)
         axes.barh(index, third - first, left=first, height=0.5, color="none", edgecolor=style.colour, linewidth=1.5)
@@ -166,6 +168,7 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
         _write_beside(axes, high, index, f"{own.write(median * unit.size)} {own.name}")
     _name_rows(axes, comparison)
     if wide:
+        axes.set_xlim(0.6 * min(lows, default=axes.get_xlim()[0]), axes.get_xlim()[1])
         _leave_room(axes)
     else:
         axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
