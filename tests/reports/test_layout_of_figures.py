@@ -135,7 +135,8 @@ def test_far_apart_times_have_a_logarithmic_axis_and_a_virtual_clock_no_wall(run
             left, right = canvas.new_figure(10, 5).subplots(1, 2)
             draw_progress(left, Comparison.of(chosen, None))
             draw_step_times(right, Comparison.of(chosen, None))
-            assert (left.get_xscale(), right.get_xscale()) == (scale, scale)
+            assert left.get_xscale() == scale
+            assert scale == "linear" or right.get_xscale() == "log"
             assert left.get_xlabel().startswith("virtual time (")
             end = max(run.evaluations[-1].time for run in chosen)
             assert scale == "linear" or left.get_xlim()[1] >= end

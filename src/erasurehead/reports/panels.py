@@ -191,7 +191,7 @@ def draw_speed_ups(axes: Axes, comparison: Comparison) -> None:
         _leave_room(axes)
     else:
         axes.set_xlim(0, 1.2 * max(values) or 1.0)
-    axes.set_xlabel(f"times as fast as {comparison.rows[0].basis.baseline}")
+    axes.set_xlabel(f"times as fast as {measures.cut(comparison.rows[0].basis.baseline, 24)}")
     axes.set_title(f"Speed-up, by {comparison.rows[0].basis.compared}")
 
 
