@@ -81,7 +81,7 @@ class Comparison:
             for text, name, place in zip(texts, names, _places(names), strict=True)
         ]
         if goal is not None:
-            _check_metric(goal, first)
+            check_metric(goal, first)
         return cls(tuple(experiments), folder, goal)
 
     def run(self, instruments: Sequence[Instrument] = ()) -> list[Run]:
@@ -125,7 +125,7 @@ class Comparison:
         target = self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
         rows = comparison_table(runs, target)
         access = self.experiments[0].config.run.access
-        write_whole(self.folder / TABLE, [f"{self.title}\n\n{to_markdown(rows)}".encode()], access)
+        write_whole(self.folder / TABLE, [f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}".encode()], access)
         figures: list[Path] = []
         if formats:
             with writing(self.folder / FIGURES), Folder.open(self.folder, access) as opened:
@@ -137,7 +137,10 @@ class Comparison:
         outcome = Outcome(
             self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends
         )
-        facts = {"data": describe(self.experiments[0].data), **outcome.as_dict()}
+        section = self.experiments[0].config.run
+        price = section.seconds_per_task if section.engine == "virtual" else None
+        facts = {"data": describe(self.experiments[0].data), "engine": section.engine, "workers": section.workers,
+                 "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
         write_whole(self.folder / COMPARISON, [to_text(facts).encode()], access)
         return outcome
 
@@ -146,6 +149,15 @@ class Comparison:
         """What is compared, in a line."""
         first = self.experiments[0]
         return f"{first.data.name}, {first.config.delays.model}, {first.config.delays.late}"
+
+    @property
+    def where(self) -> str:
+        """On what the runs ran, and what computing costs there, in a line without a full stop."""
+        section = self.experiments[0].config.run
+        if section.engine != "virtual":
+            return f"Engine: {section.engine}, {section.workers} workers; computing takes the time that it takes"
+        price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
+        return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
 
     def _metric(self) -> str | None:
         published = self.experiments[0].data.published
@@ -272,8 +284,12 @@ def _places(names: Sequence[str]) -> list[str]:
     return places
 
 
-def _check_metric(target: tuple[str, float], experiment: Experiment) -> None:
-    """Raise if the target is about what is never measured."""
+def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
+    """Raise if the target is about what is never measured.
+
+    Raises:
+        InvalidArgument: naming what is.
+    """
     known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
     if target[0] not in known:
         hint = f"measured are {', '.join(known)}" if known else "there are no test rows, or no evaluations"

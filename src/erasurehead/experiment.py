@@ -397,6 +397,7 @@ def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
         "test_rows": data.n_test,
         "columns": data.n_columns,
         "notes": list(data.notes),
+        "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
     }
 
 

@@ -76,6 +76,33 @@ class TrainedModel:
     model: LinearModel
     encoding: Encoding
 
+    def __repr__(self) -> str:
+        target = self.encoding.target
+        name = f" of {target.name!r}" if target.name else ""
+        return f"TrainedModel({self.model.sample_loss.name}{name}, {self.model.n_features:,} coefficients)"
+
+    def coefficients(self, *, standardized: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
+        """Return what each column adds to the score, by the column's name.
+
+        The score is the predicted number, or the log odds of the second class against the first; of more than two
+        classes each has its own. It is the constant plus the sum over the columns of coefficient times value.
+
+        Arguments:
+            standardized: of numbers, whether the value is the standardised one, as in training; else it is that of
+                the file, and the constant is what remains when all numbers are 0.
+
+        Returns:
+            Column -> coefficient, such as `{"size": 2001.3, "town=Ely": -310.2, "(constant)": 88123.4}`; with more
+            than two classes, class -> such a mapping.
+        """
+        rows = self.model.x.reshape(self.model.sample_loss.n_outputs, -1)
+        target = self.encoding.target
+        unit = target.unit if target.classes is None else 1.0
+        made = [self.encoding.named_coefficients(row * unit, standardized) for row in rows]
+        if len(made) == 1 or target.classes is None:
+            return made[0]
+        return dict(zip(target.classes.labels(), made, strict=True))
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Load the model of a run.

@@ -59,10 +59,10 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--l2", "nan"), "problem.l2 (--l2) must be"),
         (("--twin", "always"), "--twin is for the data sets amazon, kc_housing, covertype"),
         # columns
-        (("--target", "profit"), "--label must name columns of shop.csv, but it is 'profit'; they are age, town"),
+        (("--label", "profit"), "--label must name columns of shop.csv, but it is 'profit'; they are age, town"),
         (("--one-hot", "age,city"), "--one-hot must name columns of shop.csv, but it is 'city'"),
         # labels that are not two classes
-        (("--loss", "logistic", "--target", "town"), "needs two classes, but the label 'town' has 3"),
+        (("--loss", "logistic", "--label", "town"), "needs two classes, but the label 'town' has 3"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_fit(typed: Typed, options: tuple[object, ...], said: str) -> None:
@@ -79,9 +79,9 @@ def test_more_tasks_than_rows(typed: Typed, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("a,y\n1,0\nnan,1\n3,0\n4,1\n", "line 3, column 'a': 'nan' is not a finite number"),
+        ("a,y\n1,0\ninf,1\n3,0\n4,1\n", "line 3, column 'a': 'inf' is not a finite number"),
         ("a,y\n1,0\n2,1\ninf,0\n4,1\n", "line 4, column 'a': 'inf' is not a finite number"),
-        ("a,y\n1,0.5\n2,nan\n3,2.5\n4,1\n", "line 3, column 'y'"),
+        ("a,y\n1,0.5\n2,inf\n3,2.5\n4,1\n", "line 3, column 'y'"),
         ("a,y\n1,0\n2,1\n3\n4,1\n", "line 4"),
         ("a,y\n1,0\n2,1\n3,\n4,1\n", "line 4: the label 'y' is missing"),
         ("a,y\n1,0\nbig,1\n3,0\n4,1\n", "line 3, column 'a': 'big' is not a number"),
@@ -113,7 +113,7 @@ def test_arrays_that_cannot_be_used(typed: Typed) -> None:
     X = np.arange(40.0).reshape(10, 4)
     np.save("X.npy", X)
     np.save("y.npy", np.arange(9.0))
-    assert "9" in refused(typed, "--data", "X.npy", "--target", "y.npy", "-w", 2)
+    assert "9" in refused(typed, "--data", "X.npy", "--label", "y.npy", "-w", 2)
     X[3, 2] = np.nan
     np.save("nan.npy", X)
     assert "nan.npy" in refused(typed, "--data", "nan.npy", "-w", 2)
@@ -121,7 +121,7 @@ def test_arrays_that_cannot_be_used(typed: Typed) -> None:
     y[4] = np.inf
     np.save("X.npy", np.ones((10, 4)))
     np.save("y.npy", y)
-    assert "y.npy" in refused(typed, "--data", "X.npy", "--target", "y.npy", "-w", 2)
+    assert "y.npy" in refused(typed, "--data", "X.npy", "--label", "y.npy", "-w", 2)
     Path("broken.npy").write_bytes(Path("X.npy").read_bytes()[:200])
     assert "broken.npy" in refused(typed, "--data", "broken.npy", "-w", 2)
 

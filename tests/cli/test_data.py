@@ -25,10 +25,62 @@ def test_it_says_what_is_there_and_where_it_looked(typed: Typed, monkeypatch: py
 
 
 def test_it_describes_a_file(typed: Typed, shop: Path) -> None:
-    done = typed("data", shop, "--target", "bought", "--one-hot", "town", "--json")
+    done = typed("data", shop, "--label", "bought", "--one-hot", "town", "--json")
     (facts,) = done.json["data"]
     assert (facts["task"], facts["train_rows"], facts["test_rows"], facts["columns"]) == ("logistic", 192, 48, 6)
     assert "logistic, 192 x 6 for training" in typed("data", shop, "--one-hot", "town").out
+
+
+def test_it_says_what_becomes_of_each_column_and_warns_of_those_that_are_nearly_unique(
+    typed: Typed, shop: Path, tmp_path: Path
+) -> None:
+    header, *lines = shop.read_text().splitlines()
+    numbered = [f"{place},Mr {place},{line}" for place, line in enumerate(lines)]
+    (tmp_path / "named.csv").write_text("\n".join([f"id,full name,{header}", *numbered]))
+    done = typed("data", "named.csv", "--categorical")
+    assert [line.split() for line in done.out.splitlines() if line.startswith(("id", "full", "town", "bought"))] == [
+        ["id", "number", "0", "yes"],
+        ["full", "name", "one-hot,", "192", "levels", "0", "yes"],
+        ["town", "one-hot,", "3", "levels", "0"],
+        ["bought", "label", "0"],
+    ]
+    assert "leave the column out (--drop 'full name')" in done.err
+    assert "leave the column out (--drop id)" in done.err
+    less = typed("data", "named.csv", "--categorical", "--drop", "id, full name")
+    assert "leave" not in less.err
+    assert ["full", "name", "left", "out"] in [line.split() for line in less.out.splitlines()]
+    (facts,) = typed("data", "named.csv", "--categorical", "--drop", '"full name",id', "--json").json["data"]
+    assert facts["table"][3] == {
+        "name": "town", "becomes": "one-hot", "columns": 3, "missing": 0, "nearly_unique": False
+    }  # fmt: skip
+    assert (facts["columns"], facts["doubts"]) == (6, [])
+    warned = typed("train", "--data", "named.csv", "--categorical", "--engine", "virtual", "-w", 4, "--steps", 2, "-q")
+    assert "leave the column out (--drop id)" in warned.err
+    drop = ("--drop", "id,full name", "--engine", "virtual", "-w", 4, "--steps", 2, "--out", "run", "-q")
+    assert typed("train", "--data", "named.csv", "--categorical", *drop).err == ""
+    assert typed("predict", "run", "shop.csv").code == 0
+
+
+def test_fields_may_stand_apart_by_what_the_user_says(typed: Typed, shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.csv").write_text(shop.read_text().replace(",", "~"))
+    options = ("--data", "odd.csv", "--delimiter", "~", "--categorical", "--engine", "virtual", "-w", 4, "--steps", 2)
+    assert "logistic, 192 x 6" in typed("data", "odd.csv", "--delimiter", "~", "--categorical").out
+    assert typed("train", *options, "--out", "run", "-q").code == 0
+    assert typed("predict", "run", "odd.csv").code == 0
+    wrong = typed("data", "odd.csv", "--delimiter", "xy")
+    assert (wrong.code, "--delimiter must be one character" in wrong.sentence) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["data", "shard"])
+def test_the_column_to_predict_is_the_label_and_a_target_is_a_metric_and_a_value(
+    typed: Typed, shop: Path, command: str
+) -> None:
+    done = typed(command, shop, "--target", "bought")
+    assert (done.code, done.sentence) == (
+        2,
+        "erasurehead: There is no option --target here: it is the METRIC=VALUE of train, compare and plan. The column"
+        " to predict is --label.",
+    )
 
 
 def test_what_cannot_be_read_is_said(typed: Typed, shop: Path) -> None:

@@ -67,9 +67,7 @@ def test_numbers_are_predicted_in_the_units_of_the_file(typed: Typed) -> None:
 
 
 def test_many_classes_are_predicted_by_name(typed: Typed, shop: Path) -> None:
-    typed(
-        "train", "--data", shop, "--target", "town", "--categorical", "--engine", "virtual", "-w", 4, "--out", "towns"
-    )
+    typed("train", "--data", shop, "--label", "town", "--categorical", "--engine", "virtual", "-w", 4, "--out", "towns")
     done = typed("predict", "towns", shop, "--json")
     assert done.json["classes"] == ["Ayr", "Ely", "Rye"]
     shares = np.array(done.json["probabilities"])

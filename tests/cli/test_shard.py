@@ -19,7 +19,7 @@ RUN = SMALL[1:]  # what is said of the columns is settled in the shards
 
 @pytest.mark.usefixtures("shop")
 def test_training_from_shards_gives_the_model_of_the_file(typed: Typed) -> None:
-    made = typed("shard", "shop.csv", "--target", "bought", "--categorical", "--tasks", 12, "--out", "shards")
+    made = typed("shard", "shop.csv", "--label", "bought", "--categorical", "--tasks", 12, "--out", "shards")
     assert made.code == 0
     assert "shop: logistic, 192 x 6 for training, 48 rows for testing" in made.out
     assert "12 shards of 16 rows, sparse" in made.out

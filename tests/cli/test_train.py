@@ -14,7 +14,7 @@ from .shop import SMALL, Typed
 
 
 def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> None:
-    done = typed("train", "--data", shop, "--target", "bought", *SMALL)
+    done = typed("train", "--data", shop, "--label", "bought", *SMALL)
     assert done.code == 0
     assert "erasurehead: 12 steps in" in done.out
     assert "records and model in runs/shop-erasurehead-1" in done.out
@@ -147,3 +147,14 @@ def test_a_model_that_diverges_ends_with_a_sentence_and_its_records(typed: Typed
     assert "the model has diverged; take a smaller step size" in done.sentence
     assert "The records up to then are in x." in done.err
     assert RunFolder.open("x").summary["status"] == "failed"
+
+
+def test_a_target_is_told_when_it_was_reached(typed: Typed, shop: Path) -> None:
+    done = typed("train", "--data", shop, "--label", "bought", *SMALL, "--target", "auc=0.6", "--json", "--out", "a")
+    run = RunFolder.open("a").run
+    assert done.json["target"] == {"metric": "auc", "value": 0.6, "seconds": run.time_to("auc", 0.6)}
+    assert "auc 0.6: reached after " in typed("train", "--data", shop, *SMALL, "--target", "auc=0.6").out
+    assert "auc 0.99: not reached" in typed("train", "--data", shop, *SMALL, "--target", "auc=0.99").out
+    for wrong, said in (("bought", "the column of the labels is --label"), ("f1=1", "measured are auc")):
+        refused = typed("train", "--data", shop, *SMALL, "--target", wrong)
+        assert (refused.code, said in refused.sentence) == (2, True)

@@ -103,7 +103,7 @@ def test_a_last_line_without_newline_is_read_and_noted(tmp_path: Path) -> None:
     assert _read(_file(tmp_path, "a,b\n1,2\n")).notes == ()
 
 
-@pytest.mark.parametrize("wrong", ["nan", "inf", "-Infinity", "NaN"])
+@pytest.mark.parametrize("wrong", ["inf", "-Infinity", "-nan"])
 def test_numbers_that_are_not_finite_are_refused_with_line_and_column(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(
         DataError, match=rf"line 3, column 'b': '{wrong}' is not a finite number; leave the field empty"

@@ -37,11 +37,15 @@ def test_types_say_what_is_a_number(tmp_path: Path) -> None:
     assert (town.codes.tolist(), town.values) == ([0, -1, 1], ("Ely", "Rye"))
 
 
-@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_numbers_that_are_not_finite_are_named(tmp_path: Path, wrong: float) -> None:
-    path = _write(tmp_path / "a.parquet", {"a": [1.0] * 5 + [wrong]}, row_group_size=2)
+def test_nan_is_missing_as_null_is(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.parquet", {"a": [1.0, float("nan"), None]})
+    assert read_parquet(path, ["a"]).column("a").missing().tolist() == [False, True, True]
+
+
+def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.parquet", {"a": [1.0] * 5 + [float("inf")]}, row_group_size=2)
     with pytest.raises(
-        DataError, match=rf"a\.parquet, column 'a', row 5: {wrong} is not a finite number; write a missing value"
+        DataError, match=r"a\.parquet, column 'a', row 5: inf is not a finite number; write a missing value"
     ):
         read_parquet(path, ["a"])
 

@@ -119,7 +119,7 @@ def test_more_than_two_classes_are_softmax(tmp_path: Path, values: tuple[str, ..
     [
         ("x,y\n1,2\n2,2\n", r"line 2: the label 'y' is '2', as in every row"),
         ("x,y\n1,2\n2,\n", r"line 3: the label 'y' is missing"),
-        ("x,y\n1,2\n2,nan\n", r"line 3, column 'y': 'nan' is not a finite number"),
+        ("x,y\n1,2\n2,inf\n", r"line 3, column 'y': 'inf' is not a finite number"),
         ("x,y\n1,2\ninf,3\n", r"line 3, column 'x': 'inf' is not a finite number"),
         ("x,y\n1,2\n3\n", r"line 3: 1 fields instead of 2"),
         ("x,z,y\n,1,0\n,2,1\n,3,0\n,4,1\n", r"no row has a value in column 'x'; leave the column out"),

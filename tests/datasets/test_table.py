@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from erasurehead.datasets.table import Numbers, TextCoder, Texts, column_of, plain, table_of_rows
+from erasurehead.datasets.table import MISSING, Numbers, TextCoder, Texts, column_of, plain, table_of_rows
 from erasurehead.errors import DataError
 
 
@@ -33,10 +33,16 @@ def test_a_text_that_is_no_number_is_named_with_row_and_column() -> None:
         table.numbers("a")
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_numbers_that_are_not_finite_are_refused(wrong: float) -> None:
-    with pytest.raises(DataError, match=r"rows, row 1, column 'a': (nan|inf) is not a finite number"):
-        column_of([1.0, wrong], "a", "rows")
+@pytest.mark.parametrize("wrong", [math.inf, "inf"])
+def test_numbers_that_are_not_finite_are_refused(wrong: object) -> None:
+    with pytest.raises(DataError, match=r"rows, row 1, column 'a': '?inf'? is not a finite number"):
+        table_of_rows([{"a": 1.0}, {"a": wrong}], "rows").numbers("a")
+
+
+@pytest.mark.parametrize("mark", [*MISSING, " NaN ", None, math.nan, np.float32("nan")])
+def test_every_mark_of_a_missing_value_is_missing_among_numbers_and_among_texts(mark: object) -> None:
+    for other in (1.5, "Ely"):
+        assert column_of([other, mark], "a", "rows").missing().tolist() == [False, True]
 
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:

@@ -12,6 +12,9 @@ from erasurehead.cli.screen import Screen
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from erasurehead.cli.options import RunOptions
+    from erasurehead.datasets.column_uses import ColumnUse
+
 _WAYS = """
 Public files are looked for at --path; else in the folder that the environment
 variable ERASUREHEAD_DATA names, and its subfolders amazon, kc_housing and
@@ -29,8 +32,10 @@ Say which data sets of the paper are there, and what is in a file.
 [bold]erasurehead data amazon --path ~/downloads[/bold]
   Read one, and tell its shape.
 
-[bold]erasurehead data houses.csv --target price --categorical[/bold]
-  A file of your own: can it be read, and what becomes of its columns?
+[bold]erasurehead data houses.csv --label price --categorical --drop address[/bold]
+  A file of your own: can it be read, and what becomes of its columns? Each is
+  the label, a number, one-hot with so many levels, or left out; columns whose
+  values hardly ever come twice are warned of.
 {_WAYS}"""
 
 
@@ -44,7 +49,19 @@ def run(
         str | None, option("--path", panel="Data", metavar="PLACE", text="Where to look for public files.")
     ] = None,
     label: Annotated[
-        str | None, option("--target", "--label", panel="Data", metavar="COLUMN", text="Column to predict.")
+        str | None, option("--label", panel="Data", metavar="COLUMN", text="Column to predict (by default the last).")
+    ] = None,
+    drop: Annotated[
+        str | None, option("--drop", panel="Data", metavar="A,B,...", text="Columns that are left out.")
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        option(
+            "--delimiter",
+            panel="Data",
+            metavar="CHARACTER",
+            text="Of a CSV file, or its name: comma, semicolon, tab, bar, blanks; by default it is found out.",
+        ),
     ] = None,
     one_hot: Annotated[
         str | None,
@@ -64,11 +81,18 @@ def run(
         screen.result({"data": found}, _places(found), _WAYS.rstrip())
         return
     read: list[dict[str, Any]] = []
+    shown: list[Any] = []
     for name in names:
-        options = RunOptions(data=name, path=path, label=label, one_hot=one_hot, categorical=categorical)
+        options = RunOptions(
+            data=name, path=path, label=label, drop=drop, delimiter=delimiter, one_hot=one_hot, categorical=categorical
+        )
         screen.say(f"reading {name} ...")
-        read.append(_read(options))
-    screen.result({"data": read}, *(_described(facts) for facts in read))
+        facts, uses = _read(options)
+        for doubt in facts["doubts"]:
+            screen.warn(doubt)
+        read.append({**facts, "table": [use.as_dict() for use in uses]})
+        shown += [_described(facts), *([_table(uses)] if uses else [])]
+    screen.result({"data": read}, *shown)
 
 
 def _look(path: str | None) -> list[dict[str, Any]]:
@@ -86,13 +110,38 @@ def _look(path: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _read(options: Any) -> dict[str, Any]:
+def _read(options: RunOptions) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
     from erasurehead.config import parts
+    from erasurehead.datasets.base import Dataset
+    from erasurehead.datasets.column_uses import column_uses
+    from erasurehead.datasets.table_encoding import TableEncoding
     from erasurehead.experiment import describe
 
     section = options.config(None).data
     parts.check_data_keys(section)
-    return describe(parts.load_data(section, None))
+    data = parts.load_data(section, None)
+    uses = data.uses if isinstance(data, Dataset) else ()
+    if not uses and isinstance(data.encoding, TableEncoding):
+        uses = column_uses(data.encoding)
+    return describe(data), uses
+
+
+def _table(uses: tuple[ColumnUse, ...]) -> Table:
+    """Return what becomes of each column, for a terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), pad_edge=False)
+    table.add_column("Column", overflow="fold")
+    table.add_column("Becomes")
+    table.add_column("Missing", justify="right")
+    table.add_column("Nearly unique")
+    for use in uses:
+        becomes = f"one-hot, {use.width:,} level{'s' * (use.width != 1)}" if use.becomes == "one-hot" else use.becomes
+        missing = "" if use.missing is None else f"{use.missing:,}"
+        table.add_row(Text(use.name), becomes, missing, "yes" if use.nearly_unique else "")
+    return table
 
 
 def _places(found: list[dict[str, Any]]) -> Table:

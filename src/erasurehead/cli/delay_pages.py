@@ -149,7 +149,9 @@ def summary_facts(said: Summary) -> dict[str, Any]:
 
 def summary_table(said: Summary) -> Table:
     """Return a summary as a table."""
-    unit = time_unit([value for share, value in said.quantiles.items() if share <= 0.5])
+    usual = [value for share, value in said.quantiles.items() if share <= 0.5]
+    # Where most workers are not late at all, the unit is that of those that are: of zeros alone it would hide them.
+    unit = time_unit(usual if any(usual) else [said.mean, *(v for v in said.quantiles.values() if v > 0.0)])
     table = _table(("Delay", "left"), (f"({unit.name})", "right"))
     names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
     for share, value in said.quantiles.items():

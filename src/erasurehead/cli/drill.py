@@ -120,6 +120,9 @@ class SubjectOptions:
         bool,
         typer.Option("--categorical", help="Of a file: one-hot encode every column of texts.", rich_help_panel=_RUN),
     ] = False
+    drop: Annotated[
+        str | None, option("--drop", panel=_RUN, metavar="A,B,...", text="Of a file: columns that are left out.")
+    ] = None
     delays: Annotated[
         str,
         typer.Option("--delays", metavar="MODEL", help="Injected, storm or not.", rich_help_panel=_RUN),
@@ -205,6 +208,7 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
 
 
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
+    from erasurehead.cli.options.keys import value_of
     from erasurehead.drills.drill import SCHEME, Settings
     from erasurehead.errors import check_count
 
@@ -219,6 +223,7 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
         data=subject.data,
         label=subject.label,
         categorical=subject.categorical,
+        drop=() if subject.drop is None else tuple(value_of("drop", subject.drop)),
         delays=subject.delays,
         records=subject.records,
         suspected=subject.on_suspicion,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HELP = """
 Cut a file into shards, so that each worker reads its own part of the data.
 
-[bold]erasurehead shard clicks.csv --target clicked --one-hot site,ad \\
+[bold]erasurehead shard clicks.csv --label clicked --one-hot site,ad \\
     --tasks 60 --out /data/clicks[/bold]
   60 files of rows, encoded, with checksums and a manifest. The file may be
   larger than memory: CSV, Parquet, LIBSVM and .npy are read in blocks.
@@ -47,8 +47,16 @@ class EncodingOptions:
 
     label: Annotated[
         str | None,
-        option("--target", "--label", panel=_DATA, metavar="COLUMN", text="Column to predict (the last one); for .npy "
+        option("--label", panel=_DATA, metavar="COLUMN", text="Column to predict (the last one); for .npy "
                "and .npz the file of the labels."),
+    ] = None  # fmt: skip
+    drop: Annotated[str | None, option("--drop", panel=_DATA, metavar="A,B,...", text="Columns that are left out.")] = (
+        None
+    )
+    delimiter: Annotated[
+        str | None,
+        option("--delimiter", panel=_DATA, metavar="CHARACTER", text="Of a CSV file, or its name: comma, semicolon, "
+               "tab, bar, blanks; by default it is found out."),
     ] = None  # fmt: skip
     one_hot: Annotated[
         str | None,
@@ -86,6 +94,8 @@ class EncodingOptions:
 
         return {
             "target": self.label,
+            "drop": () if self.drop is None else value_of("drop", self.drop),
+            "delimiter": self.delimiter,
             "one_hot": () if self.one_hot is None else value_of("one_hot", self.one_hot),
             "categorical": self.categorical,
             "interactions": [value_of("one_hot", names) for names in self.interactions or ()],

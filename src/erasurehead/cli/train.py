@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +22,8 @@ Train one model, and record the run in a folder.
 [bold]erasurehead train[/bold]
   ErasureHead on the paper's Amazon data: 30 processes, published settings.
 
-[bold]erasurehead train --data houses.csv --label price --scheme 'exact(load=3)'[/bold]
+[bold]erasurehead train --data houses.csv --label price --drop address \
+    --scheme 'exact(load=3)'[/bold]
   A file of your own; exact gradients, whoever of three is late.
 
 [bold]erasurehead train run.toml --steps 50[/bold]
@@ -45,18 +45,6 @@ _WHERE = {
     "mpi": "ranks of an MPI job",
     "ray": "actors of a Ray cluster",
 }
-
-
-@dataclass(frozen=True)
-class TrainOptions(RunOptions):
-    """The options of one run."""
-
-    label: Annotated[
-        str | None,
-        option(
-            "--target", "--label", panel="Data", metavar="COLUMN", text="Column to predict (by default the last one)."
-        ),
-    ] = None
 
 
 def run(
@@ -86,18 +74,31 @@ def run(
             "raised, and where it runs may change.",
         ),
     ] = None,
-    options: TrainOptions,
+    target: Annotated[
+        str | None,
+        option(
+            "--target",
+            panel="Output",
+            metavar="METRIC=VALUE",
+            text="Say when it was reached, such as auc=0.84 or mse=0.05. Training goes on to its last step.",
+        ),
+    ] = None,
+    options: RunOptions,
     output: OutputOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
     from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
     from erasurehead.records.places import has_steps
 
-    screen = Screen(output)
+    screen, goal = Screen(output), _goal(target)
     if resume is None:
         experiment = _begun(screen, run_file, scheme, options)
     else:
         experiment = _resumed(screen, resume, run_file, scheme, options)
+    if goal is not None:
+        from erasurehead.comparison import check_metric
+
+        check_metric(goal, experiment)
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
     tried = _checkpoints(experiment) if resume is not None else set[str]()
@@ -115,7 +116,7 @@ def run(
             way_on = "" if hopeless else _way_on(experiment)
             screen.say(f"The records up to then are in {experiment.out}.{way_on}")
         raise
-    _conclude(screen, experiment, done)
+    _conclude(screen, experiment, done, goal)
     if done.summary["model"] is None and done.steps:
         raise RecordsError(
             "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
@@ -124,7 +125,15 @@ def run(
         raise typer.Exit(130)
 
 
-def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: TrainOptions) -> Experiment:
+def _goal(target: str | None) -> tuple[str, float] | None:
+    if target is None:
+        return None
+    from erasurehead.comparison import parse_target
+
+    return parse_target(target)
+
+
+def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
     config = options.config(run_file, scheme=scheme)
     from erasurehead.experiment import Experiment
 
@@ -132,9 +141,7 @@ def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: Tr
     return Experiment.from_config(config)
 
 
-def _resumed(
-    screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: TrainOptions
-) -> Experiment:
+def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
     from erasurehead.errors import invalid
     from erasurehead.experiment import Experiment
     from erasurehead.records.folder import RunFolder
@@ -171,6 +178,8 @@ def _checkpoints(experiment: Experiment) -> set[str]:
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
     """Say what is learned from, on how many workers, with what delays."""
+    from erasurehead.experiment import describe
+
     data, config = experiment.data, experiment.config
     if config.data.twin == "fallback" and data.name != config.data.source:
         screen.warn(f"The data set {config.data.source} is not to be had here: a synthetic twin stands in.")
@@ -180,6 +189,8 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     )
     for note in data.notes:
         screen.say(f"  {note}")
+    for doubt in describe(data)["doubts"]:
+        screen.warn(doubt)
     where = _WHERE[config.run.engine]
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_intercept(experiment)}, {config.optimizer.name} at "
@@ -195,7 +206,7 @@ def _intercept(experiment: Experiment) -> str:
     return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
 
 
-def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
+def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None) -> None:
     from erasurehead.progress import seconds_text
 
     summary = done.summary
@@ -213,13 +224,19 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run) -> None:
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
     if loss or measured:
         lines.append(", ".join([*loss, *measured]))
+    reached: dict[str, object] = {}
+    if goal is not None:
+        seconds = done.time_to(*goal)
+        said = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
+        lines.append(f"{goal[0]} {goal[1]:g}: {said}")
+        reached["target"] = {"metric": goal[0], "value": goal[1], "seconds": seconds}
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     lines.append(f"records and model in {out}" if summary["model"] == out else where)
     warn(screen, experiment, done)
     if way_on := _way_on(experiment):
         screen.say(way_on.strip())
-    screen.result({"folder": str(experiment.out), **summary}, "\n".join(lines))
+    screen.result({"folder": str(experiment.out), **summary, **reached}, "\n".join(lines))
 
 
 def workers_text(done: Run) -> str:

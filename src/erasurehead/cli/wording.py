@@ -58,6 +58,14 @@ class Command(TyperCommand):
                 raise
             name, value = _as_given(parameter, typed, ctx)
             raise InvalidArgument(name, _rule(error.message), value) from None
+        except Exception as error:  # of typer, which has click built in, or of click itself
+            unknown = getattr(error, "option_name", None) == "--target"
+            if unknown and any("--label" in parameter.opts for parameter in self.params):
+                raise InvalidArgument(
+                    "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
+                    " The column to predict is --label."
+                ) from None
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import InvalidArgument

@@ -23,7 +23,9 @@ from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.schemes import Scheme
 from erasurehead.survival import Survival
 
-_FOR_FILES = ("target", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction")
+_FOR_FILES = (
+    "target", "drop", "delimiter", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction",
+)  # fmt: skip
 _FOR_NAMES = ("path", "twin", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
@@ -95,9 +97,10 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         return sharded
     try:
         return datasets.read(
-            section.source, section.target, one_hot=section.one_hot, categorical=section.categorical,
+            section.source, section.target, drop=section.drop, one_hot=section.one_hot, categorical=section.categorical,
             interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
             constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
+            delimiter=section.delimiter,
         )  # fmt: skip
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"

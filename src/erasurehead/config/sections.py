@@ -27,6 +27,9 @@ class DataSection(_Section):
             and where the data are not to be had when schemes are compared.
         rows: of a twin, before a fifth is set aside for testing; by default as many as the original has.
         target: for files: the column of the labels, or the file that holds them.
+        drop: for files: columns that are left out.
+        delimiter: for CSV files: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks`; by default it is
+            found out.
         one_hot: for files: columns whose distinct values become columns, or `"all"`.
         categorical: for files: one-hot encode every column of texts.
         interactions: for files: combinations of columns that are one-hot encoded together.
@@ -43,6 +46,8 @@ class DataSection(_Section):
     twin: Literal["never", "fallback", "always"] | None = None
     rows: int | None = Field(default=None, ge=1)
     target: str | None = None
+    drop: Texts = ()
+    delimiter: str | None = None
     one_hot: Texts | Literal["all"] = ()
     categorical: bool = False
     interactions: Annotated[tuple[Texts, ...], Strict(False)] = ()

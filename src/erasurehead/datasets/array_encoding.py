@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Encoded, Report
-from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.encoding import CONSTANT, Encoding, Source
 from erasurehead.datasets.facts import Facts
+from erasurehead.datasets.frames import is_frame
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.target import Target, target_from_json
@@ -42,6 +43,11 @@ class ArrayEncoding(Encoding):
     def n_columns(self) -> int:
         return self.n_features + self.constant
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = tuple(str(self.base + place) for place in range(self.n_features))
+        return (*names, CONSTANT) if self.constant else names
+
     def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
         if isinstance(source, str | os.PathLike):
             source = readable(source)
@@ -60,8 +66,8 @@ class ArrayEncoding(Encoding):
 
     def _arrays(self, source: Source) -> Arrays:
         if isinstance(source, str | os.PathLike):
-            arrays = read_arrays(Path(source), self.n_features, self.base)
-        elif isinstance(source, Table) or _are_mappings(source):
+            arrays = read_arrays(readable(source), self.n_features, self.base)
+        elif isinstance(source, Table) or _are_mappings(source) or is_frame(source):
             raise DataError("This encoding reads matrices: give a svmlight, npz or npy file or a matrix, not a table.")
         else:
             arrays = Arrays(check_matrix(source, "the matrix"), None, lambda row: f"the matrix, row {row}")

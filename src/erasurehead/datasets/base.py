@@ -14,6 +14,7 @@ from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead.arrays import SparseMatrix
+    from erasurehead.datasets.column_uses import ColumnUse
     from erasurehead.datasets.encoding import Encoding
 
     Matrix: TypeAlias = SparseMatrix | Array
@@ -108,6 +109,7 @@ class Dataset:
         source: where the data came from: a file, a download, or a twin and its seed.
         notes: what a user should know of how they were read, one sentence each without a full stop.
         published: the settings of the paper's runs, for the data sets of the paper.
+        uses: what became of each column of a table of the user's own; empty for other data.
     """
 
     name: str
@@ -120,6 +122,18 @@ class Dataset:
     source: str
     notes: tuple[str, ...] = ()
     published: Published | None = None
+    uses: tuple[ColumnUse, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name!r}: {self.task}, {self.n_train:,} x {self.n_columns:,} for training,"
+            f" {self.n_test:,} rows for testing, from {self.source})"
+        )
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is doubtful in the columns, and what would mend it, one sentence each without a full stop."""
+        return tuple(use.doubt for use in self.uses if use.doubt)
 
     @property
     def n_train(self) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from erasurehead.datasets.csvcolumns import Kind
-from erasurehead.datasets.csvfile import Layout
+from erasurehead.datasets.index_columns import index_columns
 from erasurehead.datasets.table import Numbers, Table, Texts
 from erasurehead.errors import DataError, invalid
 
@@ -29,12 +28,14 @@ class Columns:
         interactions: combinations of columns, each a sequence of names, whose distinct combinations become columns.
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
             training rows; without it gradient descent needs a step size that fits the largest of them.
+        drop: columns that are left out.
     """
 
     one_hot: Sequence[str] | Literal["all"] = ()
     categorical: bool = False
     interactions: Sequence[Sequence[str]] = ()
     standardize: bool = True
+    drop: Sequence[str] = ()
 
     def is_named(self, name: str) -> bool:
         """Say whether a column is to be one-hot encoded whatever it holds."""
@@ -46,39 +47,91 @@ class Columns:
         return frozenset(name for group in self.interactions for name in group)
 
 
-def check_names(layout: Layout, label: str, columns: Columns, path: Path) -> None:
-    """Raise unless the columns that the arguments name are there.
+@dataclass(frozen=True)
+class Choice:
+    """Which columns of a table are read.
+
+    Attributes:
+        label: the column of the labels.
+        read: all that are read, the label's among them, in their order.
+        left_out: those that are not: the ones to be dropped, and a frame's index.
+    """
+
+    label: str
+    read: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
+        """Return what is to be said of columns that nobody asked to leave out."""
+        index = [name for name in self.left_out if name not in drop]
+        return (f"left out as an index: {', '.join(map(repr, index))}",) if index else ()
+
+
+def choose_columns(names: Sequence[str], target: str | None, columns: Columns, source: str) -> Choice:
+    """Say which columns of a table are read, and which one holds the labels.
+
+    A frame's index is left out unless an argument names it.
+
+    Arguments:
+        names: of all columns.
+        target: that of the labels; None for the last that is not left out.
+        columns: how the others are to be read.
+        source: what the table comes from, for messages.
 
     Raises:
-        InvalidArgument: naming the argument.
-        DataError: if there is but one column.
+        InvalidArgument: if an argument names a column that is not there, or that another one names as something else.
+        DataError: if there is nothing left to learn from.
     """
-    wanted: list[tuple[str, str]] = [("target", label)]
-    if columns.one_hot != "all":
-        if isinstance(columns.one_hot, str):
-            raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
-        wanted += [("one_hot", name) for name in columns.one_hot]
+    named = _checked(names, target, columns, source)
+    out = {*columns.drop, *(name for name in index_columns(names) if name not in named)}
+    read = tuple(name for name in names if name not in out)
+    label = target if target is not None else read[-1] if read else ""
+    for argument in ("one_hot", "interactions"):
+        if label in _named_by(columns, argument):
+            raise invalid(argument, "must not name the column of the labels", label)
+    if len(read) < 2:
+        left = f" when {', '.join(sorted(out))} are left out" if out else ""
+        held = "one column only" if read else "no columns"
+        raise DataError(f"{source} has {held}{left}; there must be a target and at least one other.")
+    return Choice(label, read, tuple(name for name in names if name in out))
+
+
+def _checked(names: Sequence[str], target: str | None, columns: Columns, source: str) -> set[str]:
+    """Return the columns that the arguments name, those to be dropped excepted."""
+    if isinstance(columns.one_hot, str) and columns.one_hot != "all":
+        raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
+    if isinstance(columns.drop, str):
+        raise invalid("drop", "must be a list of column names", columns.drop)
     for group in columns.interactions:
         if isinstance(group, str) or len(set(group)) != len(group) or len(group) < 2:
             raise invalid("interactions", "must combine two or more different columns each", group)
-        wanted += [("interactions", name) for name in group]
+    wanted = [] if target is None else [("target", target)]
+    wanted += [(argument, name) for argument in ("one_hot", "interactions") for name in _named_by(columns, argument)]
+    for argument, name in [*wanted, *(("drop", name) for name in columns.drop)]:
+        if name not in names:
+            raise invalid(argument, f"must name columns of {source}", name, f"they are {', '.join(names[:30])}")
     for argument, name in wanted:
-        if name not in layout.names:
-            there = ", ".join(layout.names[:30])
-            raise invalid(argument, f"must name columns of {path.name}", name, f"they are {there}")
-        if argument != "target" and name == label:
-            raise invalid(argument, "must not name the column of the labels", name)
-    if len(layout.names) < 2:
-        raise DataError(f"{path} has one column only; there must be a target and at least one other.")
+        if name in columns.drop:
+            said = "the column of the labels" if argument == "target" else f"a column that {argument} names"
+            raise invalid("drop", f"must not name {said}", name)
+    return {name for _, name in wanted}
 
 
-def csv_kinds(layout: Layout, label: str, columns: Columns) -> Callable[[str], Kind]:
-    """Return how each column of a CSV file is to be read."""
-    categories = set(layout.names if columns.one_hot == "all" else columns.one_hot)
+def _named_by(columns: Columns, argument: str) -> list[str]:
+    if argument == "interactions":
+        return [name for group in columns.interactions for name in group]
+    return [] if columns.one_hot == "all" else list(columns.one_hot)
+
+
+def csv_kinds(choice: Choice, columns: Columns) -> Callable[[str], Kind | None]:
+    """Return how each column of a CSV file is to be read; None for one that is not."""
+    categories = set(choice.read if columns.one_hot == "all" else columns.one_hot)
     combined = columns.combined
 
-    def kind(name: str) -> Kind:
-        if name == label:
+    def kind(name: str) -> Kind | None:
+        if name not in choice.read:
+            return None
+        if name == choice.label:
             return "label"
         if name in categories:
             return "text"
@@ -109,7 +162,7 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
             one_hot.append((name,))
         elif isinstance(column, Numbers):
             numeric.append(name)
-        elif columns.categorical:
+        elif columns.categorical or name in table.categories:
             one_hot.append((name,))
         else:
             _refuse_text(table, name, column)

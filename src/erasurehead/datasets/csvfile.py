@@ -9,12 +9,13 @@ from itertools import islice
 from pathlib import Path
 
 from erasurehead.datasets.csvcolumns import Builder, Fault, Kind, builder, is_number
+from erasurehead.datasets.delimiters import guess_delimiter, separated
 from erasurehead.datasets.files import Lines, text_lines
-from erasurehead.datasets.table import Table
+from erasurehead.datasets.index_columns import is_numbering, named
+from erasurehead.datasets.table import MISSING, Table
 from erasurehead.errors import DataError
 
 _CHUNK_FIELDS = 400_000  # fields held as Python strings at a time: about 25 MB
-_DELIMITERS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Layout:
     Arguments:
         names: the columns' names, in order.
         header: whether the first line holds them.
-        delimiter: one character.
+        delimiter: one character; a space stands for any number of spaces and tabs.
     """
 
     names: tuple[str, ...]
@@ -32,17 +33,24 @@ class Layout:
     delimiter: str = ","
 
 
-def look(path: Path) -> Layout:
+def look(path: Path, delimiter: str | None = None) -> Layout:
     """Find out how a CSV file is laid out, from its first line.
 
-    A first line of nothing but numbers is data, and the columns are then called `1`, `2`, ...
+    A first line of nothing but numbers, of which some may be missing, is data, and so is one with a decimal fraction,
+    which no column is called; the columns are then called `1`, `2`, ... The first columns of a header may have no
+    name: see `index_columns`.
+
+    Arguments:
+        path: of the file.
+        delimiter: as for `first_line`.
 
     Raises:
         DataError: if the file is empty, or a column has no name or the same as another.
     """
-    delimiter, names = first_line(path)
-    if all(is_number(name) for name in names):
+    delimiter, names = first_line(path, delimiter)
+    if _are_data(names):
         return Layout(tuple(str(place + 1) for place in range(len(names))), False, delimiter)
+    names = named(names)
     for place, name in enumerate(names):
         if not name or name in names[:place]:
             said = f"has the name {name!r} a second time" if name else "has no name"
@@ -50,10 +58,21 @@ def look(path: Path) -> Layout:
     return Layout(names, True, delimiter)
 
 
-def first_line(path: Path) -> tuple[str, tuple[str, ...]]:
+def _are_data(names: Sequence[str]) -> bool:
+    if is_numbering(names):
+        return False
+    numbers = [is_number(name) and name not in MISSING for name in names]
+    if any(known and "." in name for known, name in zip(numbers, names, strict=True)):
+        return True
+    return any(numbers) and all(known or name in MISSING for known, name in zip(numbers, names, strict=True))
+
+
+def first_line(path: Path, delimiter: str | None = None) -> tuple[str, tuple[str, ...]]:
     """Return a CSV file's delimiter and the fields of its first line.
 
-    The delimiter is the one of comma, semicolon, tab and bar that the first line has most of.
+    Arguments:
+        path: of the file.
+        delimiter: as `check_delimiter` returns it; None to guess it from the line.
 
     Raises:
         DataError: if the file is empty.
@@ -62,9 +81,10 @@ def first_line(path: Path) -> tuple[str, tuple[str, ...]]:
         first = next((line for line in lines if line.strip()), "")
     if not first:
         raise DataError(f"{path} is empty.")
-    delimiter = max(_DELIMITERS, key=first.count)
-    fields = next(csv.reader([first], delimiter=delimiter, skipinitialspace=True))
-    return delimiter, tuple(field.strip() for field in fields)
+    found = guess_delimiter(first, path) if delimiter is None else delimiter
+    text, mark = separated([first], found)
+    fields = next(csv.reader(text, delimiter=mark, skipinitialspace=True))
+    return found, tuple(field.strip() for field in fields)
 
 
 def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str = "") -> Table:
@@ -153,8 +173,9 @@ def _fill(
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line on which each row of data ends, and its fields; blank lines are passed over."""
-    reader = csv.reader(lines, delimiter=layout.delimiter, skipinitialspace=True, strict=True)
-    header = layout.header
+    text, mark = separated(lines, layout.delimiter)
+    reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True)
+    header, alone = layout.header, len(layout.names) == 1
     while True:
         first = reader.line_num + 1
         try:
@@ -166,7 +187,7 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
             if opened:
                 raise DataError(f"{path}, line {opened}: a quote that opens there is never closed.") from None
             raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
-        if not row:
+        if not row or not (alone or len(row) > 1 or row[0].strip()):
             continue
         if header:
             header = False

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from erasurehead.arrays import Array
 from erasurehead.datasets.base import Encoded
 from erasurehead.datasets.table import Table
 from erasurehead.datasets.target import Target
@@ -15,12 +16,16 @@ from erasurehead.errors import DataError, ErasureHeadError
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.frames import Frame
+
+CONSTANT = "(constant)"
+"""The name of the column of ones."""
 
 FORMAT = "erasurehead-encoding"
 VERSION = 1
 
-Source: TypeAlias = "str | os.PathLike[str] | Table | Sequence[Mapping[str, object]] | Matrix"
-"""What can be encoded: a file, a table, rows as mappings from column name to value, or a matrix."""
+Source: TypeAlias = "str | os.PathLike[str] | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
+"""What can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
 
 
 class Encoding(ABC):
@@ -56,6 +61,20 @@ class Encoding(ABC):
             DataError: if the data cannot be used: a column that is not there, a field that is no number, a label
                 that is none of the classes; the message says where.
         """
+
+    @property
+    @abstractmethod
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns of the design matrix: `size`, `town=Ely`, `town=Ely x year=1999`, `(constant)`."""
+
+    def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
+        """Return coefficient by column, for values as the file has them, or as they are standardised.
+
+        Arguments:
+            weights: one a column of the design matrix.
+            standardized: whether the coefficients of numbers are those of the standardised values.
+        """
+        return dict(zip(self.column_names, weights.tolist(), strict=True))
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

@@ -56,8 +56,12 @@ _TEXTS: dict[str, tuple[str, str]] = {
 """Endings of names that are not read, what they say, and what to do."""
 
 
-def form(path: Path) -> Form:
+def form(path: Path, delimited: bool = False) -> Form:
     """Return what form a file has.
+
+    Arguments:
+        path: of the file.
+        delimited: whether it was said what stands between its fields, so that a text is a table.
 
     Raises:
         DataError: if it has none that is read; the message says what it is, and what to do.
@@ -83,7 +87,7 @@ def form(path: Path) -> Form:
     if ending in _TEXTS:
         what, remedy = _TEXTS[ending]
         raise DataError(f"{path}: {what} is not read here; {remedy}.")
-    return _text_form(path, first, ending)
+    return "csv" if delimited and ending not in _SVMLIGHT else _text_form(path, first, ending)
 
 
 def _text_form(path: Path, first: bytes, ending: str) -> Form:

@@ -65,6 +65,15 @@ def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntA
     return keys
 
 
+def split_keys(keys: IntArray, sizes: Sequence[int]) -> list[IntArray]:
+    """Return the codes of each column of which `joint_keys` made keys; none of them may be -1."""
+    codes: list[IntArray] = []
+    for size in reversed(sizes):
+        codes.append(keys % size)
+        keys = keys // size
+    return codes[::-1]
+
+
 def design(
     blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray | None, constant: bool, n_rows: int
 ) -> SparseMatrix | Array:

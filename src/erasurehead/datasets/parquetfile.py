@@ -27,11 +27,11 @@ def parquet_columns(path: Path) -> tuple[str, ...]:
 def read_parquet(path: Path, wanted: Collection[str]) -> Table:
     """Read some columns of a Parquet file; those that it does not have are left out.
 
-    Numbers and truth values become columns of numbers, everything else columns of texts; a null is missing.
+    Numbers and truth values become columns of numbers, everything else columns of texts; null and NaN are missing.
 
     Raises:
         MissingExtra: if pyarrow is not installed.
-        DataError: if the file is no Parquet file or has no rows, or a number is NaN or infinite.
+        DataError: if the file is no Parquet file or has no rows, or a number is infinite.
     """
     file = _open(path)
     names = [name for name in file.schema_arrow.names if name in wanted]
@@ -98,7 +98,7 @@ def _numbers(values: Any, said: str, before: int) -> Array:
     numbers = np.array([float(value) for value in values.drop_null().to_pylist()], dtype=np.float64)
     filled = np.full(len(null), np.nan)
     filled[~null] = numbers
-    wrong = ~np.isfinite(filled) & ~null
+    wrong = np.isinf(filled)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(

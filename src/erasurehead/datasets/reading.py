@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -13,9 +14,12 @@ from erasurehead.arrays import Array
 from erasurehead.datasets.array_encoding import ArrayEncoding
 from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
 from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
-from erasurehead.datasets.columns import HINT, Columns, check_names, csv_kinds, features
+from erasurehead.datasets.column_uses import column_uses
+from erasurehead.datasets.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
 from erasurehead.datasets.csvfile import Layout, look, read_csv
+from erasurehead.datasets.delimiters import check_delimiter
 from erasurehead.datasets.forms import form
+from erasurehead.datasets.frames import Frame, frame_layout, frame_name, is_frame, read_frame
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.table import Numbers, Table
 from erasurehead.datasets.table_encoding import fit_table
@@ -28,9 +32,10 @@ if TYPE_CHECKING:
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Frame,
     target: str | os.PathLike[str] | None = None,
     *,
+    drop: Sequence[str] = (),
     one_hot: Sequence[str] | Literal["all"] = (),
     categorical: bool = False,
     interactions: Sequence[Sequence[str]] = (),
@@ -39,28 +44,34 @@ def read(
     constant: bool = True,
     test_fraction: float | None = 0.2,
     seed: int = 0,
+    delimiter: str | None = None,
 ) -> Dataset:
-    """Read a file of the user's own into a data set; the ending of its name says what it is.
+    """Read the user's own data, a file or a frame, into a data set; the ending of a file's name says what it is.
 
     - `.csv`, `.tsv`, `.txt`, `.data` (also with `.gz`, `.bz2`): one row a line, read in bounded chunks. The delimiter
-      is comma, semicolon, tab or bar, whichever the first line has most of. A first line of nothing but numbers is
-      data: the columns are then called `1`, `2`, ...
+      is comma, semicolon, tab or bar, whichever the first line has most of, or else blanks. A first line of nothing
+      but numbers is data: the columns are then called `1`, `2`, ... First columns without a name are an index that
+      pandas wrote: they are left out, and it is said.
     - `.parquet`: where pyarrow is installed (extra `report`).
     - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other ending if the first line looks so (also with
       `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 comes up, else from 1.
     - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
+    - A DataFrame of pandas, polars, or any other library that speaks the dataframe interchange protocol. Columns of
+      categorical type are one-hot encoded without being named; an index is no column.
 
     How a file begins goes before the ending of its name: gzip, Parquet and NumPy files are known by it. A pipe, or `-`
     for standard input, is read to its end first. What is none of these is refused, and the message says what to do.
 
-    Missing values of tables (an empty field, `NA`, `N/A`, `null`, `NULL`, `?`; Parquet: null): a missing number
-    counts as the mean of the training rows, a missing category has no entry in the row, a missing label is refused.
-    NaN and infinity are refused. Categories are those of the training rows; others are counted and have no entry.
+    Missing values of tables (an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `null`, `NULL`, `?`;
+    Parquet and frames: null and NaN): a missing number counts as the mean of the training rows, a missing category has
+    no entry in the row, a missing label is refused. Infinity is refused. Categories are those of the training rows;
+    others are counted and have no entry.
 
     Arguments:
-        path: the file.
+        path: the file, or the frame.
         target: the labels. Tables: the name of their column, by default the last. Matrices: a file that holds them
             (`.npy`, or a text of one number a line), by default the matrix's last column. svmlight has its own.
+        drop: tables: columns that are left out.
         one_hot: tables: columns whose distinct values become columns, or `"all"`.
         categorical: tables: one-hot encode columns of texts that `one_hot` does not name, instead of refusing them.
         interactions: tables: combinations of columns whose distinct combinations become columns.
@@ -69,28 +80,40 @@ def read(
         constant: whether to add a last column of ones.
         test_fraction: share of the rows set aside for testing, in (0, 1); None or 0 for none.
         seed: of the random split, as scikit-learn's `train_test_split(random_state=seed)` has it.
+        delimiter: CSV: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks` (any number of spaces and
+            tabs); None to find it out.
 
     Raises:
         DataError: if the file cannot be used; the message names the line and the column.
         InvalidArgument: if an argument does not fit the file.
         MissingExtra: if the file is Parquet and pyarrow is not installed.
     """
-    place = readable(path)
-    columns = Columns(one_hot, categorical, interactions, standardize)
-    if is_table(place, columns):
-        return _read_table(place, target, columns, task, constant, test_fraction, seed)
+    columns = Columns(one_hot, categorical, interactions, standardize, drop)
+    mark = check_delimiter(delimiter)
+    if is_frame(path):
+        if mark is not None:
+            raise invalid("delimiter", "is for CSV files", delimiter, "a frame has its columns")
+        raw = _of_frame(path, target, columns)
+        return _made(raw, columns, None, task, constant, test_fraction, seed)
+    place = readable(cast("str | os.PathLike[str]", path))
+    if is_table(place, columns, mark):
+        raw = _of_file(place, target, columns, mark)
+        return _made(raw, columns, mark, task, constant, test_fraction, seed)
     return _read_arrays(place, target, task, constant, test_fraction, seed)
 
 
-def is_table(path: Path, columns: Columns) -> bool:
+def is_table(path: Path, columns: Columns, delimiter: str | None = None) -> bool:
     """Say whether a file is a table of named columns, and not a matrix.
 
     Raises:
-        InvalidArgument: if it is a matrix, and something is said of its columns.
+        InvalidArgument: if it is a matrix, and something is said of its columns; or a delimiter, and it is no text.
     """
-    if form(path) in ("csv", "parquet"):
+    found = form(path, delimited=delimiter is not None)
+    if delimiter is not None and found != "csv":
+        raise invalid("delimiter", "is for CSV files", delimiter, f"{path.name} is none")
+    if found in ("csv", "parquet"):
         return True
-    for name in ("one_hot", "categorical", "interactions"):
+    for name in ("drop", "one_hot", "categorical", "interactions"):
         if value := getattr(columns, name):
             raise invalid(
                 name, "is for CSV and Parquet files", value, f"the columns of {path.name} are taken as they are"
@@ -98,39 +121,65 @@ def is_table(path: Path, columns: Columns) -> bool:
     return False
 
 
-def _read_table(
-    path: Path, target: str | os.PathLike[str] | None, columns: Columns, task: Task | None, constant: bool,
+@dataclass(frozen=True, eq=False)
+class _Raw:
+    """A table as it was read.
+
+    Arguments:
+        name: short name of the data.
+        source: the file, or what kind of frame.
+        layout: all columns that are there.
+        choice: those that were read.
+        table: what was read.
+    """
+
+    name: str
+    source: str
+    layout: Layout
+    choice: Choice
+    table: Table
+
+
+def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns, delimiter: str | None) -> _Raw:
+    parquet = form(path, delimited=delimiter is not None) == "parquet"
+    layout = _parquet_layout(path) if parquet else look(path, delimiter)
+    choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, path.name)
+    table = _parquet_table(path, choice) if parquet else read_csv(path, layout, csv_kinds(choice, columns), HINT)
+    return _Raw(path.name.split(".")[0], str(path), layout, choice, table)
+
+
+def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Columns) -> _Raw:
+    layout, source = frame_layout(frame), frame_name(frame)
+    choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, source)
+    table = read_frame(frame, lambda name: name in choice.read)
+    return _Raw("frame", source.removeprefix("the "), layout, choice, table)
+
+
+def _made(
+    raw: _Raw, columns: Columns, delimiter: str | None, task: Task | None, constant: bool,
     test_fraction: float | None, seed: int,
 ) -> Dataset:  # fmt: skip
-    parquet = form(path) == "parquet"
-    layout = _parquet_layout(path) if parquet else look(path)
-    label = layout.names[-1] if target is None else os.fspath(target)
-    check_names(layout, label, columns, path)
-    table = _parquet_table(path, layout) if parquet else _csv_table(path, layout, label, columns)
+    table, layout, label = raw.table, raw.layout, raw.choice.label
     numeric, one_hot = features(table, label, columns)
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test = split_rows(table.n_rows, test_fraction, seed)
-    _check_classes(y[train], labels, path)
+    _check_classes(y[train], labels, raw.source)
     encoding = fit_table(
         table, labels, layout, numeric=numeric, one_hot=one_hot, rows=train, standardize=columns.standardize,
-        constant=constant,
+        constant=constant, delimiter=delimiter,
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
-    _check_varies(trained.X, path)
-    notes = [*table.notes, f"label {label!r}: {labels.task}, {labels.meaning()}"]
+    _check_varies(trained.X, raw.source)
+    notes = [*table.notes, *raw.choice.notes(columns.drop), f"label {label!r}: {labels.task}, {labels.meaning()}"]
     if not layout.header:
         notes.append(f"no header: the columns are called 1 to {len(layout.names)}")
     notes += [f"training rows: {said}" for said in trained.report.sentences()]
     notes += [f"test rows: {said}" for said in tested.report.sentences()]
     return Dataset(
-        path.name.split(".")[0], trained.X, y[train], tested.X if len(test) else None, y[test] if len(test) else None,
-        labels.task, encoding, str(path), tuple(notes),
+        raw.name, trained.X, y[train], tested.X if len(test) else None, y[test] if len(test) else None,
+        labels.task, encoding, raw.source, tuple(notes), uses=column_uses(encoding, table, train),
     )  # fmt: skip
-
-
-def _csv_table(path: Path, layout: Layout, label: str, columns: Columns) -> Table:
-    return read_csv(path, layout, csv_kinds(layout, label, columns), HINT)
 
 
 def _parquet_layout(path: Path) -> Layout:
@@ -139,18 +188,18 @@ def _parquet_layout(path: Path) -> Layout:
     return Layout(parquet_columns(path))
 
 
-def _parquet_table(path: Path, layout: Layout) -> Table:
+def _parquet_table(path: Path, choice: Choice) -> Table:
     from erasurehead.datasets.parquetfile import read_parquet
 
-    return read_parquet(path, layout.names)
+    return read_parquet(path, choice.read)
 
 
-def _check_classes(y: Labels, target: Target, path: Path) -> None:
+def _check_classes(y: Labels, target: Target, path: Path | str) -> None:
     if target.classes is not None and len(np.unique(y)) < target.classes.size:
         raise DataError(f"{path}: {target.too_few(len(np.unique(y)), len(y))}")
 
 
-def _check_varies(X: Matrix, path: Path) -> None:
+def _check_varies(X: Matrix, path: Path | str) -> None:
     """Raise if every column has one value in all training rows: a model can learn nothing from it."""
     columns: Any = X
     highest, lowest = columns.max(axis=0), columns.min(axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from erasurehead.arrays import Array, IntArray
 from erasurehead.errors import DataError
 
-MISSING = ("", "NA", "N/A", "null", "NULL", "?")
-"""What a missing value looks like in a text file. The text `nan` is not among them: it is refused as a number."""
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?")
+"""What a missing value looks like in a text file: what R, spreadsheets, databases and pandas write for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,7 @@ class Table:
         place: row, counted from 0 -> where it stands, such as `"train.csv, line 7"`.
         notes: what the reader found worth saying.
         there: names of all columns of the file, where not all were read.
+        categories: columns of which the source itself says that their values are categories.
     """
 
     source: str
@@ -75,6 +76,7 @@ class Table:
     place: Callable[[int], str]
     notes: tuple[str, ...] = ()
     there: tuple[str, ...] = ()
+    categories: frozenset[str] = frozenset()
 
     def column(self, name: str) -> Column:
         """Return a column.
@@ -109,7 +111,11 @@ class Table:
     def take(self, rows: IntArray) -> Table:
         """Return the given rows as a table."""
         columns = {name: column.take(rows) for name, column in self.columns.items()}
-        return Table(self.source, columns, len(rows), lambda row: self.place(int(rows[row])), self.notes, self.there)
+
+        def place(row: int) -> str:
+            return self.place(int(rows[row]))
+
+        return replace(self, columns=columns, n_rows=len(rows), place=place)
 
 
 def table_of_rows(rows: Sequence[Mapping[str, object]], source: str = "the given rows") -> Table:
@@ -126,17 +132,15 @@ def table_of_rows(rows: Sequence[Mapping[str, object]], source: str = "the given
 
 
 def column_of(values: Sequence[object], name: str, source: str) -> Column:
-    """Return the column of numbers or texts that holds the given values; None and missing marks are missing.
+    """Return the column of numbers or texts that holds the given values; None, NaN and missing marks are missing.
 
     Raises:
-        DataError: if a number is NaN or infinite, naming the column and the row.
+        DataError: if a number is infinite, naming the column and the row.
     """
-    absent = [value is None or (isinstance(value, str) and value.strip() in MISSING) for value in values]
-    # frames write a missing text as NaN; among numbers NaN is refused below
+    absent = [_is_missing(value) for value in values]
     if any(isinstance(value, str) for value, none in zip(values, absent, strict=True) if not none):
         coder = TextCoder()
-        codes = [-1 if none or value != value else coder[_text(value)]
-                 for value, none in zip(values, absent, strict=True)]  # fmt: skip
+        codes = [-1 if none else coder[_text(value)] for value, none in zip(values, absent, strict=True)]
         return Texts(np.array(codes, dtype=np.int32), coder.texts())
     numbers = np.array([math.nan if none else _number(v) for v, none in zip(values, absent, strict=True)], np.float64)
     wrong = ~np.isfinite(numbers) & ~np.array(absent, dtype=bool)
@@ -169,9 +173,14 @@ class TextCoder(dict[str, int]):
         return tuple(self._codes)
 
 
-def _number(value: object) -> float:
+def _is_missing(value: object) -> bool:
+    # frames write a missing value as NaN, whatever the kind of the column
+    return value is None or (value.strip() in MISSING if isinstance(value, str) else math.isnan(_number(value, 0.0)))
+
+
+def _number(value: object, otherwise: float = math.nan) -> float:
     real = isinstance(value, int | float | np.integer | np.floating | np.bool_)
-    return float(cast("float", value)) if real else math.nan
+    return float(cast("float", value)) if real else otherwise
 
 
 def _text(value: object) -> str:

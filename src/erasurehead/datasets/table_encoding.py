@@ -14,12 +14,13 @@ from erasurehead.arrays import Array, BoolArray, IntArray
 from erasurehead.datasets.base import Encoded, Report
 from erasurehead.datasets.csvcolumns import Kind
 from erasurehead.datasets.csvfile import Layout, first_line, look, read_csv
-from erasurehead.datasets.encoding import Encoding, Source
+from erasurehead.datasets.encoding import CONSTANT, Encoding, Source
 from erasurehead.datasets.facts import Facts
 from erasurehead.datasets.features import Feature, Numeric, OneHot, feature_from_json, feature_to_json
 from erasurehead.datasets.forms import form
+from erasurehead.datasets.frames import is_frame, read_frame
 from erasurehead.datasets.moments import Moments
-from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
+from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys, split_keys
 from erasurehead.datasets.table import Column, Table, table_of_rows
 from erasurehead.datasets.target import Target, target_from_json
 from erasurehead.datasets.vocabulary import (
@@ -43,6 +44,8 @@ class TableEncoding(Encoding):
         features: from left to right.
         target: how labels become numbers.
         constant: whether the last column is ones.
+        delimiter: what stands between the fields of the training file; None if it was found out, as it then is in
+            other files.
     """
 
     columns: tuple[str, ...]
@@ -51,15 +54,52 @@ class TableEncoding(Encoding):
     features: tuple[Feature, ...]
     target: Target
     constant: bool = True
+    delimiter: str | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"TableEncoding({len(self.columns)} columns of a table -> {self.n_columns:,} of a matrix, label"
+            f" {self.target.name!r})"
+        )
 
     @property
     def n_columns(self) -> int:
-        return sum(self._width(feature) for feature in self.features) + self.constant
+        return sum(self.width(feature) for feature in self.features) + self.constant
 
-    def _width(self, feature: Feature) -> int:
+    def width(self, feature: Feature) -> int:
+        """Return how many columns of the design matrix a feature takes."""
         if isinstance(feature, Numeric):
             return 1
         return self.vocabularies[feature.columns[0]].size if feature.keys is None else len(feature.keys)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = [name for feature in self.features for name in self._names(feature)]
+        return (*names, CONSTANT) if self.constant else tuple(names)
+
+    def _names(self, feature: Feature) -> list[str]:
+        if isinstance(feature, Numeric):
+            return [feature.column]
+        labels = [self.vocabularies[name].labels() for name in feature.columns]
+        if feature.keys is None:
+            return [f"{feature.columns[0]}={value}" for value in labels[0]]
+        places = split_keys(feature.keys, [len(values) for values in labels])
+        parts = [[f"{name}={values[place]}" for place in column.tolist()]
+                 for name, values, column in zip(feature.columns, labels, places, strict=True)]  # fmt: skip
+        return [" x ".join(each) for each in zip(*parts, strict=True)]
+
+    def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
+        found = super().named_coefficients(weights, standardized)
+        if standardized:
+            return found
+        shift = 0.0
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                found[feature.column] /= feature.scale
+                shift -= found[feature.column] * feature.mean
+        if self.constant or shift:
+            found[CONSTANT] = found.get(CONSTANT, 0.0) + shift
+        return found
 
     def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
         if not isinstance(labels, bool):
@@ -91,17 +131,25 @@ class TableEncoding(Encoding):
             return source
         if isinstance(source, str | os.PathLike):
             return self._read(readable(source), labels)
+        if is_frame(source):
+            wanted = self._wanted(labels)
+            return read_frame(source, lambda name: name in wanted)
         if isinstance(source, Sequence):
             return table_of_rows(source)
-        raise DataError("This encoding reads tables: give a file or rows with named columns, not a matrix.")
+        raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
 
-    def _read(self, path: Path, labels: bool) -> Table:
+    def _wanted(self, labels: bool) -> dict[str, Kind]:
+        """Return the columns to be read, and how."""
         wanted: dict[str, Kind] = dict.fromkeys(self.vocabularies, "text")
         wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
         if labels:
             label: Kind = "number" if self.target.classes is None else "text"
             wanted |= dict.fromkeys((self.target.name, *self.target.aliases), label)
-        found = form(path)
+        return wanted
+
+    def _read(self, path: Path, labels: bool) -> Table:
+        wanted = self._wanted(labels)
+        found = form(path, delimited=self.delimiter is not None)
         if found not in ("csv", "parquet"):
             raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
         if found == "parquet":
@@ -112,11 +160,11 @@ class TableEncoding(Encoding):
 
     def _layout(self, path: Path) -> Layout:
         if self.header:
-            layout = look(path)
+            layout = look(path, self.delimiter)
             if not layout.header:
                 raise DataError(f"{path}, line 1: there must be a header with the columns' names; it has numbers.")
             return layout
-        delimiter, fields = first_line(path)
+        delimiter, fields = first_line(path, self.delimiter)
         names = self.columns
         if len(fields) == len(names) - 1:
             names = tuple(name for name in names if name != self.target.name)
@@ -147,12 +195,17 @@ class TableEncoding(Encoding):
                 found = self._codes(feature, codes)
                 none = np.logical_or.reduce([absent[name] for name in feature.columns])
                 missing[feature.label], unseen[feature.label] = none, (found < 0) & ~none
-                blocks.append(CodeBlock(found, self._width(feature)))
+                blocks.append(CodeBlock(found, self.width(feature)))
         encoded: list[Encoded] = []
         for rows in parts:
             X = design(blocks, rows, self.constant, table.n_rows)
             encoded.append(Encoded(X, None, Report(int(X.shape[0]), _counts(unseen, rows), _counts(missing, rows))))
         return encoded
+
+    def feature_codes(self, feature: OneHot, table: Table) -> Codes:
+        """Return in which of a feature's columns each row of a table has its 1; -1 for none."""
+        return self._codes(feature, {name: self.vocabularies[name].codes(table.column(name))
+                                     for name in feature.columns})  # fmt: skip
 
     def _codes(self, feature: OneHot, codes: Mapping[str, Codes]) -> Codes:
         if feature.keys is None:
@@ -171,7 +224,7 @@ class TableEncoding(Encoding):
             "features": [feature_to_json(feature) for feature in self.features],
             "target": self.target.to_json(),
             "constant": self.constant,
-        }
+        } | ({} if self.delimiter is None else {"delimiter": self.delimiter})
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> TableEncoding:
@@ -195,6 +248,7 @@ class TableEncoding(Encoding):
             features=features,
             target=target_from_json(facts.inner("target").data),
             constant=facts.flag("constant"),
+            delimiter=facts.text("delimiter") if facts.has("delimiter") else None,
         )
 
 
@@ -208,6 +262,7 @@ def fit_table(
     rows: IntArray | None = None,
     standardize: bool = True,
     constant: bool = True,
+    delimiter: str | None = None,
 ) -> TableEncoding:
     """Fit an encoding to some rows of a table.
 
@@ -220,6 +275,7 @@ def fit_table(
         rows: the rows to fit to; None for all.
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
         constant: whether to add a column of ones.
+        delimiter: what stands between the fields of the file, if it was named.
 
     Raises:
         DataError: if a column is not there or has no value in any of the rows.
@@ -245,7 +301,7 @@ def fit_table(
         if not len(keys):
             raise DataError(f"{table.source}: no row has a value in all of {', '.join(group)}; do not combine them.")
         features.append(OneHot(group, keys))
-    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant)
+    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant, delimiter)
 
 
 def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bool) -> Numeric:

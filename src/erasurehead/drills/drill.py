@@ -58,6 +58,7 @@ class Settings:
         data: a data set of the paper, of which a small twin is made, or a file.
         label: column of the file to predict; by default the last one.
         categorical: whether columns of texts in the file are one-hot encoded.
+        drop: columns of the file that are left out.
         delays: injected, of calm and stormy run alike.
         records: whether training ends where it cannot be recorded (`required`), or goes on (`optional`).
         suspected: whether workers that seem to hang are named only (`report`), or replaced.
@@ -73,6 +74,7 @@ class Settings:
     data: str = "covertype"
     label: str | None = None
     categorical: bool = False
+    drop: tuple[str, ...] = ()
     delays: str = "exponential(mean=0.5, seed=0)"
     records: str = "required"
     suspected: str = "report"
@@ -85,7 +87,7 @@ class Settings:
             InvalidArgument: if something does not fit.
         """
         twin = {"twin": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
-        table = {"target": self.label, "categorical": self.categorical or None}
+        table = {"target": self.label, "categorical": self.categorical or None, "drop": self.drop or None}
         own = {key: value for key, value in table.items() if value is not None}
         run = {"engine": self.engine, "workers": self.workers, "records": self.records}
         tables = {

@@ -10,11 +10,9 @@ from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.planner import Plan
 from erasurehead.planning.trials import Trial
 from erasurehead.reports import canvas
-from erasurehead.reports.canvas import FAINT, INK, Axes, look
+from erasurehead.reports.canvas import FAINT, INK, Axes, scheme_look
 from erasurehead.reports.units import Unit, time_unit
 
-_KINDS = {"uncoded": 0, "ignore_stragglers": 1, "exact": 2, "erasurehead": 4}
-_OTHER = 3
 _BARS = 8
 _WIDE = 20.0  # longest over shortest time, from which on the axis is logarithmic
 
@@ -65,7 +63,7 @@ def draw_tradeoff(axes: Axes, plan: Plan) -> None:
     unit = time_unit([item.seconds_per_step for item in shown])
     for kind in dict.fromkeys(map(_kind, shown)):
         own = [item for item in shown if _kind(item) == kind]
-        style = look(_KINDS.get(kind, _OTHER))
+        style = scheme_look(kind)
         axes.scatter(
             [item.seconds_per_step / unit.size for item in own], [100 * item.missing for item in own],
             s=[14 + 6 * item.load for item in own], color=style.colour, marker=style.marker, alpha=0.6, linewidth=0,
@@ -81,6 +79,7 @@ def draw_tradeoff(axes: Axes, plan: Plan) -> None:
     axes.set_ylim(-0.04 * max(top, 1.0), 1.12 * max(top, 1.0))
     _name(axes, plan, unit.size)
     axes.grid(color=FAINT, linewidth=0.5)
+    axes.set_axisbelow(True)
     axes.set_xlabel(f"time per step ({unit.name})")
     axes.set_ylabel("gradient lost: residual / tasks (%)")
     axes.set_title("What a step costs, and what it loses")
@@ -112,7 +111,7 @@ def _bars(axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], un
     end = max([*ends, *times], default=unit.size)
     low_end = 0.5 * min(times) if wide else 0.0
     for place, (name, middle, (low, high)) in enumerate(bars):
-        style = look(_KINDS.get(name.partition("(")[0], _OTHER))
+        style = scheme_look(name)
         if not math.isfinite(middle):
             axes.annotate(" not reached", (0.0, place), xycoords=("axes fraction", "data"), va="center", fontsize=9)
             continue

@@ -11,6 +11,7 @@ import io
 import math
 import os
 import textwrap
+import zlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,6 +82,42 @@ _LOOKS = tuple(
 )
 
 
+_SCHEMES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "ignore_stragglers": 4}
+"""The look of each named scheme; the others have one of those that are left, by their names."""
+_OTHERS = tuple(index for index in range(len(_LOOKS)) if index not in _SCHEMES.values())
+_LINES, _MARKERS = ("-", "--", "-.", ":"), ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def scheme_look(name: str) -> Look:
+    """Return the look of a scheme by its name, whatever else is in the picture.
+
+    >>> scheme_look("erasurehead(load=2)").colour == scheme_look("erasurehead").colour
+    True
+    """
+    family = name.partition("(")[0].strip()
+    place = _SCHEMES.get(family)
+    return _LOOKS[_OTHERS[_digest(family) % len(_OTHERS)] if place is None else place]
+
+
+def scheme_looks(names: Sequence[str]) -> list[Look]:
+    """Return the looks of schemes in one picture: those of one colour differ in line and marker."""
+    taken: set[tuple[str, str, str]] = set()
+    looks: dict[str, Look] = {}
+    for name in sorted(names, key=lambda name: ("(" in name, name)):  # the plain name has the plain look
+        own = scheme_look(name)
+        kinds = [(line, marker) for marker in _MARKERS for line in _LINES]
+        first = kinds.index((own.line, own.marker))
+        ways = [kinds[(first + 5 * step) % len(kinds)] for step in range(len(kinds))]  # 5 changes both, and is coprime
+        line, marker = next((way for way in ways if (own.colour, *way) not in taken), ways[0])
+        taken.add((own.colour, line, marker))
+        looks[name] = Look(own.colour, line, marker)
+    return [looks[name] for name in names]
+
+
+def _digest(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
 def look(index: int) -> Look:
     """Return the look of the run of a number; they repeat after eight."""
     return _LOOKS[index % len(_LOOKS)]
@@ -104,10 +141,47 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     """Return an empty figure, in inches; to be called while `drawing`."""
     figure = importlib.import_module("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     size = min(1.45 * width, 13.0)
-    lines = [wrapped for line in title.splitlines() for wrapped in textwrap.wrap(line, width=int(110 * width / size))]
+    lines = [wrapped for line in title.splitlines() for wrapped in textwrap.wrap(line, width=int(100 * width / size))]
     if lines:
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=size, fontweight="bold")
     return figure
+
+
+def fit(figure: Figure) -> None:
+    """Lay a figure out so that no text leaves it: what is too wide is written smaller.
+
+    Numbers at the axes are written out: a common factor above an axis would collide with what stands there.
+    """
+    texts = importlib.import_module("matplotlib.text")
+    ticker = importlib.import_module("matplotlib.ticker")
+    for axes in figure.findobj(importlib.import_module("matplotlib.axes").Axes):
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), ticker.ScalarFormatter) and axis.get_scale() == "linear":
+                axis.set_major_formatter(ticker.FuncFormatter(_written))
+    agg = importlib.import_module("matplotlib.backends.backend_agg")
+    renderer = agg.FigureCanvasAgg(figure).get_renderer()
+    for _ in range(3):
+        figure.draw_without_rendering()
+        wide = figure.bbox.width
+        fits = True
+        for text in figure.findobj(texts.Text):
+            if not text.get_visible() or not text.get_text():
+                continue
+            box = text.get_window_extent(renderer)
+            out = max(box.x1 - wide, -box.x0, 0.0)
+            if out > 1.0 and box.width > 0.0:
+                # Centred text loses on both sides what it loses in all.
+                loss = out * (2.0 if text.get_horizontalalignment() == "center" else 1.0) + 4.0
+                text.set_fontsize(max(5.0, text.get_fontsize() * (1.0 - loss / box.width)))
+                fits = False
+        if fits:
+            return
+
+
+def _written(value: float, _place: object = None) -> str:
+    """Return a number at an axis, without the rounding errors of its place."""
+    text = f"{value:.10g}"
+    return text if len(text) <= 9 else f"{value:.4g}"
 
 
 def patch_key(colour: str, label: str, edge: str = "none") -> Any:
@@ -129,7 +203,8 @@ def plain_ticks(axis: Any) -> None:
     ticker = importlib.import_module("matplotlib.ticker")
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if 0.0 < low < high else math.inf
-    axis.set_major_locator(ticker.LogLocator(subs=(1.0,) if decades > 3.0 else (1.0, 2.0, 5.0), numticks=10))
+    subs, most = ((1.0,), 5) if decades > 3.0 else ((1.0, 2.0, 5.0), 10)
+    axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(ticker.NullFormatter())
 
@@ -145,7 +220,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access
         access: who may read the files; None for what is usual on this system.
     """
     paths = [folder / f"{name}.{form}" for form in formats]
-    figure.draw_without_rendering()
+    fit(figure)
     figure.set_layout_engine("none")  # laid out once: otherwise each format would shift things a little for the next
     with Folder.open(folder, access) as place:
         for path, form in zip(paths, formats, strict=True):

@@ -26,8 +26,10 @@ def draw_comparison(
 ) -> list[Path]:
     """Draw several runs against each other, in the manner of the ErasureHead paper's Figures 2 to 4.
 
-    The files are `comparison` (all panels), `progress` (quality against wall-clock time), `step_times`, `speed_up`
-    and `timeline` (who was late in the first steps). Equal runs give equal files.
+    The files are `comparison` (all panels), `progress` (quality against time), `step_times`, `speed_up`
+    and `timeline` (who was late in the first steps). Equal runs give equal files. A scheme has its colour, whatever it
+    is compared with; axes are logarithmic where a linear one would hide the fastest, and `virtual time` is that of the
+    virtual engine's clock.
 
     Arguments:
         runs: at least one, trained under the same delays from the same model.
@@ -59,7 +61,7 @@ def draw_comparison(
 
 def _figures(comparison: Comparison, heading: str) -> list[tuple[str, Figure]]:
     bars = 1.4 + _BAR * len(comparison.runs)
-    curves = 4.0 + _LINE * len(comparison.runs) / legend_columns(comparison.names)
+    curves = 4.2 + _LINE * len(comparison.runs) / legend_columns(comparison.names)
     single: list[tuple[str, Callable[[Axes, Comparison], None], float]] = [
         ("progress", draw_progress, curves),
         ("step_times", draw_step_times, bars),
@@ -94,7 +96,7 @@ def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
     until = window(comparison.runs)
     for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
         draw_timeline(axes, run, until, f"{measures.cut(row.scheme, 60)}: {_progress(run, until)}")
-    panels[-1].set_xlabel("wall-clock time since training began (s)")
+    panels[-1].set_xlabel(f"{measures.clock(comparison.runs)} since training began (s)")
     explain_timeline(figure)
 
 

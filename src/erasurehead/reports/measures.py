@@ -91,6 +91,21 @@ def target_name(target: tuple[str, float]) -> str:
     return f"{metric_name(target[0])} {target[1]:g}"
 
 
+def clock(runs: Sequence[Run]) -> str:
+    """Return what time was measured with: that of a virtual engine is no wall-clock time."""
+    virtual = [run.engine == "virtual" for run in runs]
+    return "virtual time" if all(virtual) else "wall-clock time" if not any(virtual) else "time"
+
+
+WIDE = 20.0
+"""Longest over shortest, from which on an axis is logarithmic: on a linear one the shortest could not be seen."""
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether positive numbers are so far apart that only a logarithmic axis shows all of them."""
+    return len(values) > 1 and min(values) > 0.0 and max(values) > WIDE * min(values)
+
+
 def falls(metric: str) -> bool:
     """Whether less of a metric is better."""
     return metric in LOWER_IS_BETTER

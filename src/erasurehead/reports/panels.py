@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead.arrays import Array
-from erasurehead.reports import measures
-from erasurehead.reports.canvas import FAINT, INK, Axes, look
+from erasurehead.reports import canvas, measures
+from erasurehead.reports.canvas import FAINT, INK, Axes, Look, scheme_looks
 from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.run import Run
@@ -41,6 +41,11 @@ class Comparison:
         return [row.scheme for row in self.rows]
 
     @property
+    def looks(self) -> list[Look]:
+        """How each run is drawn: a scheme has its colour, whatever else is in the picture."""
+        return scheme_looks(self.names)
+
+    @property
     def target(self) -> tuple[str, float] | None:
         """What was to be reached."""
         return self.rows[0].basis.target
@@ -59,21 +64,28 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     metric = comparison.metric
     curves = [_curve(run, metric) for run in comparison.runs]
     unit = time_unit([float(times[-1]) for times, _ in curves if len(times)])
+    looks = comparison.looks
     for index, (name, (times, values)) in enumerate(zip(comparison.names, curves, strict=True)):
-        style = look(index)
+        style = looks[index]
         axes.plot(
             times / unit.size, values, style.line, label=measures.cut(name, _LEGEND), color=style.colour, linewidth=2.0,
             marker=style.marker, markersize=6, markevery=(0.04 + 0.02 * index, 0.12),
         )  # fmt: skip
-    axes.set_xlabel(f"wall-clock time ({unit.name}), all waiting included")
+    axes.set_xlabel(f"{measures.clock(comparison.runs)} ({unit.name}), all waiting included")
     axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
-    axes.set_ylim(
-        _heights([values for _, values in curves], [] if comparison.target is None else comparison.target[1:])
-    )
-    axes.set_xlim(0, _length(comparison, [times for times, _ in curves]) / unit.size)
+    lasts = [float(times[-1]) for times, _ in curves if len(times)]
+    end = _length(comparison, [times for times, _ in curves]) / unit.size
+    if measures.is_wide([last for last in lasts if last > 0.0]):
+        axes.set_xscale("log")
+        axes.set_xlim(0.5 * min(float(times[1]) for times, _ in curves if len(times) > 1 and times[1] > 0) / unit.size,
+                      1.1 * max(lasts) / unit.size)  # fmt: skip
+        canvas.plain_ticks(axes.xaxis)
+    else:
+        axes.set_xlim(0, end)
+    _set_heights(axes, comparison, [values for _, values in curves])
     _mark_target(axes, comparison, unit)
     axes.grid(color=FAINT, linewidth=0.5)
-    columns = legend_columns(comparison.names)
+    columns = legend_columns([*comparison.names, *([] if comparison.target is None else [_target(comparison.target)])])
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
 
 
@@ -92,13 +104,20 @@ def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     return times, values
 
 
-def _heights(curves: Sequence[Array], others: Sequence[float]) -> tuple[float, float]:
+def _set_heights(axes: Axes, comparison: Comparison, curves: Sequence[Array]) -> None:
     # The first point is a model that has learnt nothing; it would flatten all that is to be told apart.
+    others = [] if comparison.target is None else comparison.target[1:]
     heights = np.concatenate([*(values[1:] for values in curves), others])
     heights = heights[np.isfinite(heights)]
     low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
+    falls = comparison.metric is None or measures.falls(comparison.metric)
+    if falls and measures.is_wide([low, high]):  # on a linear axis the finish would lie on the ground
+        axes.set_yscale("log")
+        axes.set_ylim(low / 1.2, high * 1.2)
+        canvas.plain_ticks(axes.yaxis)
+        return
     room = 0.08 * (high - low) or 0.01
-    return low - room, high + room
+    axes.set_ylim(low - room, high + room)
 
 
 def _length(comparison: Comparison, curves: Sequence[Array]) -> float:
@@ -111,15 +130,16 @@ def _mark_target(axes: Axes, comparison: Comparison, unit: Unit) -> None:
     if comparison.target is None:
         return
     height = comparison.target[1]
-    axes.axhline(height, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
-    axes.annotate(
-        f"target: {measures.target_name(comparison.target)}",
-        (1.0, height), (0, -4), xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", va="top",
-    )  # fmt: skip
+    # It is named in the legend: beside the line there would be curves.
+    axes.axhline(height, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1, label=_target(comparison.target))
     bottom = axes.get_ylim()[0]
-    for index, row in enumerate(comparison.rows):
+    for style, row in zip(comparison.looks, comparison.rows, strict=True):
         if row.seconds_to_target is not None:
-            axes.vlines(row.seconds_to_target / unit.size, bottom, height, color=look(index).colour, linewidth=1.2)
+            axes.vlines(row.seconds_to_target / unit.size, bottom, height, color=style.colour, linewidth=1.2)
+
+
+def _target(target: tuple[str, float]) -> str:
+    return f"target: {measures.target_name(target)}"
 
 
 def draw_step_times(axes: Axes, comparison: Comparison) -> None:
@@ -129,18 +149,29 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
     """
     seconds = [np.array(measures.step_seconds(run)) for run in comparison.runs]
     unit = time_unit([row.seconds_per_step for row in comparison.rows])
+    looks = comparison.looks
+    wide = measures.is_wide([float(np.median(values)) for values in seconds if len(values) and np.median(values) > 0])
+    lows: list[float] = []
+    if wide:
+        axes.set_xscale("log")
     for index, values in enumerate(seconds):
         if not len(values):
             continue
         low, first, median, third, high = np.percentile(values / unit.size, (5, 25, 50, 75, 95))
-        style = look(index)
+        style = looks[index]
+        lows += [float(low)] if low > 0.0 else []
         axes.hlines(index, low, high, color=style.colour, linewidth=1.5)
         axes.barh(index, third - first, left=first, height=0.5, color=style.colour, alpha=0.35)
         axes.barh(index, third - first, left=first, height=0.5, color="none", edgecolor=style.colour, linewidth=1.5)
         axes.vlines(median, index - 0.25, index + 0.25, color=style.colour, linewidth=3.0)
-        _write_beside(axes, high, index, f"{unit.write(median * unit.size)} {unit.name}")
+        own = time_unit([median * unit.size]) if wide else unit
+        _write_beside(axes, high, index, f"{own.write(median * unit.size)} {own.name}")
     _name_rows(axes, comparison)
-    axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
+    if wide:
+        axes.set_xlim(0.6 * min(lows, default=axes.get_xlim()[0]), axes.get_xlim()[1])
+        _leave_room(axes)
+    else:
+        axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
     axes.set_xlabel(f"time ({unit.name}): median, quartiles, 5–95 %")
     axes.set_title("Time per step")
 
@@ -148,13 +179,27 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
 def draw_speed_ups(axes: Axes, comparison: Comparison) -> None:
     """Draw how many times faster each run was than the baseline: figure 3 of the ErasureHead paper."""
     values = [row.speed_up if math.isfinite(row.speed_up) else 0.0 for row in comparison.rows]
-    for index, value in enumerate(values):
-        axes.barh(index, value, height=0.6, color=look(index).colour)
-        _write_beside(axes, value, index, f"{value:.1f}×")
+    wide = measures.is_wide([value for value in values if value > 0.0])
+    if wide:
+        axes.set_xscale("log")
+    for index, (value, style) in enumerate(zip(values, comparison.looks, strict=True)):
+        axes.barh(index, value, height=0.6, color=style.colour)
+        known = math.isfinite(comparison.rows[index].speed_up)
+        _write_beside(axes, value if known or not wide else 1.0, index, f"{value:.1f}×" if known else "cannot be said")
     _name_rows(axes, comparison)
-    axes.set_xlim(0, 1.2 * max(values) or 1.0)
-    axes.set_xlabel(f"times as fast as {comparison.rows[0].basis.baseline}")
+    if wide:
+        _leave_room(axes)
+    else:
+        axes.set_xlim(0, 1.2 * max(values) or 1.0)
+    axes.set_xlabel(f"times as fast as {measures.cut(comparison.rows[0].basis.baseline, 24)}")
     axes.set_title(f"Speed-up, by {comparison.rows[0].basis.compared}")
+
+
+def _leave_room(axes: Axes) -> None:
+    """Leave a quarter of a logarithmic axis to the texts beside the bars."""
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.3)
+    canvas.plain_ticks(axes.xaxis)
 
 
 def _write_beside(axes: Axes, x: float, y: float, text: str) -> None:

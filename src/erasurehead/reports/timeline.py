@@ -63,7 +63,7 @@ def window(runs: Sequence[Run], steps: int = 3, most: int = 40) -> float:
     """Return how many seconds to show: some steps of the slowest run, but not too many of the fastest."""
     slow = max((run.steps[min(steps, len(run.steps)) - 1].end for run in runs if run.steps), default=1.0)
     fast = min((run.steps[most - 1].end for run in runs if len(run.steps) >= most), default=slow)
-    return min(slow, fast)
+    return min(slow, fast) or slow or 1.0  # on a virtual clock steps may take no time at all
 
 
 def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:

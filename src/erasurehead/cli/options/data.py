@@ -63,6 +63,19 @@ class DataOptions:
             text="Column to predict (by default the last one).",
         ),
     ] = None
+    drop: Annotated[
+        str | None,
+        option("--drop", panel=_PANEL, metavar="A,B,...", text="Columns that are left out."),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        option(
+            "--delimiter",
+            panel=_PANEL,
+            metavar="CHARACTER",
+            text="Of a CSV file, or its name: comma, semicolon, tab, bar, blanks; by default it is found out.",
+        ),
+    ] = None
     one_hot: Annotated[
         str | None,
         option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ KEYS: Mapping[str, str] = {
     "twin": "data.twin",
     "rows": "data.rows",
     "label": "data.target",
+    "drop": "data.drop",
+    "delimiter": "data.delimiter",
     "one_hot": "data.one_hot",
     "categorical": "data.categorical",
     "test_fraction": "data.test_fraction",
@@ -59,9 +62,15 @@ def _number(text: str) -> str | float:
         return text
 
 
-def _listed(text: str) -> str | list[str]:
-    return "all" if text.strip() == "all" else [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str) -> list[str]:
+    """Return names with commas between them; one that has a comma itself is quoted."""
+    read = [name for line in csv.reader([text], skipinitialspace=True) for name in line]
+    return [name.strip() for name in read if name.strip()]
 
 
-_READ: Mapping[str, Callable[[str], Any]] = {"one_hot": _listed, "rate": _number}
+def _names_or_all(text: str) -> str | list[str]:
+    return "all" if text.strip() == "all" else _names(text)
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {"drop": _names, "one_hot": _names_or_all, "rate": _number}
 """How options that are texts become the values of a run file."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from erasurehead.arrays import BoolArray
 from erasurehead.datasets.base import Task
-from erasurehead.datasets.columns import Columns, features
+from erasurehead.datasets.columns import Choice, Columns, features
 from erasurehead.datasets.csvfile import Layout
 from erasurehead.datasets.features import Feature, OneHot
 from erasurehead.datasets.moments import Moments
@@ -26,15 +26,21 @@ class TableFit:
 
     Arguments:
         layout: how the file is laid out.
-        label: the column of the labels.
+        choice: which of its columns are read, and which holds the labels.
         columns: how the others are to be read.
         task: what the labels are for; None to tell from them.
         path: of the file, for messages.
+        delimiter: of a CSV file, if it was named.
     """
 
-    def __init__(self, layout: Layout, label: str, columns: Columns, task: Task | None, path: Path) -> None:
+    def __init__(
+        self, layout: Layout, choice: Choice, columns: Columns, task: Task | None, path: Path,
+        delimiter: str | None = None,
+    ) -> None:  # fmt: skip
         self._layout = layout
-        self._label = label
+        self._read = choice.read
+        self._label = label = choice.label
+        self._delimiter = delimiter
         self._columns = columns
         self._path = path
         self._labels = LabelValues(label, task)
@@ -92,12 +98,14 @@ class TableFit:
         ]
         for group in groups:
             made.append(OneHot(group) if len(group) == 1 else self._joint(group, columns, vocabularies))
-        return TableEncoding(self._layout.names, self._layout.header, vocabularies, tuple(made), target, constant)
+        return TableEncoding(
+            self._layout.names, self._layout.header, vocabularies, tuple(made), target, constant, self._delimiter
+        )
 
     def _kinds(self, source: str) -> Table:
         """Return a table without rows whose columns are of the kinds of the file's."""
         texts, numbers = Texts(np.zeros(0, dtype=np.int32), ()), Numbers(np.zeros(0))
-        columns: dict[str, Column] = {name: texts if name in self._texts else numbers for name in self._layout.names}
+        columns: dict[str, Column] = {name: texts if name in self._texts else numbers for name in self._read}
         return Table(source, columns, 0, lambda row: source)
 
     def _column(self, name: str) -> Column:

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead.arrays import IntArray
 from erasurehead.datasets.base import Task
-from erasurehead.datasets.columns import HINT, Columns, check_names, csv_kinds
+from erasurehead.datasets.columns import HINT, Columns, choose_columns, csv_kinds
 from erasurehead.datasets.csvcolumns import Kind
 from erasurehead.datasets.csvfile import Layout, count_rows, csv_blocks, look
 from erasurehead.datasets.encoding import Encoding
@@ -29,21 +29,23 @@ class TableSource(Source):
         path: of the file.
         target: the column of the labels; None for the last.
         columns: how the columns are to be read.
+        delimiter: of a CSV file, as `check_delimiter` returns it; None to find it out.
     """
 
-    def __init__(self, path: Path, target: str | None, columns: Columns) -> None:
+    def __init__(self, path: Path, target: str | None, columns: Columns, delimiter: str | None = None) -> None:
         super().__init__(path)
-        self._parquet = form(path) == "parquet"
+        self._parquet = form(path, delimited=delimiter is not None) == "parquet"
+        self._delimiter = delimiter
         self._layout = self._look()
-        self._label = self._layout.names[-1] if target is None else target
+        self._choice = choose_columns(self._layout.names, target, columns, path.name)
+        self._label = self._choice.label
         self._columns = columns
-        check_names(self._layout, self._label, columns, path)
-        kind = csv_kinds(self._layout, self._label, columns)
-        self._kinds: dict[str, Kind] = {name: kind(name) for name in self._layout.names}
+        kind = csv_kinds(self._choice, columns)
+        self._kinds: dict[str, Kind] = {name: how for name in self._layout.names if (how := kind(name)) is not None}
 
     def _look(self) -> Layout:
         if not self._parquet:
-            return look(self.path)
+            return look(self.path, self._delimiter)
         from erasurehead.datasets.parquetfile import parquet_columns
 
         return Layout(parquet_columns(self.path))
@@ -62,7 +64,7 @@ class TableSource(Source):
     def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
         # The encoding is that of the training rows; which these are is not known before all are counted.
         places = split.places(self._count()) if split.test_fraction else None
-        fit = TableFit(self._layout, self._label, self._columns, task, self.path)
+        fit = TableFit(self._layout, self._choice, self._columns, task, self.path, self._delimiter)
         n_rows = 0
         notes: list[str] = []
         for block in self._blocks(notes):
@@ -74,6 +76,7 @@ class TableSource(Source):
         if not n_rows:
             raise DataError(EMPTY.format(path=self.path))
         encoding = fit.encoding(constant)
+        notes += self._choice.notes(self._columns.drop)
         notes.append(f"label {self._label!r}: {encoding.target.task}, {encoding.target.meaning()}")
         if not self._layout.header:
             notes.append(f"no header: the columns are called 1 to {len(self._layout.names)}")
@@ -100,7 +103,7 @@ class TableSource(Source):
         from erasurehead.datasets.parquetfile import parquet_blocks
 
         rows = max(1, min(BLOCK_ROWS, (1 << 22) // len(self._layout.names)))
-        return parquet_blocks(self.path, self._layout.names, rows)
+        return parquet_blocks(self.path, self._choice.read, rows)
 
     def _settle(self, block: Table) -> None:
         """Let the first value of a column say what all the others are to be: a number, or a text."""

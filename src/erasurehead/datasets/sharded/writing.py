@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from erasurehead.datasets.base import Report, Task
 from erasurehead.datasets.columns import Columns
+from erasurehead.datasets.delimiters import check_delimiter
 from erasurehead.datasets.encoding import Encoding
 from erasurehead.datasets.reading import is_table
 from erasurehead.datasets.sharded.arraysources import array_source
@@ -43,6 +44,7 @@ def shard(
     out: str | os.PathLike[str],
     target: str | os.PathLike[str] | None = None,
     *,
+    drop: Sequence[str] = (),
     one_hot: Sequence[str] | Literal["all"] = (),
     categorical: bool = False,
     interactions: Sequence[Sequence[str]] = (),
@@ -51,6 +53,7 @@ def shard(
     constant: bool = True,
     test_fraction: float | None = 0.2,
     seed: int = 0,
+    delimiter: str | None = None,
     block: int = BLOCK,
     access: Access = "private",
     say: Callable[[str], None] | None = None,
@@ -70,6 +73,7 @@ def shard(
         n_tasks: how many tasks; a code over a divisor of it can be trained, too.
         out: the folder to be made.
         target: as for `read`, as are the others up to `seed`.
+        drop: see `read`.
         one_hot: see `read`.
         categorical: see `read`.
         interactions: see `read`.
@@ -78,6 +82,7 @@ def shard(
         constant: see `read`.
         test_fraction: see `read`.
         seed: see `read`.
+        delimiter: see `read`.
         block: bytes of encoded rows that are held at a time.
         access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`; workers that
             read them under another id are one of the latter. A folder that is there already keeps its mode.
@@ -97,10 +102,11 @@ def shard(
     tell = say or _silently
     folder = _free(out)
     place = readable(path).absolute()
-    columns = Columns(one_hot, categorical, interactions, standardize)
+    columns, mark = Columns(one_hot, categorical, interactions, standardize, drop), check_delimiter(delimiter)
     split = Split(test_fraction, seed)
     name = None if target is None else os.fspath(target)
-    source = TableSource(place, name, columns) if is_table(place, columns) else array_source(place, name)
+    table = is_table(place, columns, mark)
+    source = TableSource(place, name, columns, mark) if table else array_source(place, name)
     with _folder_to_be(folder, access) as scratch:
         with _unchanged(place):
             tell(f"reading {place} for the encoding ...")

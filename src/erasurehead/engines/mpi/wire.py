@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead.arrays import Array
-from erasurehead.engines.mpi.start import Start, watched
 from erasurehead.engines.base import Part
+from erasurehead.engines.mpi.start import Start, watched
 from erasurehead.errors import EngineError, MissingExtra
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
         conditions(bench, delayed),
         numbers,
         _summary(bench, delayed, target),
-        partial(_draw, numbers=numbers, metric=metric, target=target),
+        partial(_draw, numbers=numbers, metric=metric, target=target, clock=measures.clock(list(runs.values()))),
         f"({id[1]}) {bench.title}",
     )
 
@@ -58,7 +58,7 @@ def _summary(bench: Bench, delayed: bool, target: Target) -> Numbers:
     return Numbers.of(("method", last, "seconds for them", to, "times as fast as uncoded"), rows)
 
 
-def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target) -> None:
+def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target, clock: str) -> None:
     columns = {name: np.array(cells) for name, cells in numbers.columns.items()}
     seconds, values = columns["seconds"].astype(float), columns[metric].astype(float)
     until = _until(columns["method"], seconds, values, metric, target)
@@ -78,8 +78,8 @@ def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target) -> None:
         learnt = np.append(learnt, [] if target is None else target[1])
         room = 0.06 * float(np.ptp(learnt)) or 0.01
         axes.set_ylim(float(learnt.min()) - room, float(learnt.max()) + room)
-    _mark_target(axes, target, metric)
-    axes.set_xlabel(f"wall-clock time ({unit.name}), all waiting included")
+    _mark_target(axes, target)
+    axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
     better = "lower is better" if measures.falls(metric) else "higher is better"
     axes.set_ylabel(f"test {measures.metric_name(metric)} ({better})")
     axes.grid(color=FAINT, linewidth=0.5)
@@ -102,11 +102,7 @@ def _until(labels: np.ndarray, seconds: np.ndarray, values: np.ndarray, metric: 
     return min(whole, 1.5 * max(reached)) or whole
 
 
-def _mark_target(axes: Axes, target: Target, metric: str) -> None:
-    if target is not None:
-        axes.axhline(target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
-        falls = measures.falls(metric)  # then the slowest curve ends below the target, otherwise above it
-        axes.annotate(
-            measures.target_name(target), (1.0, target[1]), (-2, 3 if falls else -4), textcoords="offset points",
-            xycoords=("axes fraction", "data"), ha="right", va="bottom" if falls else "top", fontsize=9,
-        )  # fmt: skip
+def _mark_target(axes: Axes, target: Target) -> None:
+    if target is not None:  # named in the legend: beside the line there are curves
+        axes.axhline(target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1,
+                     label=f"target: {measures.target_name(target)}")  # fmt: skip

@@ -1,0 +1,40 @@
+"""Columns that hold no more than the numbers of the rows: the index of a frame, written into a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?(\.\d+)*")
+"""What pandas calls a column without a name."""
+
+_STORED = re.compile(r"__index_level_\d+__")
+"""What pandas calls its index in a Parquet file, where it stands behind the columns."""
+
+
+def index_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return which columns are a frame's index, by their names: the first ones if they had none, and pandas' own.
+
+    >>> index_columns(["Unnamed: 0", "size", "price"])
+    ('Unnamed: 0',)
+    """
+    first = next((place for place, name in enumerate(names) if not _UNNAMED.fullmatch(name)), len(names))
+    return (*names[:first], *(name for name in names[first:] if _STORED.fullmatch(name)))
+
+
+def named(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a header in which the first columns may have none: these are called as pandas calls them."""
+    nameless = next((place for place, name in enumerate(names) if name), 0)
+    return (*(_unnamed(place, names) for place in range(nameless)), *names[nameless:])
+
+
+def is_numbering(names: Sequence[str]) -> bool:
+    """Say whether a first line is the header of a frame with an index, whose columns are called 0, 1, 2, ..."""
+    return names[0] == "" and list(names[1:]) == list(map(str, range(len(names) - 1)))
+
+
+def _unnamed(place: int, names: Sequence[str]) -> str:
+    name = f"Unnamed: {place}"
+    while name in names:
+        name += ".1"
+    return name
