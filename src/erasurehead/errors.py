@@ -165,7 +165,7 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
     return InvalidArgument(argument, rule, value, instead)
 
 
-def shown(value: object) -> str:
+def shown(value: Any) -> str:
     """Return a value as errors show it: NumPy's numbers as plain ones, long ones in part.
 
     >>> len(shown("x" * 400)), shown("x" * 400)[-8:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,10 @@ def owned(array: NDArray[Any], given: Any) -> NDArray[Any]:
         array: made of what was given, perhaps the same memory.
         given: what the user has.
     """
-    if not isinstance(given, np.ndarray) or not np.may_share_memory(array, given) or _frozen(given):
+    if not isinstance(given, np.ndarray):
+        return array
+    mine = cast("NDArray[Any]", given)
+    if not np.may_share_memory(array, mine) or _frozen(mine):
         return array
     return array.copy()
 

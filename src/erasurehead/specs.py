@@ -7,7 +7,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
 
@@ -37,8 +37,9 @@ def read(
     Raises:
         InvalidArgument: the text is not of this form, or names something else, or a maker refuses its arguments.
     """
-    if not isinstance(text, str):
-        raise invalid(argument, "must be a text", text)
+    given: Any = text
+    if not isinstance(given, str):
+        raise invalid(argument, "must be a text", given)
     reader = _Reader(text, argument, kind, makers, operators)
     value = reader.whole()
     if not isinstance(value, kind):

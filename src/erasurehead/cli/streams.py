@@ -11,7 +11,7 @@ import io
 import os
 import sys
 from collections.abc import Generator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from erasurehead.errors import ErasureHeadError
 
@@ -56,14 +56,15 @@ def prepare() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)  # takes the lowest one that is free
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+    stdin, stdout, stderr = cast("tuple[object, object, object]", (sys.stdin, sys.stdout, sys.stderr))
+    if stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+    if stdout is None:
         sys.stdout = _text(io.BufferedWriter(_Optional(1)), "utf-8", buffered=True)
-    elif isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    if sys.stderr is None or isinstance(sys.stderr, io.TextIOWrapper):  # pyright: ignore[reportUnnecessaryComparison]
-        encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding  # pyright: ignore[reportUnnecessaryComparison]
+    elif isinstance(stdout, io.TextIOWrapper):
+        stdout.reconfigure(errors="backslashreplace")
+    if stderr is None or isinstance(stderr, io.TextIOWrapper):
+        encoding = "utf-8" if stderr is None else stderr.encoding
         sys.stderr = _text(io.BufferedWriter(_Optional(2)), encoding, buffered=False)
 
 

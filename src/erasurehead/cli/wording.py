@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from typer import BadParameter
 from typer.core import TyperCommand
@@ -109,8 +109,8 @@ def _refuse_empty(ctx: Any) -> None:
     from erasurehead.errors import InvalidArgument
 
     for parameter in ctx.command.params:
-        given = ctx.params.get(parameter.name)
-        texts = given if isinstance(given, list | tuple) else [given]
+        given: Any = ctx.params.get(parameter.name)
+        texts = cast("list[Any]", [*given] if isinstance(given, list | tuple) else [given])
         if parameter.name not in _MAY_BE_EMPTY and any(isinstance(text, str) and not text.strip() for text in texts):
             name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
             raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", "leave it out to have the default")
@@ -199,5 +199,5 @@ def _key(options: list[str], subject: str) -> str:
     return next((key for key, spelled in _SPELLED.items() if spelled in options), subject)
 
 
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple | list) else value
+def _plain(value: Any) -> Any:
+    return [*cast("tuple[Any, ...]", value)] if isinstance(value, tuple | list) else value

@@ -62,7 +62,7 @@ class ExactWeights(ABC):
         if not len(erased):
             return Solved(weights, 0.0, square)
         if self.nullity:
-            mix = np.linalg.lstsq(self.null_at(erased).T, -weights[:, erased].T)[0].T
+            mix = np.asarray(np.linalg.lstsq(self.null_at(erased).T, -weights[:, erased].T)[0].T, dtype=np.float64)
             weights = weights + self.combined(mix)
             square += float((mix**2).sum())
         else:

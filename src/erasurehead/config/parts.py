@@ -160,9 +160,9 @@ def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = No
 
 
 def _freeze(array: Any) -> None:
-    parts = (
-        [array] if isinstance(array, np.ndarray) else [] if array is None else [array.data, array.indices, array.indptr]
-    )
+    parts: list[Any] = [] if array is None else [array]
+    if array is not None and not isinstance(array, np.ndarray):
+        parts = [array.data, array.indices, array.indptr]
     for part in parts:
         freeze(part)
 

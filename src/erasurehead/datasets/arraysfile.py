@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -68,8 +68,9 @@ def load_npy(path: Path, mapped: bool = False) -> Any:
         TooLarge: if it does not fit into memory.
     """
     try:
-        on_disk: Any = np.load(path, mmap_mode="r", allow_pickle=False)  # which checks the length of the file
-        if mapped or not isinstance(on_disk, np.memmap):
+        load = cast("Any", np.load)
+        on_disk: Any = load(path, mmap_mode="r", allow_pickle=False)  # which checks the length of the file
+        if mapped or type(on_disk) is not np.memmap:
             return on_disk
         check_memory(f"{path}, an array of shape {on_disk.shape},", _COPIES * 8 * on_disk.size)
         return np.array(on_disk)

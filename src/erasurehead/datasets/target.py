@@ -136,7 +136,7 @@ def target_from_json(data: Mapping[str, Any]) -> Target:
         )
     classes = vocabulary_from_json(facts.inner("classes").data, "target.classes") if facts.has("classes") else None
     return Target(
-        facts.text("name"), cast("Task", task), classes, unit, cast("Literal['refuse', 'drop']", others),
+        facts.text("name"), cast("Task", task), classes, unit, others,
         facts.texts("aliases"),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class Late(Delays):
     since: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.workers, str) or not isinstance(self.workers, Sequence):
+        given: Any = self.workers
+        if isinstance(given, str) or not isinstance(given, Sequence):
             raise invalid("workers", "must be a list of workers", self.workers, "late([3]) makes worker 3 late")
         for position, worker in enumerate(self.workers):
             check_count(f"workers[{position}]", worker, at_least=0)
