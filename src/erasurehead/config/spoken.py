@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from erasurehead.config.parts import build_engine
-from erasurehead.config.sections import DelaysSection, RunSection
+from erasurehead import engines
 from erasurehead.config.texts import PAPER_WORKERS, parse_scheme
-from erasurehead.delays import NoDelay
 from erasurehead.engines.base import Engine
 from erasurehead.errors import invalid
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.schemes import Scheme
 
-_ENGINES = ("processes", "virtual", "mpi", "ray")
+_ENGINES = {"processes": "ProcessEngine", "virtual": "VirtualEngine", "mpi": "MPIEngine", "ray": "RayEngine"}
+"""The names of engines in texts, and their classes, which are loaded when they are asked for."""
 
 
 def as_scheme(scheme: Scheme | str, n_workers: int = PAPER_WORKERS) -> Scheme:
@@ -41,7 +40,7 @@ def as_engine(engine: Engine | str) -> Engine:
     if isinstance(engine, str):
         if engine not in _ENGINES:
             raise invalid("engine", f"must be one of {', '.join(_ENGINES)}", engine)
-        return build_engine(RunSection(engine=engine), DelaysSection(), NoDelay())
+        return getattr(engines, _ENGINES[engine])()
     if not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("engine", "must be an engine, or the name of one", engine, "such as engines.VirtualEngine()")
     return engine
