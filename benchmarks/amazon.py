@@ -6,9 +6,9 @@ from functools import cache
 
 from erasurehead import datasets, engines, optimizers, problems, schemes
 from erasurehead.delays import Delays, Exponential
-from erasurehead.instruments import Instrument
-from erasurehead.run import Run
-from erasurehead.training import train
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
 
 WORKERS = 30
 RATE = 10.0

@@ -19,13 +19,13 @@ import numpy as np
 
 from common import interleave, ratio, report
 from erasurehead import schemes, training
-from erasurehead.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.delays import Delays, Exponential, PerWorker, ShiftedExponential
 from erasurehead.engines import Event, Order, VirtualEngine
-from erasurehead.instruments import Instrument
-from erasurehead.optimizers import Nesterov
+from erasurehead.optimizers.base import Nesterov
 from erasurehead.problems.base import Problem, Shard
-from erasurehead.records import Checkpointer, Recorder, RunFolder
+from erasurehead.runs import Checkpointer, Recorder, RunFolder
+from erasurehead.training.callbacks import Instrument
 
 N, D = 30, 241_915
 STEPS, REPETITIONS = 40, 5

@@ -19,10 +19,10 @@ import numpy as np
 
 from common import report
 from erasurehead import codes, schemes
+from erasurehead.decoding.layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.engines.memory import Block
-from erasurehead.layout import Layout
+from erasurehead.engines.shared_memory import Block
 from gathered import D, Gathered, N, Single, all_of, supports
 
 REPETITIONS, STEPS = 9, 10

@@ -25,10 +25,10 @@ import numpy as np
 
 from common import report
 from erasurehead import codes, schemes
+from erasurehead.decoding.layout import Layout
 from erasurehead.delays import Delays, Exponential
 from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine
 from erasurehead.engines.mpi import serve_unless_coordinator
-from erasurehead.layout import Layout
 from erasurehead.testing import Timetable
 from gathered import D, Gathered, N, Single, all_of, supports
 

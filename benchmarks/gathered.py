@@ -9,13 +9,13 @@ import numpy as np
 
 from amazon import problem
 from erasurehead import codes, schemes
-from erasurehead.crew import Crew
+from erasurehead.decoding.layout import Layout
 from erasurehead.engines import Engine, Order, Part
-from erasurehead.formation import Formation
-from erasurehead.gathering import Gathering
-from erasurehead.layout import Layout
-from erasurehead.programs import build_programs
 from erasurehead.testing import Echo
+from erasurehead.training.assignment import Formation
+from erasurehead.training.programs import build_programs
+from erasurehead.training.round import Gathering
+from erasurehead.training.worker_pool import Crew
 
 N, D = 30, 241_915
 """Workers, and parameters: those of the Amazon data."""

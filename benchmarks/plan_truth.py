@@ -18,9 +18,9 @@ import numpy as np
 
 from common import report
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.config.texts import parse_scheme
 from erasurehead.engines import LateWork
 from erasurehead.planning import plan
+from erasurehead.schemes.text import parse_scheme
 
 WORKERS, STEPS, SCALE = 30, 40, 0.1
 SETTINGS = (

@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from common import interleave, ratio, report
+from erasurehead._internal.partition import split_samples
 from erasurehead.codes import fractional_repetition
 from erasurehead.datasets import read
 from erasurehead.datasets.sharded import shard
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.problems.stored import StoredShard
-from erasurehead.programs import build_programs
-from erasurehead.splitting import split_samples
+from erasurehead.training.programs import build_programs
 
 ROWS, TASKS = 100_000, 30
 ONE_HOT = ("shop", "town")

@@ -20,10 +20,11 @@ from functools import partial
 import numpy as np
 
 from common import interleave, ratio, report
-from erasurehead import delays, waiting
+from erasurehead import delays
 from erasurehead.codes import fractional_repetition
 from erasurehead.decoding import for_code
 from erasurehead.planning.simulation import stop_times
+from erasurehead.schemes import wait_rules as waiting
 
 BLOCK = 1 << 18
 CASES = {30: (3, 131_072, 3_000), 1_000: (5, 4_096, 80), 1_000_000: (5, 24, 1)}  # load, steps, steps of event loops

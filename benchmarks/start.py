@@ -22,11 +22,11 @@ import numpy as np
 from amazon import WORKERS, problem
 from common import report
 from erasurehead import codes, schemes
-from erasurehead.crew import Crew
 from erasurehead.engines import ProcessEngine
-from erasurehead.formation import Formation
 from erasurehead.problems import LogisticRegression
-from erasurehead.programs import build_programs
+from erasurehead.training.assignment import Formation
+from erasurehead.training.programs import build_programs
+from erasurehead.training.worker_pool import Crew
 from idle import idle
 
 HERE = Path(__file__).resolve().parent

@@ -17,13 +17,13 @@ import numpy as np
 from amazon import RATE, WORKERS, erasurehead, problem
 from common import report
 from erasurehead import optimizers, schemes
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.instruments import Instrument
-from erasurehead.records.rows import StepRow
-from erasurehead.run import Run
-from erasurehead.training import train
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
 
 STEPS, DEATHS, REPETITIONS = 40, 10, 3
 DELAYS = Exponential(mean=0.2, seed=0)

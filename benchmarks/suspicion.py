@@ -16,10 +16,10 @@ import numpy as np
 
 from common import report
 from erasurehead import delays
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.engines import LateWork
-from erasurehead.suspicion import Law, Suspicion, play
+from erasurehead.faults.failure_detector import Law, Suspicion, play
 
 WORKERS, ROUNDS, CHANCE = 30, 3000, 1e-3
 LIGHT: Mapping[str, Delays] = {

@@ -12,7 +12,7 @@ import copy
 
 from amazon import RATE, erasurehead, problem, run
 from common import interleave, ratio, report
-from erasurehead.optimizers import Nesterov
+from erasurehead.optimizers.base import Nesterov
 
 STEPS = 50
 

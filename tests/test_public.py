@@ -40,14 +40,14 @@ def test_importing_it_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("worker", ["mpi.job", "ray.actor", "processes.worker"])
 def test_a_worker_imports_no_code_no_decoder_and_no_other_engine(worker: str) -> None:
-    script = f"import erasurehead.engines.{worker}, erasurehead.programs, erasurehead.delays as d; d.Exponential(0.5)"
+    script = f"import erasurehead.engines.{worker}, erasurehead.training.programs, erasurehead.delays as d; d.Exponential(0.5)"
     others = {"mpi", "ray", "processes"} - {worker.split(".")[0]}
     heavy = {"numba", "sklearn", "scipy.special", "erasurehead.codes", "erasurehead.decoding"}
     assert imported_by(script).isdisjoint({*heavy, *(f"erasurehead.engines.{other}" for other in others)})
 
 
 def test_what_comes_later_is_what_type_checkers_are_told() -> None:
-    for package in (erasurehead, erasurehead.delays, erasurehead.engines, erasurehead.records):
+    for package in (erasurehead, erasurehead.delays, erasurehead.engines, erasurehead.runs):
         tree = ast.parse(Path(package.__file__ or "").read_text(encoding="utf-8"))
         told = {
             (alias.asname or alias.name)

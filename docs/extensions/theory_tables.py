@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from erasurehead import delays, waiting
-from erasurehead.arrays import Array
+from erasurehead import delays
+from erasurehead._internal.arrays import Array
 from erasurehead.codes import fractional_repetition, uncoded
 from erasurehead.decoding import for_code
 from erasurehead.planning import (
@@ -35,6 +35,7 @@ from erasurehead.planning import (
     theorem2,
     theorem3,
 )
+from erasurehead.schemes import wait_rules as waiting
 
 PAGE = Path(__file__).resolve().parents[1] / "theory.md"
 TRIALS = 100_000

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from erasurehead.later import later
+from erasurehead._internal.lazy_import import later
 
 if TYPE_CHECKING:
     from erasurehead import codes as codes
@@ -26,34 +26,35 @@ if TYPE_CHECKING:
     from erasurehead import delays as delays
     from erasurehead import engines as engines
     from erasurehead import errors as errors
+    from erasurehead import faults as faults
     from erasurehead import optimizers as optimizers
     from erasurehead import planning as planning
     from erasurehead import problems as problems
-    from erasurehead import records as records
     from erasurehead import reports as reports
+    from erasurehead import runs as runs
     from erasurehead import schemes as schemes
     from erasurehead import testing as testing
-    from erasurehead import waiting as waiting
-    from erasurehead.comparison import Comparison as Comparison
-    from erasurehead.experiment import Experiment as Experiment
-    from erasurehead.instruments import Instrument as Instrument
-    from erasurehead.run import Run as Run
-    from erasurehead.survival import Survival as Survival
-    from erasurehead.trained import TrainedModel as TrainedModel
-    from erasurehead.training import train as train
+    from erasurehead import training as training
+    from erasurehead.faults.policy import Survival as Survival
+    from erasurehead.runs.comparison import Comparison as Comparison
+    from erasurehead.runs.experiment import Experiment as Experiment
+    from erasurehead.runs.predictor import TrainedModel as TrainedModel
+    from erasurehead.training.callbacks import Instrument as Instrument
+    from erasurehead.training.loop import train as train
+    from erasurehead.training.result import Run as Run
 
 _MODULES = (
-    "codes", "datasets", "decoding", "delays", "engines", "errors", "optimizers", "planning", "problems", "records",
-    "reports", "schemes", "testing", "waiting",
+    "codes", "datasets", "decoding", "delays", "engines", "errors", "faults", "optimizers", "planning", "problems",
+    "reports", "runs", "schemes", "testing", "training",
 )  # fmt: skip
 _HOMES = {
-    "Comparison": "comparison",
-    "Experiment": "experiment",
-    "Instrument": "instruments",
-    "Run": "run",
-    "Survival": "survival",
-    "TrainedModel": "trained",
-    "train": "training",
+    "Comparison": "runs.comparison",
+    "Experiment": "runs.experiment",
+    "Instrument": "training.callbacks",
+    "Run": "training.result",
+    "Survival": "faults.policy",
+    "TrainedModel": "runs.predictor",
+    "train": "training.loop",
 }
 
 __version__ = "0.1.0"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
 
 from .shop import SMALL, Typed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
 
 from .shop import SMALL, Typed
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.config import read_config
 from erasurehead.delays import Trace, read_trace, write_trace
+from erasurehead.runs.config import read_config
 
 from .shop import Typed
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets.base import split_rows
-from erasurehead.records import RunFolder
-from erasurehead.trained import TrainedModel
+from erasurehead.runs import RunFolder
+from erasurehead.runs.predictor import TrainedModel
 
 from .shop import SMALL, Typed, write_shop
 

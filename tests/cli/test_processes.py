@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
 
 from .shop import write_shop
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.cli.train import workers_text
-from erasurehead.config import read_config
-from erasurehead.experiment import Experiment
-from erasurehead.instruments import Instrument
-from erasurehead.records.rows import StepRow
+from erasurehead.runs.config import read_config
+from erasurehead.runs.experiment import Experiment
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.rows import StepRow
 
 from .shop import SMALL, Typed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
 
 from .shop import SMALL, Typed
 
@@ -130,7 +130,7 @@ def test_kept_checkpoints_let_a_finished_run_go_on(typed: Typed, shop: Path) -> 
 
 AT_START = """
 import signal
-from erasurehead.crew import Crew
+from erasurehead.training.worker_pool import Crew
 start = Crew.start
 def struck(crew):
     signal.raise_signal(signal.{name})
@@ -157,7 +157,7 @@ def test_a_run_that_is_ended_before_its_first_step_says_how_to_begin_it_and_can_
 
 IN_STEP = """
 import signal
-from erasurehead.records.checkpointer import Checkpointer
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 settled = Checkpointer.settled
 def struck(self, step, state):
     if step == 1:
@@ -187,7 +187,7 @@ def test_a_run_that_is_ended_in_its_first_step_can_be_gone_on_with_or_says_how_t
 
 TROUBLE = """
 import shutil
-from erasurehead.records.recorder import Recorder
+from erasurehead.runs.recorder import Recorder
 step = Recorder.step
 def struck(recorder, row, x):
     if row.step == 5:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasurehead.config import build_config, merged
 from erasurehead.errors import InvalidArgument
-from erasurehead.experiment import Experiment
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
+from erasurehead.runs.config import build_config, merged
+from erasurehead.runs.experiment import Experiment
 
 from .shop import SMALL, Typed
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.config import read_config
-from erasurehead.experiment import Experiment
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
+from erasurehead.runs.config import read_config
+from erasurehead.runs.experiment import Experiment
 
 from .shop import SMALL, Typed
 

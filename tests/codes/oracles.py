@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
 
 

@@ -15,8 +15,7 @@ from erasurehead.codes import (
     projective_plane,
     twin_primes,
 )
-from erasurehead.codes.difference_sets import develop
-from erasurehead.codes.planes import singer_difference_set
+from erasurehead.codes.designs import develop, singer_difference_set
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals, worst_residual

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.codes import edge_code, graph_code
-from erasurehead.codes.graphs import sides
+from erasurehead.codes.random_graphs import sides
 from erasurehead.errors import InvalidArgument
 
 from .oracles import optimal_residual

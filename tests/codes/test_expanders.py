@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.codes import expander, margulis, regular
-from erasurehead.codes.graphs import is_connected
+from erasurehead.codes.random_graphs import is_connected
 from erasurehead.errors import InvalidArgument
 
 from .oracles import one_step_residual, optimal_residual, residuals

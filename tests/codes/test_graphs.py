@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.codes.assemble import even_sizes
-from erasurehead.codes.graphs import biregular_columns, is_connected, neighbours, random_regular_edges, sides
+from erasurehead.codes.random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges, sides
 
 
 def random(seed: int = 0) -> np.random.Generator:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.codes.difference_sets import is_biquadratic, is_paley, is_twin
+from erasurehead.codes.designs import is_biquadratic, is_paley, is_twin
 from erasurehead.codes.fields import prime_power
 from erasurehead.decoding import UniformOverlap, for_code
 from erasurehead.errors import InvalidArgument

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.datasets.array_encoding import ArrayEncoding
-from erasurehead.datasets.encoding import Encoding
-from erasurehead.datasets.table import Numbers, table_of_rows
-from erasurehead.datasets.target import fit_target
+from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
+from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.target import fit_target
+from erasurehead.datasets.readers.table import Numbers, table_of_rows
 from erasurehead.errors import DataError
 
 TARGET = fit_target(Numbers(np.array([0.0, 1.0])), "", None, str)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from erasurehead.datasets.base import Report, split_rows
-from erasurehead.datasets.public import published
+from erasurehead.datasets.published.public import published
 from erasurehead.errors import DataError, InvalidArgument
 
 

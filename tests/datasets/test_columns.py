@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import datasets
-from erasurehead.datasets.column_uses import ColumnUse
-from erasurehead.datasets.csvfile import look
-from erasurehead.datasets.delimiters import check_delimiter
-from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.preprocessing.column_uses import ColumnUse
+from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.readers.csv import look
+from erasurehead.datasets.readers.delimiters import check_delimiter
 from erasurehead.datasets.sharded import ShardedDataset, shard
 from erasurehead.errors import DataError, InvalidArgument
 

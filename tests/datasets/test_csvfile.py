@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.datasets import csvfile
-from erasurehead.datasets.csvcolumns import Kind
-from erasurehead.datasets.csvfile import Layout, look, read_csv
-from erasurehead.datasets.table import Table, Texts
+from erasurehead.datasets.readers import csv as csvfile
+from erasurehead.datasets.readers.csv import Kind, Layout, look, read_csv
+from erasurehead.datasets.readers.table import Table, Texts
 from erasurehead.errors import DataError
 
 

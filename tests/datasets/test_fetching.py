@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.amazon import AMAZON, COLUMNS
-from erasurehead.datasets.covertype import COVERTYPE
-from erasurehead.datasets.fetching import fetch_public
-from erasurehead.datasets.kc_housing import COLUMNS as HOUSE_COLUMNS
-from erasurehead.datasets.kc_housing import KC_HOUSING
-from erasurehead.datasets.table import Texts
+from erasurehead.datasets.published.amazon import AMAZON, COLUMNS
+from erasurehead.datasets.published.covertype import COVERTYPE
+from erasurehead.datasets.published.fetching import fetch_public
+from erasurehead.datasets.published.kc_housing import COLUMNS as HOUSE_COLUMNS
+from erasurehead.datasets.published.kc_housing import KC_HOUSING
+from erasurehead.datasets.readers.table import Texts
 from erasurehead.errors import DataError
 
 

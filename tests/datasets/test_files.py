@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.datasets.files import blocks, suffix, text_lines
+from erasurehead._internal.user_files import readable
+from erasurehead.datasets.readers.files import blocks, suffix, text_lines
 from erasurehead.errors import DataError
-from erasurehead.files import readable
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 5001))
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from erasurehead import datasets
-from erasurehead.datasets.frames import is_frame, read_frame
-from erasurehead.datasets.table import Texts
+from erasurehead.datasets.readers.frames import is_frame, read_frame
+from erasurehead.datasets.readers.table import Texts
 from erasurehead.errors import DataError, InvalidArgument
 
 from .frames import HeldFrame

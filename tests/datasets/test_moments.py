@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.datasets.moments import Moments
+from erasurehead.datasets.preprocessing.moments import Moments
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 TAME = st.floats(-1e100, 1e100)

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder
 
-from erasurehead.datasets.csvfile import Layout
-from erasurehead.datasets.onehot import CodeBlock, NumberBlock, design, joint_keys
-from erasurehead.datasets.table import Numbers, Table
-from erasurehead.datasets.table_encoding import fit_table
-from erasurehead.datasets.target import Target
+from erasurehead.datasets.preprocessing.design import CodeBlock, NumberBlock, design, joint_keys
+from erasurehead.datasets.preprocessing.table_encoding import fit_table
+from erasurehead.datasets.preprocessing.target import Target
+from erasurehead.datasets.readers.csv import Layout
+from erasurehead.datasets.readers.table import Numbers, Table
 from erasurehead.errors import DataError
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.parquetfile import parquet_columns, read_parquet
+from erasurehead.datasets.readers.parquet import parquet_columns, read_parquet
+from erasurehead.datasets.readers.table import Texts
 from erasurehead.datasets.reading import read
-from erasurehead.datasets.table import Texts
 from erasurehead.errors import DataError, MissingExtra
 
 pa: Any = pytest.importorskip("pyarrow")

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets import public
-from erasurehead.datasets.fetching import fetch_public
-from erasurehead.datasets.public import load
-from erasurehead.datasets.recipe import Recipe
-from erasurehead.datasets.search import VARIABLE
-from erasurehead.datasets.table import Table
-from erasurehead.datasets.twin_kc_housing import kc_housing_table
-from erasurehead.datasets.twins import twin
+from erasurehead.datasets.published import public
+from erasurehead.datasets.published.fetching import fetch_public
+from erasurehead.datasets.published.public import load
+from erasurehead.datasets.published.recipe import Recipe
+from erasurehead.datasets.published.search import VARIABLE
+from erasurehead.datasets.published.synthetic import twin
+from erasurehead.datasets.published.synthetic_kc_housing import kc_housing_table
+from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, InvalidArgument
 
 

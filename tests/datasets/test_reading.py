@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead.datasets.base import Dataset
-from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets.reading import read
-from erasurehead.datasets.table_encoding import TableEncoding
 from erasurehead.errors import DataError, InvalidArgument
 
 HOUSES = "size,town,rooms,sold\n" + "".join(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.datasets.amazon import AMAZON
-from erasurehead.datasets.covertype import COVERTYPE
-from erasurehead.datasets.public import NAMES, available, where
-from erasurehead.datasets.search import VARIABLE, locate
+from erasurehead.datasets.published.amazon import AMAZON
+from erasurehead.datasets.published.covertype import COVERTYPE
+from erasurehead.datasets.published.public import NAMES, available, where
+from erasurehead.datasets.published.search import VARIABLE, locate
 from erasurehead.errors import InvalidArgument
 
 

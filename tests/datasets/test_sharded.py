@@ -14,10 +14,10 @@ from safetensors.numpy import load_file
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
+from erasurehead._internal.partition import split_samples
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.reading import read
 from erasurehead.datasets.sharded import ShardFolder, shard
-from erasurehead.splitting import split_samples
 
 Write = Callable[[Path], Path]
 
@@ -178,7 +178,7 @@ def test_shards_are_what_read_makes_of_the_file(tmp_path: Path, case: Any, block
 
 @pytest.mark.parametrize("chunk", [7, 64, 1000])
 def test_blocks_of_any_size_give_the_same_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    from erasurehead.datasets import csvfile
+    from erasurehead.datasets.readers import csv as csvfile
 
     path = _csv(tmp_path)
     options: dict[str, Any] = {"categorical": True, "interactions": [("town", "id")]}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from erasurehead.datasets import files, svmlight
-from erasurehead.datasets.svmlight import looks_like_svmlight, matrix, read_svmlight, zero_based
+from erasurehead.datasets.readers import files, svmlight
+from erasurehead.datasets.readers.svmlight import looks_like_svmlight, matrix, read_svmlight, zero_based
 from erasurehead.errors import DataError
 
 

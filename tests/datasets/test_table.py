@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from erasurehead.datasets.table import MISSING, Numbers, TextCoder, Texts, column_of, plain, table_of_rows
+from erasurehead.datasets.readers.table import MISSING, Numbers, TextCoder, Texts, column_of, plain, table_of_rows
 from erasurehead.errors import DataError
 
 

@@ -10,12 +10,12 @@ import pytest
 from scipy import sparse
 
 from erasurehead.datasets.base import Encoded
-from erasurehead.datasets.csvfile import Layout
-from erasurehead.datasets.encoding import Encoding
-from erasurehead.datasets.features import Numeric
-from erasurehead.datasets.table import Table, table_of_rows
-from erasurehead.datasets.table_encoding import TableEncoding, fit_table
-from erasurehead.datasets.target import Target, fit_target
+from erasurehead.datasets.preprocessing.design import Numeric
+from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, fit_table
+from erasurehead.datasets.preprocessing.target import Target, fit_target
+from erasurehead.datasets.readers.csv import Layout
+from erasurehead.datasets.readers.table import Table, table_of_rows
 from erasurehead.errors import DataError
 
 ROWS: list[dict[str, object]] = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets.base import Labels, Task
-from erasurehead.datasets.table import column_of
-from erasurehead.datasets.target import Target, fit_target, target_from_json
+from erasurehead.datasets.preprocessing.target import Target, fit_target, target_from_json
+from erasurehead.datasets.readers.table import column_of
 from erasurehead.errors import DataError, InvalidArgument
 
 

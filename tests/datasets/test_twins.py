@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.public import load
-from erasurehead.datasets.twins import twin
+from erasurehead.datasets.published.public import load
+from erasurehead.datasets.published.synthetic import twin
 from erasurehead.errors import InvalidArgument
 
 

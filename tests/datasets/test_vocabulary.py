@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.datasets.table import Column, Numbers, Texts, column_of
-from erasurehead.datasets.vocabulary import (
+from erasurehead.datasets.preprocessing.vocabulary import (
     NumberVocabulary,
     TextVocabulary,
     differences,
@@ -18,6 +17,7 @@ from erasurehead.datasets.vocabulary import (
     vocabulary_from_json,
     vocabulary_of,
 )
+from erasurehead.datasets.readers.table import Column, Numbers, Texts, column_of
 from erasurehead.errors import DataError
 
 _VALUES = st.one_of(st.integers(-2000, 2000).map(float), st.floats(-1e12, 1e12))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import Decoder, Decoding, residual_of
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from erasurehead.codes import GradientCode, communication_efficient_groups, cyclic_repetition, partial_stragglers
 from erasurehead.decoding import Blocks, LeastSquares, NullSpace, for_code
-from erasurehead.decoding.parts import components
+from erasurehead.decoding.subcodes import components
 
 from .helpers import best_residual, check_consistent, code_of
 

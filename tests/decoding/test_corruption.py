@@ -9,9 +9,9 @@ import pytest
 
 from erasurehead import codes
 from erasurehead.decoding import Fingerprints
-from erasurehead.decoding.locating import fourier_checks
+from erasurehead.decoding.error_location import fourier_checks
 from erasurehead.errors import InvalidArgument, NotLocated, Unreachable
-from erasurehead.verification import inspect
+from erasurehead.faults.byzantine import inspect
 
 DRACO = codes.draco_cyclic(9, corrupted=2)
 REPEATED = codes.draco_repetition(15, corrupted=2)

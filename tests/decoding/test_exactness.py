@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import FixedWeights, OneStep, conditioning, for_code
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.survival import Survival
+from erasurehead.faults.policy import Survival
 from erasurehead.testing import Quadratic
-from erasurehead.training import train
+from erasurehead.training.loop import train
 
 ANY: dict[str, Callable[[int], GradientCode]] = {
     "draco_cyclic": lambda n: codes.draco_cyclic(n, n // 14),

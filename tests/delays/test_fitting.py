@@ -11,9 +11,8 @@ from scipy import stats
 
 from erasurehead import delays
 from erasurehead.delays import Delays, Trace, read_trace
-from erasurehead.delays.families import FAMILIES
-from erasurehead.delays.fitting import fit, fit_trace, fit_workers, kaplan_meier
-from erasurehead.delays.slowness import slow_workers
+from erasurehead.delays.fitting import FAMILIES, fit, fit_trace, fit_workers, kaplan_meier
+from erasurehead.delays.persistent import slow_workers
 from erasurehead.errors import DataError, InvalidArgument
 
 TRUTHS: dict[str, tuple[Delays, dict[str, float]]] = {

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from erasurehead.cli.app import build
-from erasurehead.config import Config, build_config
-from erasurehead.config.texts import parse_scheme
+from erasurehead.runs.config import Config, build_config
+from erasurehead.schemes.text import parse_scheme
 
 from .pages import ROOT, blocks, name, pages
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from erasurehead import schemes
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, Storm, StormyEngine
 from erasurehead.drills.journal import Witness
 from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.instruments import Instrument
-from erasurehead.optimizers import GradientDescent
-from erasurehead.run import Run
-from erasurehead.survival import Survival
+from erasurehead.faults.policy import Survival
+from erasurehead.optimizers.base import GradientDescent
 from erasurehead.testing import Quadratic
-from erasurehead.training import train
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
 
 PROBLEM = Quadratic.random(36, 5, seed=3, l2=0.01)
 WORKERS, LOAD, STEPS = 9, 3, 24

@@ -12,11 +12,11 @@ import pytest
 
 from erasurehead.drills import Fault, Storm
 from erasurehead.drills.drill import Drill, Settings
-from erasurehead.drills.stormfile import read_storm
-from erasurehead.drills.supervising import Supervisor
+from erasurehead.drills.schedule import read_storm
+from erasurehead.drills.supervisor import Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import InvalidArgument
-from erasurehead.records import RunFolder
+from erasurehead.runs import RunFolder
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 

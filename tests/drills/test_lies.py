@@ -10,7 +10,7 @@ import pytest
 from erasurehead import codes, schemes
 from erasurehead.drills import LIES, Fault
 from erasurehead.errors import Unreachable
-from erasurehead.survival import Survival
+from erasurehead.faults.policy import Survival
 
 from .storms import STEPS, WORKERS, descend, taken
 

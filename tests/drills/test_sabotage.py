@@ -30,7 +30,7 @@ FULL = Fault("disk_full", 8.0, lasting=2.0)
 END = Fault("coordinator", 8.0)
 
 NOTHING_RECORDED = """
-from erasurehead.crew import Crew
+from erasurehead.training.worker_pool import Crew
 taken = Crew.take_happenings
 Crew.take_happenings = lambda crew, origin: [one for one in taken(crew, origin) if one["what"] != {what!r}]
 """
@@ -41,14 +41,14 @@ SABOTAGES = {
     ),
     "a death is recorded late": (
         KILL, """
-from erasurehead.crew import Crew
+from erasurehead.training.worker_pool import Crew
 taken = Crew.take_happenings
 Crew.take_happenings = lambda crew, origin: [{**one, "time": one["time"] + 2} for one in taken(crew, origin)]
 """, "1 of 1 kills were noticed, at most 2 s after",
     ),
     "a death is recorded of somebody else": (
         KILL, """
-from erasurehead.crew import Crew
+from erasurehead.training.worker_pool import Crew
 taken = Crew.take_happenings
 Crew.take_happenings = lambda crew, origin: [{**one, "worker": 5} for one in taken(crew, origin)]
 """, "workers 5 died, and nobody had killed them",
@@ -58,7 +58,7 @@ Crew.take_happenings = lambda crew, origin: [{**one, "worker": 5} for one in tak
     ),
     "somebody else is named": (
         LIE, """
-from erasurehead.crew import Crew
+from erasurehead.training.worker_pool import Crew
 taken = Crew.take_happenings
 Crew.take_happenings = lambda crew, origin: [{**one, "worker": 3} for one in taken(crew, origin)]
 """, "worker 3 was put aside as a liar, and is honest",
@@ -68,14 +68,14 @@ Crew.take_happenings = lambda crew, origin: [{**one, "worker": 3} for one in tak
     ),
     "a step is not recorded": (
         KILL, """
-from erasurehead.records.recorder import Recorder
+from erasurehead.runs.recorder import Recorder
 step = Recorder.step
 Recorder.step = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
 """, "steps were taken, each once and in its order",
     ),
     "another model is saved": (
         KILL, """
-from erasurehead.records.folder import RunFolder
+from erasurehead.runs.folder import RunFolder
 write = RunFolder.write_model
 RunFolder.write_model = lambda folder, x: write(folder, 1.001 * x)
 """, "the last model's loss is",
@@ -92,7 +92,7 @@ Nesterov.restore = other
     ),
     "that a run was gone on with is not recorded": (
         END, """
-from erasurehead.records.recorder import Recorder
+from erasurehead.runs.recorder import Recorder
 reopen = Recorder.reopen.__func__
 def silent(kind, *arguments, **more):
     recorder = reopen(kind, *arguments, **more)
@@ -103,9 +103,9 @@ Recorder.reopen = classmethod(silent)
     ),
     "a full disk is not noticed": (
         FULL, """
-from erasurehead.records.recorder import Recorder
+from erasurehead.runs.recorder import Recorder
 Recorder._flush = lambda recorder: None
-from erasurehead.records.checkpointer import Checkpointer
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.settled = lambda self, step, state: None
 """, "the full disk was told in a sentence",
     ),

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.drills import KINDS, LIES, Fault, Storm
-from erasurehead.drills.storm import OF_WORKERS
-from erasurehead.drills.stormfile import read_storm, write_storm
+from erasurehead.drills.schedule import OF_WORKERS, read_storm, write_storm
 from erasurehead.errors import InvalidArgument
 
 GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]

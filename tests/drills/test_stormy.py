@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from erasurehead import schemes
-from erasurehead.arrays import Tree
+from erasurehead._internal.arrays import Tree
 from erasurehead.delays.base import Delays
 from erasurehead.drills import Fault, Storm, StormyEngine
-from erasurehead.drills.storm import OF_WORKERS
+from erasurehead.drills.schedule import OF_WORKERS
 from erasurehead.engines import Arrived, Engine, LateWork, VirtualEngine
-from erasurehead.instruments import Instrument
-from erasurehead.run import Resumption
-from erasurehead.survival import Survival
+from erasurehead.faults.policy import Survival
 from erasurehead.testing import Echo, EngineConformance, Timetable
 from erasurehead.testing.conformance import arrivals, order, start
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import Resumption
 
 from .storms import GROUPS, STEPS, WORKERS, descend, scheme, taken
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from erasurehead.drills import Fault, Storm
-from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.event_log import Chronicle
 from erasurehead.drills.findings import Finder, Finding
 from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
-from erasurehead.drills.supervising import Performance
+from erasurehead.drills.supervisor import Performance
 from erasurehead.drills.verdicts import Findings
 
 OUTCOME: dict[str, Any] = {

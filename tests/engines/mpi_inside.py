@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 from erasurehead import schemes
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Arrived, Died, Joined, Order, Part
 from erasurehead.engines.mpi import MPIEngine, serve
 from erasurehead.errors import EngineError
-from erasurehead.optimizers import Nesterov
-from erasurehead.run import Run
+from erasurehead.optimizers.base import Nesterov
 from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
-from erasurehead.training import train
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
 
 GRID = 0.06  # seconds between two injected delays
 

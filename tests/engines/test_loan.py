@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead.engines.base import Arrived, Part
-from erasurehead.engines.loan import Lent, Loan
+from erasurehead.engines.leases import Lent, Loan
 from erasurehead.errors import EngineError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead.engines.base import Order, Part
-from erasurehead.engines.mailbox import Board, Slots
+from erasurehead.engines.buffers import Board, Slots
 from erasurehead.errors import EngineError
 
 

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from erasurehead.engines.memory import Block, accept, offer
+from erasurehead.engines.shared_memory import Block, accept, offer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the open files of a process")
 
 LOOK = """
 import sys
-from erasurehead.engines.memory import accept
+from erasurehead.engines.shared_memory import accept
 block = accept(bytes.fromhex(sys.argv[1]))
 if block is None:
     print("nothing")

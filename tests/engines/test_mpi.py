@@ -168,7 +168,7 @@ def test_the_ranks_end_with_a_coordinator_that_makes_no_engine(tmp_path: Path, f
 EARLY = """
     import os, signal
     from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
-    from erasurehead.engines.mpi.wire import world
+    from erasurehead.engines.mpi.transport import world
     from erasurehead.errors import EngineError
     if world(None).Get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)

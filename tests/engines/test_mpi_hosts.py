@@ -36,7 +36,7 @@ TRAINING = """
     from erasurehead import codes, schemes
     from erasurehead.engines import VirtualEngine
     from erasurehead.engines.base import Joined
-    from erasurehead.instruments import Instrument
+    from erasurehead.training.callbacks import Instrument
     from erasurehead.optimizers import Nesterov
     from erasurehead.testing import Quadratic, Timetable
     from erasurehead.training import train

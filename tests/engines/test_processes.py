@@ -21,15 +21,15 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, Part, Program
-from erasurehead.engines.processes.parcel import Store, pack
-from erasurehead.instruments import Instrument
-from erasurehead.optimizers import Nesterov
-from erasurehead.records.rows import StepRow
-from erasurehead.records.summaries import figures
-from erasurehead.run import Run
+from erasurehead.engines.processes.packed_program import Store, pack
+from erasurehead.optimizers.base import Nesterov
+from erasurehead.runs.summaries import figures
 from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
-from erasurehead.training import train
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
 
 pytestmark = pytest.mark.processes
 
@@ -273,7 +273,7 @@ _FEW_FILES = """
     from erasurehead import schemes
     from erasurehead.engines import ProcessEngine
     from erasurehead.errors import EngineError
-    from erasurehead.instruments import Instrument
+    from erasurehead.training.callbacks import Instrument
     from erasurehead.optimizers import GradientDescent
     from erasurehead.testing import Quadratic
     from erasurehead.training import train

@@ -24,13 +24,13 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Engine, Part
 from erasurehead.engines.ray import RayEngine
-from erasurehead.engines.ray.parcel import Store, pack
+from erasurehead.engines.ray.packed_program import Store, pack
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
-from erasurehead.optimizers import Nesterov
-from erasurehead.run import Run
+from erasurehead.optimizers.base import Nesterov
 from erasurehead.testing import Echo, EngineConformance, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
-from erasurehead.training import train
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
 
 ray = pytest.importorskip("ray", reason="the Ray engine needs ray: pip install 'erasurehead[ray]'")
 
@@ -350,9 +350,9 @@ from erasurehead import schemes
 from erasurehead.delays import Exponential
 from erasurehead.engines import RayEngine
 from erasurehead.errors import EngineError
-from erasurehead.instruments import Instrument
+from erasurehead.training.callbacks import Instrument
 from erasurehead.optimizers import Nesterov
-from erasurehead.records import Checkpointer, Recorder, RunFolder
+from erasurehead.runs import Checkpointer, Recorder, RunFolder
 from erasurehead.testing import Quadratic
 from erasurehead.training import train
 

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from erasurehead import codes, decoding, schemes, waiting
+from erasurehead import codes, decoding, schemes
 from erasurehead.delays import Bimodal, Delays, Fixed, NoDelay
 from erasurehead.delays.ties import precedence, untied
 from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.optimizers import GradientDescent, Nesterov
+from erasurehead.optimizers.base import GradientDescent, Nesterov
 from erasurehead.planning import simulate
-from erasurehead.planning.memory import simulate_with_memory
+from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.problems import LogisticRegression
-from erasurehead.records import Recorder, RunFolder, replay
-from erasurehead.run import Resumption, Run
-from erasurehead.training import train
+from erasurehead.runs import Recorder, RunFolder, replay
+from erasurehead.schemes import wait_rules as waiting
+from erasurehead.training.loop import train
+from erasurehead.training.result import Resumption, Run
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((96, 4))
@@ -111,7 +112,7 @@ def test_a_resumed_run_has_the_same_order(late: LateWork) -> None:
     delays = TYING["all alike"]
 
     def go(steps: int, resume: Resumption | None = None, keep: int | None = None) -> Run:
-        from erasurehead.instruments import Instrument
+        from erasurehead.training.callbacks import Instrument
 
         class Keep(Instrument):
             def settled(self, step: int, state: object) -> None:

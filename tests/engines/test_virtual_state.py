@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.arrays import Tree
+from erasurehead._internal.arrays import Tree
 from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Engine, Event, LateWork, Order, Program, VirtualEngine
 from erasurehead.errors import DataError, EngineError

@@ -11,13 +11,13 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.instruments import Instrument
 from erasurehead.papers import Settings
 from erasurehead.papers.erasurehead import EXHIBITS, Reproduction, reproduce, select
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.records.rows import StepRow
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.rows import StepRow
 
 from .conftest import SMALL
 

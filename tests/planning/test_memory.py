@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead import delays, engines, optimizers, problems, schemes, training, waiting
+from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import cyclic_repetition, fractional_repetition
 from erasurehead.decoding import for_code
-from erasurehead.planning.memory import simulate_with_memory
+from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.simulation import simulate
+from erasurehead.schemes import wait_rules as waiting
 
 EXPONENTIAL = delays.Exponential(0.5, seed=2)
 

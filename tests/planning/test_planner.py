@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.config.texts import parse_scheme
-from erasurehead.config.toml import to_toml
 from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import (
@@ -28,6 +26,8 @@ from erasurehead.planning import (
     remarks,
 )
 from erasurehead.planning.step_times import additive, all_groups, lemma8
+from erasurehead.runs.config.toml import to_toml
+from erasurehead.schemes.text import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=0)
 SHORTLIST = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from erasurehead import delays, engines, optimizers, problems, schemes, training, waiting
+from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import for_code
@@ -17,7 +17,8 @@ from erasurehead.planning.arrivals import Arrivals
 from erasurehead.planning.erasures import Erasures
 from erasurehead.planning.simulation import residuals_at, simulate, stop_times
 from erasurehead.planning.step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
-from erasurehead.waiting import WaitRule
+from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes.wait_rules import WaitRule
 
 EXPONENTIAL = delays.Exponential(0.5, seed=3)
 

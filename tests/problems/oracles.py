@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression
 
 FORMS = ("dense", "sparse", "one_hot", "ragged")

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems.checks import check_design, check_target
-from erasurehead.problems.designs import DenseDesign, PatternDesign, SparseDesign
+from erasurehead.problems.design_matrices import DenseDesign, PatternDesign, SparseDesign
 
 
 def spoilt(value: float) -> np.ndarray:

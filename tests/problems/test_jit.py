@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from erasurehead.problems.jit import FLOAT, compiled, reads
+from erasurehead._internal.jit import FLOAT, compiled, reads
 
 
 def test_other_types_are_refused() -> None:

@@ -16,8 +16,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead.arrays import Array
-from erasurehead.config import parts
+from erasurehead._internal.arrays import Array
 from erasurehead.datasets.reading import read
 from erasurehead.datasets.sharded import ShardedDataset, ShardFolder, shard
 from erasurehead.engines.base import Engine
@@ -25,10 +24,11 @@ from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems.base import Problem, Shard, split_samples
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.problems.stored import StoredShard
-from erasurehead.programs import build_programs
-from erasurehead.run import Run
-from erasurehead.schemes import Scheme
-from erasurehead.training import train
+from erasurehead.runs.config import parts
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.loop import train
+from erasurehead.training.programs import build_programs
+from erasurehead.training.result import Run
 
 TASKS = 12
 

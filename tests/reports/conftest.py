@@ -9,9 +9,9 @@ import pytest
 
 from erasurehead import delays, optimizers, problems, schemes
 from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.instruments import Instrument
-from erasurehead.run import Run
-from erasurehead.training import train
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
 
 MakeRuns = Callable[..., list[Run]]
 

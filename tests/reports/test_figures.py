@@ -15,7 +15,7 @@ from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
 from erasurehead.reports.canvas import drawing, look, new_figure
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
-from erasurehead.run import Run
+from erasurehead.training.result import Run
 
 pytest.importorskip("matplotlib")
 
@@ -156,7 +156,7 @@ def test_tables_do_not_load_matplotlib_and_pictures_do_not_load_pyplot(tmp_path:
     program = (
         "import sys, numpy\n"
         "from erasurehead import reports\n"
-        "from erasurehead.run import Run\n"
+        "from erasurehead.training.result import Run\n"
         "runs = [Run('uncoded', 'virtual', x=numpy.zeros(1))]\n"
         "reports.render_table(reports.comparison_table(runs))\n"
         "assert 'matplotlib' not in sys.modules\n"

@@ -15,7 +15,7 @@ from erasurehead.decoding import analyse
 from erasurehead.reports import canvas, draw_codes, draw_comparison
 from erasurehead.reports.canvas import scheme_look, scheme_looks
 from erasurehead.reports.panels import Comparison, draw_progress, draw_step_times
-from erasurehead.run import Run
+from erasurehead.training.result import Run
 
 from .conftest import MakeRuns
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from erasurehead.errors import InvalidArgument
 from erasurehead.reports import ComparisonRow, comparison_table, render_table, to_markdown
 from erasurehead.reports.rendering import notes
-from erasurehead.run import Run
+from erasurehead.training.result import Run
 
 
 def printed(rows: list[ComparisonRow], width: int = 80) -> list[str]:

@@ -10,10 +10,10 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
-from erasurehead.records.rows import Happening, What
-from erasurehead.records.summaries import figures
 from erasurehead.reports import comparison_table
-from erasurehead.run import Evaluation, Run
+from erasurehead.runs.summaries import figures
+from erasurehead.training.result import Evaluation, Run
+from erasurehead.training.rows import Happening, What
 
 
 def test_each_figure_is_the_mean_over_the_steps(runs: list[Run]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.reports.timeline import stretches, window
-from erasurehead.run import Run
+from erasurehead.training.result import Run
 
 
 def test_uncoded_work_is_all_used_and_the_slowest_ends_the_step(runs: list[Run]) -> None:

@@ -74,7 +74,7 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
-        from erasurehead.interruption import stopped_by, terminable
+        from erasurehead.training.signals import stopped_by, terminable
 
         try:
             with terminable():  # what a command has started ends with it, whatever ends it
@@ -101,7 +101,7 @@ _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
 
 def _of_system(error: OSError) -> str:
     """Return what the operating system refuses, and what may be done about it."""
-    from erasurehead.files import printable
+    from erasurehead._internal.user_files import printable
 
     what = printable(str(error.filename)) if error.filename else "A file or a connection"
     said = f"{what} cannot be used: {error.strerror or error}"

@@ -16,7 +16,7 @@ from erasurehead.cli.wording import Command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from erasurehead.arrays import IntArray
+    from erasurehead._internal.arrays import IntArray
     from erasurehead.codes import GradientCode
     from erasurehead.decoding import Analysis
 
@@ -104,7 +104,7 @@ def show(
     """Show one code."""
     from erasurehead import codes, decoding
     from erasurehead.cli.code_pages import facts, facts_table, plain_text
-    from erasurehead.config.code_texts import parse_code
+    from erasurehead.codes.text import parse_code
     from erasurehead.reports.code_tables import SHARES, residual_table
 
     named = "(" not in code and not parameters
@@ -146,10 +146,10 @@ def compare(
 ) -> None:
     """Compare codes."""
     from erasurehead import decoding
-    from erasurehead.records.places import check_writable
     from erasurehead.reports import canvas
     from erasurehead.reports.code_curves import draw_codes
     from erasurehead.reports.code_tables import SHARES, cost_table, residual_table
+    from erasurehead.runs.names import check_writable
 
     screen = Screen(output)
     built = {text.strip(): _built(text) for text in codes}
@@ -176,7 +176,7 @@ def compare(
 def _built(text: str) -> GradientCode:
     """Return the code of a call, or raise with an example of the family if only its name came."""
     from erasurehead import codes
-    from erasurehead.config.code_texts import parse_code
+    from erasurehead.codes.text import parse_code
     from erasurehead.errors import invalid
 
     if re.fullmatch(r"\s*\w+\s*", text):

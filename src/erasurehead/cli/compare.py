@@ -65,9 +65,9 @@ def run(
 ) -> None:
     """Race several schemes against each other."""
     config = options.config(run_file)
-    from erasurehead.comparison import Comparison
     from erasurehead.errors import ErasureHeadError, MissingExtra
     from erasurehead.reports import render_table
+    from erasurehead.runs.comparison import Comparison
 
     screen = Screen(output)
     screen.say(f"reading {config.data.source} ...")

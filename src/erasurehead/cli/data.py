@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from erasurehead.cli.options import RunOptions
-    from erasurehead.datasets.column_uses import ColumnUse
+    from erasurehead.datasets.preprocessing.column_uses import ColumnUse
 
 _WAYS = """
 Public files are looked for at --path; else in the folder that the environment
@@ -96,7 +96,7 @@ def run(
 
 
 def _look(path: str | None) -> list[dict[str, Any]]:
-    from erasurehead.datasets.public import available
+    from erasurehead.datasets.published.public import available
 
     return [
         {
@@ -111,11 +111,11 @@ def _look(path: str | None) -> list[dict[str, Any]]:
 
 
 def _read(options: RunOptions) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
-    from erasurehead.config import parts
     from erasurehead.datasets.base import Dataset
-    from erasurehead.datasets.column_uses import column_uses
-    from erasurehead.datasets.table_encoding import TableEncoding
-    from erasurehead.experiment import describe
+    from erasurehead.datasets.preprocessing.column_uses import column_uses
+    from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
+    from erasurehead.runs.config import parts
+    from erasurehead.runs.experiment import describe
 
     section = options.config(None).data
     parts.check_data_keys(section)

@@ -117,7 +117,7 @@ def fit(
     """Fit distributions to a trace."""
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import fit_trace, fit_workers, slow_workers
-    from erasurehead.records.places import check_writable
+    from erasurehead.runs.names import check_writable
 
     screen = Screen(output)
     if figures and out is not None:
@@ -208,9 +208,9 @@ def convert(
 
 def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load: bool, out: str | None) -> list[Path]:
     from erasurehead.errors import MissingExtra
-    from erasurehead.experiment import RUNS
-    from erasurehead.records.places import next_free
     from erasurehead.reports.delay_pictures import draw_fits
+    from erasurehead.runs.experiment import RUNS
+    from erasurehead.runs.names import next_free
 
     try:
         return draw_fits(trace, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)

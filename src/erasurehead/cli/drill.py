@@ -13,7 +13,7 @@ from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
     from erasurehead.drills.drill import Settings
-    from erasurehead.drills.storm import Kind
+    from erasurehead.drills.schedule import Kind
     from erasurehead.drills.verdicts import Findings
 
 HELP = """
@@ -173,7 +173,7 @@ class ReportOptions:
 def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:
     """Rehearse what clusters do to a run."""
     from erasurehead.drills.drill import Drill
-    from erasurehead.drills.stormfile import read_storm
+    from erasurehead.drills.schedule import read_storm
 
     screen = Screen(output)
     if faults.lives is not None:
@@ -208,7 +208,7 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
 
 
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
-    from erasurehead.cli.options.keys import value_of
+    from erasurehead.cli.options import value_of
     from erasurehead.drills.drill import SCHEME, Settings
     from erasurehead.errors import check_count
 
@@ -240,7 +240,7 @@ def _show(found: Findings, screen: Screen) -> None:
 
 
 def _kinds(text: str | None) -> tuple[Kind, ...]:
-    from erasurehead.drills.storm import KINDS
+    from erasurehead.drills.schedule import KINDS
     from erasurehead.errors import invalid
 
     if text is None:

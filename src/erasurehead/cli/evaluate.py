@@ -38,7 +38,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Measure a trained model."""
-    from erasurehead.trained import TrainedModel
+    from erasurehead.runs.predictor import TrainedModel
 
     screen = Screen(output)
     scores = TrainedModel.load(folder).evaluate(file, labels)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from erasurehead.cli.screen import Screen
-    from erasurehead.experiment import Experiment
-    from erasurehead.run import FinalModel, Run
+    from erasurehead.runs.experiment import Experiment
+    from erasurehead.training.result import FinalModel, Run
 
 CONVERGED = 0.01
 """A gradient of at most this share of its first length has fallen enough, if the columns are of like scales."""
@@ -18,7 +18,7 @@ def loss_text(done: Run) -> str:
     if done.final is not None:
         part = "" if done.final.share >= 1.0 else f" of {done.final.share:.1%} of the data"
         return f"training objective {done.final.objective:.5g} (exact{part})"
-    from erasurehead.progress import estimated
+    from erasurehead.cli.progress import estimated
 
     known = [row for row in done.steps if row.loss is not None]
     if not known:

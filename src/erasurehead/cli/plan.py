@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from erasurehead.cli.options import OutputOptions, RunOptions
-from erasurehead.cli.options.plan import PageOptions, SearchOptions, SourceOptions
+from erasurehead.cli.plan_options import PageOptions, SearchOptions, SourceOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions
 
 if TYPE_CHECKING:
     from erasurehead.cli.planned_delays import Planned
-    from erasurehead.config import Config
     from erasurehead.planning import Plan, Target
+    from erasurehead.runs.config import Config
 
 HELP = """
 Plan a run before it is made: which code, what redundancy, how long to wait.
@@ -96,8 +96,8 @@ def _searched(
 
 
 def _check_current(text: str, n_workers: int) -> None:
-    from erasurehead.config.texts import parse_scheme
     from erasurehead.errors import InvalidArgument
+    from erasurehead.schemes.text import parse_scheme
 
     try:
         parse_scheme(text, n_workers)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.plan_pages import Page, facts
 from erasurehead.cli.planned_delays import TRACE, Planned
 from erasurehead.cli.screen import Screen
-from erasurehead.config import build_config, to_toml
 from erasurehead.errors import MissingExtra, invalid
-from erasurehead.experiment import RUNS
-from erasurehead.records.durable import write_whole
-from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import check_writable, next_free
 from erasurehead.reports.canvas import made_folder
+from erasurehead.runs.config import build_config, to_toml
+from erasurehead.runs.experiment import RUNS
+from erasurehead.runs.jsonl import to_text
+from erasurehead.runs.names import check_writable, next_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,18 +12,18 @@ from erasurehead.cli.options import RunOptions
 from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
-from erasurehead.comparison import common_target, parse_target
-from erasurehead.config import build_config, parts
 from erasurehead.datasets.base import Dataset
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import check_count, invalid
-from erasurehead.experiment import Experiment
 from erasurehead.planning import Constants, Plan, Target, after, estimate_constants, try_plan
 from erasurehead.problems.base import Problem
-from erasurehead.training import train
+from erasurehead.runs.comparison import common_target, parse_target
+from erasurehead.runs.config import build_config, parts
+from erasurehead.runs.experiment import Experiment
+from erasurehead.training.loop import train
 
 if TYPE_CHECKING:
-    from erasurehead.cli.options.plan import SearchOptions
+    from erasurehead.cli.plan_options import SearchOptions
 
 _ERROR = "error"
 _SAMPLE = 5_000

@@ -12,10 +12,10 @@ from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
 from erasurehead.delays import Bootstrap, Delays, Trace, fit_trace, slow_workers
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid
-from erasurehead.records.places import CONFIG
+from erasurehead.runs.names import CONFIG
 
 if TYPE_CHECKING:
-    from erasurehead.cli.options.plan import SourceOptions
+    from erasurehead.cli.plan_options import SourceOptions
 
 TRACE = "trace.csv"
 """The trace beside the run file, that the run draws from."""
@@ -112,7 +112,7 @@ def _fitted(trace: Trace, scale_with_load: bool, screen: Screen) -> Delays:
 
 def _current(place: Path, n_workers: int) -> str | None:
     """Return the scheme of the run that a trace is of, if it is one with as many workers."""
-    from erasurehead.config import read_config
+    from erasurehead.runs.config import read_config
 
     file = (place if place.is_dir() else place.parent) / CONFIG
     if place.suffix not in ("", ".jsonl") or not file.is_file():

@@ -13,7 +13,7 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.trained import Predictions
+    from erasurehead.runs.predictor import Predictions
 
 HELP = """
 Apply a trained model to rows that need no labels.
@@ -36,7 +36,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Apply a trained model to new rows."""
-    from erasurehead.trained import TrainedModel
+    from erasurehead.runs.predictor import TrainedModel
 
     screen = Screen(output)
     predictions = TrainedModel.load(folder).predict(file)

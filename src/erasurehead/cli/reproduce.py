@@ -13,8 +13,8 @@ from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.instruments import Instrument
     from erasurehead.papers import Settings
+    from erasurehead.training.callbacks import Instrument
 
 HELP = """
 Reproduce a published paper: figures, tables, theory, with their numbers.

@@ -29,7 +29,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Give a run that is going on more workers, or take some away."""
-    from erasurehead.records.control import ask_for_workers
+    from erasurehead.runs.control import ask_for_workers
 
     screen = Screen(output)
     ask_for_workers(Path(folder), workers)

@@ -14,7 +14,7 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.streams import results
 
 if TYPE_CHECKING:
-    from erasurehead.instruments import Instrument
+    from erasurehead.training.callbacks import Instrument
 
 _WIDE = 200  # columns of a table that goes into a file or a pipe
 
@@ -49,7 +49,7 @@ class Screen:
     def result(self, data: Any, *shown: RenderableType) -> None:
         """Print the result on stdout: the data with --json, or else what is for people."""
         if self._options.as_json:
-            from erasurehead.records.jsonlines import to_text
+            from erasurehead.runs.jsonl import to_text
 
             self._write([to_text(data)])
             return
@@ -71,7 +71,7 @@ class Screen:
     @contextlib.contextmanager
     def watching(self) -> Generator[Sequence[Instrument]]:
         """Return what watches runs: notices always, a bar where somebody sees it, else lines for a log."""
-        from erasurehead.progress import Notices, ProgressBar, ProgressLines
+        from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
 
         notices = Notices(self._aside)
         if self._options.quiet:

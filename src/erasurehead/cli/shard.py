@@ -11,8 +11,8 @@ from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from erasurehead._internal.storage import Access
     from erasurehead.datasets.sharded import ShardFolder
-    from erasurehead.storage import Access
 
 HELP = """
 Cut a file into shards, so that each worker reads its own part of the data.
@@ -90,7 +90,7 @@ class EncodingOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `shard`."""
-        from erasurehead.cli.options.keys import value_of
+        from erasurehead.cli.options import value_of
 
         return {
             "target": self.label,
@@ -141,7 +141,7 @@ def run(
         return
     from erasurehead.datasets.sharded import shard
     from erasurehead.errors import invalid
-    from erasurehead.interruption import terminable
+    from erasurehead.training.signals import terminable
 
     if tasks is None or out is None:
         missing = "--tasks" if tasks is None else "--out"
@@ -152,8 +152,8 @@ def run(
 
 
 def _readers(given: str | None) -> Access:
+    from erasurehead._internal.storage import ACCESS
     from erasurehead.errors import invalid
-    from erasurehead.storage import ACCESS
 
     for access in ACCESS:
         if access == (given or "private"):

@@ -54,7 +54,7 @@ class TraceOptions:
         """
         from erasurehead.delays import read_trace
         from erasurehead.errors import DataError
-        from erasurehead.records.places import ARRIVALS
+        from erasurehead.runs.names import ARRIVALS
 
         path = Path(place).expanduser()
         if path.is_dir():
@@ -86,7 +86,7 @@ def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
 
 def read_model(text: str, screen: Screen) -> Delays:
     """Return the delay model that a text stands for, and print what it warns of, such as an infinite mean."""
-    from erasurehead.config.parts import build_delays
+    from erasurehead.runs.config.parts import build_delays
 
     with warned(screen):
         return build_delays(text)

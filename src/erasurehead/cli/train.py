@@ -13,8 +13,8 @@ from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.experiment import Experiment
-    from erasurehead.run import Run
+    from erasurehead.runs.experiment import Experiment
+    from erasurehead.training.result import Run
 
 HELP = """
 Train one model, and record the run in a folder.
@@ -88,7 +88,7 @@ def run(
 ) -> None:
     """Train one model, and record the run in a folder."""
     from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
-    from erasurehead.records.places import has_steps
+    from erasurehead.runs.names import has_steps
 
     screen, goal = Screen(output), _goal(target)
     if resume is None:
@@ -96,7 +96,7 @@ def run(
     else:
         experiment = _resumed(screen, resume, run_file, scheme, options)
     if goal is not None:
-        from erasurehead.comparison import check_metric
+        from erasurehead.runs.comparison import check_metric
 
         check_metric(goal, experiment)
     introduce(screen, experiment)
@@ -128,14 +128,14 @@ def run(
 def _goal(target: str | None) -> tuple[str, float] | None:
     if target is None:
         return None
-    from erasurehead.comparison import parse_target
+    from erasurehead.runs.comparison import parse_target
 
     return parse_target(target)
 
 
 def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
     config = options.config(run_file, scheme=scheme)
-    from erasurehead.experiment import Experiment
+    from erasurehead.runs.experiment import Experiment
 
     screen.say(f"reading {config.data.source} ...")
     return Experiment.from_config(config)
@@ -143,8 +143,8 @@ def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: Ru
 
 def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
     from erasurehead.errors import invalid
-    from erasurehead.experiment import Experiment
-    from erasurehead.records.folder import RunFolder
+    from erasurehead.runs.experiment import Experiment
+    from erasurehead.runs.folder import RunFolder
 
     if run_file is not None:
         raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
@@ -156,7 +156,7 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
 
 def _way_on(experiment: Experiment) -> str:
     """Say how to go on with a run that ended early, if it can be gone on with."""
-    from erasurehead.records.places import CONFIG, has_steps
+    from erasurehead.runs.names import CONFIG, has_steps
 
     out = experiment.out
     if out is None or not (out / CONFIG).is_file():
@@ -169,7 +169,7 @@ def _way_on(experiment: Experiment) -> str:
 
 def _checkpoints(experiment: Experiment) -> set[str]:
     """Return the names of the checkpoints of a run."""
-    from erasurehead.records.places import CHECKPOINTS
+    from erasurehead.runs.names import CHECKPOINTS
 
     return (
         set() if experiment.out is None else {path.name for path in (experiment.out / CHECKPOINTS).glob("step-*.json")}
@@ -178,7 +178,7 @@ def _checkpoints(experiment: Experiment) -> set[str]:
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
     """Say what is learned from, on how many workers, with what delays."""
-    from erasurehead.experiment import describe
+    from erasurehead.runs.experiment import describe
 
     data, config = experiment.data, experiment.config
     if config.data.twin == "fallback" and data.name != config.data.source:
@@ -207,7 +207,7 @@ def _intercept(experiment: Experiment) -> str:
 
 
 def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None) -> None:
-    from erasurehead.progress import seconds_text
+    from erasurehead.cli.progress import seconds_text
 
     summary = done.summary
     lines = [f"{done.scheme}: {len(done.steps)} steps in {seconds_text(done.seconds)}"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from typer import BadParameter
 from typer.core import TyperCommand
 
-from erasurehead.cli.options.keys import KEYS, value_of
+from erasurehead.cli.options import KEYS, value_of
 
 if TYPE_CHECKING:
     from erasurehead.errors import InvalidArgument
@@ -179,7 +179,7 @@ def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgume
 
 def _in_file(error: InvalidArgument, key: str, ctx: Any) -> InvalidArgument:
     """Return an error with the line of the run file on which its key stands, if it stands in one."""
-    from erasurehead.config.toml import located
+    from erasurehead.runs.config.toml import located
 
     file = _file(ctx)
     return error if file is None else located(error, key, file)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import ExactWeights
 from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, Unbearable
 from erasurehead.errors import listed
-from erasurehead.streams import stream
 
 _WORK = 2e8  # multiplications that a search may cost, about
 _SETS = 250  # sets that it looks at, at most

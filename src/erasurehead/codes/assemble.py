@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.rng import stream
 from erasurehead.errors import InvalidArgument, check_count
-from erasurehead.streams import stream
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 ShortIntArray: TypeAlias = NDArray[np.int32]
 AnyIntArray: TypeAlias = NDArray[np.int64] | NDArray[np.int32]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 _RIDGE = 1e-18  # what a weight of one costs in the first round: less than rounding, and enough for a pivot
 _ROUNDS = 12

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.assemble import frozen, is_settled, settle
 from erasurehead.codes.call_text import call_text
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
     from erasurehead.codes.spectrum import Spectrum
 
 

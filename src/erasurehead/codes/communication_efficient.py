@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
 from erasurehead.codes.base import GradientCode

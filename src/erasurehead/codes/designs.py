@@ -1,14 +1,18 @@
-"""Balanced incomplete block designs as codes: the residual depends on how many straggle, never on who."""
+"""Balanced incomplete block designs as codes: planes, difference sets, and the nearest design to a wish."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, product
 
 import numpy as np
 
-from erasurehead.codes.assemble import AnyIntArray, from_rows
+from erasurehead._internal.arrays import IntArray
+from erasurehead.codes.assemble import AnyIntArray, ShortIntArray, from_rows
 from erasurehead.codes.base import GradientCode
-from erasurehead.errors import invalid
+from erasurehead.codes.fields import Field, is_prime, prime_power
+from erasurehead.errors import check_count, invalid
 
 _SOURCE = "Kadhe, Koyluoglu, Ramchandran (arXiv:1904.13373)"
 
@@ -81,3 +85,319 @@ def design_code(
         source=source,
         labels={"decoder": "bibd", "bibd": design, "mean_load": float(load)},
     )
+
+
+def projective_plane(order: int) -> GradientCode:
+    """The points and lines of the projective plane PG(2, q): n = q^2 + q + 1 workers and tasks, load q + 1.
+
+    Arguments:
+        order: q, a prime power.
+
+    Labels:
+        decoder: `"bibd"`; bibd = (q^2 + q + 1, q^2 + q + 1, q + 1, q + 1, 1), mean_load.
+
+    Guarantees: as `block_design`.
+    Choose it: when about load^2 workers are there, and who straggles may be chosen by an adversary.
+    Raises:
+        InvalidArgument: `order` is not a prime power.
+
+    >>> projective_plane(2).labels["bibd"]
+    (7, 7, 3, 3, 1)
+    """
+    _check_order(order, lambda q: f"{q * q + q + 1} workers, load {q + 1}")
+    n_workers = order * order + order + 1
+    differences = singer_difference_set(order)
+    columns = develop(differences, n_workers)
+    construction = "Singer difference set (1938), developed around the circle"
+    return design_code("projective_plane", {"order": order}, columns, n_workers, 1, construction)
+
+
+def affine_plane(order: int) -> GradientCode:
+    """The points and lines of the affine plane AG(2, q): q^2 workers, q^2 + q tasks, load q + 1.
+
+    Arguments:
+        order: q, a prime power.
+
+    Labels:
+        decoder: `"bibd"`; bibd = (q^2, q^2 + q, q + 1, q, 1), mean_load.
+
+    Guarantees: as `block_design`.
+    Choose it: as `projective_plane`, for a square number of workers.
+    Raises:
+        InvalidArgument: `order` is not a prime power.
+
+    >>> affine_plane(3).labels["bibd"]
+    (9, 12, 4, 3, 1)
+    """
+    _check_order(order, lambda q: f"{q * q} workers, load {q + 1}")
+    field = Field(order)
+    x, y = np.divmod(np.arange(order * order), order)
+    slopes = field.elements[None, :]
+    intercepts = field.subtract(y[:, None], field.multiply(slopes, x[:, None]))  # on y = slope * x + intercept
+    columns = np.concatenate([slopes * order + intercepts, order * order + x[:, None]], axis=1)
+    construction = "affine plane over the field of q elements"
+    return design_code("affine_plane", {"order": order}, columns, order * order + order, 1, construction)
+
+
+def singer_difference_set(order: int) -> IntArray:
+    """Return the q + 1 residues modulo q^2 + q + 1 whose differences are all other residues, once each.
+
+    In the field of q^3 elements, with a generator x of its multiplicative group modulo the field of q elements: the
+    exponents i for which x^i has no x^2 part.
+
+    >>> singer_difference_set(2).tolist()
+    [0, 1, 3]
+    """
+    field = Field(order)
+    q, size = order, order * order + order + 1
+    add = field.add(field.elements[:, None], field.elements[None, :]).tolist()
+    times = field.multiply(field.elements[:, None], field.elements[None, :]).tolist()
+    # x^3 = c0 + c1 x + c2 x^2. The powers of x must meet the field of q elements only after q^2 + q + 1 steps.
+    for c2, c1, c0 in product(range(q), range(q), range(1, q)):
+        a, b, c = 1, 0, 0
+        found: list[int] = []
+        for exponent in range(size):
+            if c == 0:
+                if b == 0 and exponent:
+                    break
+                found.append(exponent)
+            a, b, c = times[c][c0], add[a][times[c][c1]], add[b][times[c][c2]]
+        else:
+            if b == c == 0 and len(found) == q + 1:
+                return np.array(found, dtype=np.int64)
+    raise AssertionError("Singer: such a generator exists for every prime power")
+
+
+def _check_order(order: int, size: Callable[[int], str]) -> None:
+    check_count("order", order, at_least=2)
+    if prime_power(order) is None:
+        below, above = order - 1, order + 1
+        while prime_power(below) is None:
+            below -= 1
+        while prime_power(above) is None:
+            above += 1
+        near = f"the nearest are {below} ({size(below)}) and {above} ({size(above)})"
+        raise invalid("order", "must be a prime power, as no other plane is known", order, near)
+
+
+def paley(n_workers: int) -> GradientCode:
+    """Workers hold what lies a square away, in the field of n elements: load (n - 1) / 2.
+
+    Arguments:
+        n_workers: number of workers and of tasks (n): a prime power, 3 modulo 4, at least 7.
+
+    Labels:
+        decoder: `"bibd"`; bibd = (n, n, (n - 1) / 2, (n - 1) / 2, (n - 3) / 4), mean_load.
+
+    Guarantees: as `block_design`.
+    Choose it: where half of all the data fits on each worker and an adversary picks the stragglers.
+    Raises:
+        InvalidArgument: no such number; the message says the nearest.
+
+    >>> paley(11).labels["bibd"]
+    (11, 11, 5, 5, 2)
+    """
+    _check("n_workers", n_workers, is_paley, "must be a prime power, 3 modulo 4 and at least 7")
+    field = Field(n_workers)
+    squares = field.power_residues(2)
+    prime = field.degree == 1
+    columns: AnyIntArray
+    columns = develop(squares, n_workers) if prime else field.subtract(field.elements[:, None], squares[None, :])
+    common = (n_workers - 3) // 4
+    return design_code(
+        "paley", {"n_workers": n_workers}, columns, n_workers, common, "Paley (1933), quadratic residues"
+    )
+
+
+def biquadratic(n_workers: int) -> GradientCode:
+    """Workers hold what lies a fourth power away, modulo a prime 4 a^2 + 1 with a odd: load (n - 1) / 4.
+
+    Arguments:
+        n_workers: number of workers and of tasks (n): 37, 101, 197, 677, ...
+
+    Labels:
+        decoder: `"bibd"`; bibd = (n, n, (n - 1) / 4, (n - 1) / 4, (n - 5) / 16), mean_load.
+
+    Guarantees: as `block_design`.
+    Choose it: where a quarter of all the data fits on each worker and an adversary picks the stragglers.
+    Raises:
+        InvalidArgument: no such number; the message says the nearest.
+
+    >>> biquadratic(37).labels["bibd"]
+    (37, 37, 9, 9, 2)
+    """
+    _check("n_workers", n_workers, is_biquadratic, "must be a prime of the form 4 a^2 + 1 with a odd, from 37 on")
+    columns = develop(Field(n_workers).power_residues(4), n_workers)
+    common = (n_workers - 5) // 16
+    construction = "Chowla (1944), biquadratic residues"
+    return design_code("biquadratic", {"n_workers": n_workers}, columns, n_workers, common, construction)
+
+
+def twin_primes(smaller: int) -> GradientCode:
+    """The design of two prime powers q and q + 2: n = q (q + 2) workers and tasks, load (n - 1) / 2.
+
+    Arguments:
+        smaller: q, such that q and q + 2 are both odd prime powers: 3, 5, 7, 9, 11, 17, ...
+
+    Labels:
+        decoder: `"bibd"`; bibd = (n, n, (n - 1) / 2, (n - 1) / 2, (n - 3) / 4), mean_load.
+
+    Guarantees: as `block_design`.
+    Choose it: as `paley`, for other numbers of workers.
+    Raises:
+        InvalidArgument: no such number; the message says the nearest.
+
+    >>> twin_primes(3).labels["bibd"]
+    (15, 15, 7, 7, 3)
+    """
+    _check("smaller", smaller, is_twin, "must be an odd prime power such that two more is one as well")
+    one, two = Field(smaller), Field(smaller + 2)
+    alike = _sign(one)[:, None] == _sign(two)[None, :]  # both squares or both not
+    alike[0, :] = alike[:, 0] = False
+    alike[:, 0] = True
+    first, second = (member.astype(np.int64) for member in np.nonzero(alike))
+    n_workers = smaller * (smaller + 2)
+    columns: AnyIntArray
+    if one.degree == two.degree == 1:
+        # Worker w stands for (w mod q, w mod q + 2), so that adding goes around one circle.
+        rest = ((second - first) * pow(smaller, -1, smaller + 2)) % (smaller + 2)
+        columns = develop(first + smaller * rest, n_workers)
+    else:
+        x, y = np.divmod(np.arange(n_workers), smaller + 2)
+        columns = one.subtract(x[:, None], first) * (smaller + 2) + two.subtract(y[:, None], second)
+    common = (n_workers - 3) // 4
+    construction = "Stanton and Sprott (1958), twin prime powers"
+    return design_code("twin_primes", {"smaller": smaller}, columns, n_workers, common, construction)
+
+
+def develop(differences: IntArray, modulus: int) -> ShortIntArray:
+    """Return, for every residue w, the residues w - d for d in a difference set, ascending; shape (modulus, size).
+
+    >>> develop(np.array([0, 1, 3]), 7)[2].tolist()
+    [1, 2, 6]
+    """
+    opposite = np.sort(-differences % modulus)
+    twice = np.concatenate([opposite - modulus, opposite]).astype(np.int32)
+    turns = np.arange(modulus, dtype=np.int32)
+    first = np.searchsorted(opposite, modulus - turns)  # from here on, the residues have wrapped around
+    residues: ShortIntArray = np.lib.stride_tricks.sliding_window_view(twice, len(opposite))[first]
+    residues += turns[:, None]
+    return residues
+
+
+def is_paley(number: int) -> bool:
+    """Whether `paley` has a design of this many workers."""
+    return number >= 7 and number % 4 == 3 and prime_power(number) is not None
+
+
+def is_biquadratic(number: int) -> bool:
+    """Whether `biquadratic` has a design of this many workers."""
+    root = math.isqrt(max(number - 1, 0) // 4)
+    return number >= 37 and root % 2 == 1 and 4 * root * root + 1 == number and is_prime(number)
+
+
+def is_twin(number: int) -> bool:
+    """Whether a number and two more are both odd prime powers."""
+    return number % 2 == 1 and prime_power(number) is not None and prime_power(number + 2) is not None
+
+
+def _sign(field: Field) -> IntArray:
+    sign = np.full(field.order, -1, dtype=np.int64)
+    sign[field.power_residues(2)] = 1
+    return sign
+
+
+def _check(argument: str, number: int, exists: Callable[[int], bool], rule: str) -> None:
+    check_count(argument, number)
+    if exists(number):
+        return
+    below = next((candidate for candidate in range(number - 1, 2, -1) if exists(candidate)), None)
+    above = next(candidate for candidate in range(number + 1, 100 * number + 1_000) if exists(candidate))
+    raise invalid(argument, rule, number, f"the nearest are {below} and {above}" if below else f"the next is {above}")
+
+
+_Candidate = tuple[int, int, Callable[[int], GradientCode], int]  # workers, load, constructor, its argument
+
+
+def design_for(n_workers: int, load: int) -> GradientCode:
+    """The balanced design whose numbers of workers and load are nearest to a wish, among all families built here.
+
+    Nearest by the sum of the two relative distances (of logarithms). With more points than workers, the missing ones
+    count as stragglers for ever; with fewer, the other workers stay idle.
+
+    Arguments:
+        n_workers: wished number of workers, at least 3.
+        load: wished tasks per worker, at least 2, less than `n_workers`.
+
+    Labels:
+        as the design's own; `rounded`: what was rounded, as a sentence; empty if the wish is met.
+
+    Guarantees: as `block_design`.
+    Choose it: to find out which design to take.
+    Raises:
+        InvalidArgument: a wish out of range.
+
+    >>> design_for(30, load=5).labels["rounded"]
+    'No balanced design here has 30 workers and load 5; the nearest is projective_plane(5): 31 workers, load 6.'
+    """
+    n_workers = check_count("n_workers", n_workers, at_least=3)
+    load = check_count("load", load, at_least=2, at_most=n_workers - 1)
+
+    _, (workers, tasks, constructor, argument) = _nearest(n_workers, load)
+    code = constructor(argument)
+    rounded = (
+        ""
+        if (workers, tasks) == (n_workers, load)
+        else f"No balanced design here has {n_workers} workers and load {load}; the nearest is"
+        f" {code.name}({argument}): {workers} workers, load {tasks}."
+    )
+    return code.with_labels(rounded=rounded)
+
+
+def _nearest(n_workers: int, load: int) -> tuple[float, _Candidate]:
+    """Return the nearest candidate and its distance; of equally near ones the smallest."""
+    best: tuple[float, int] = (math.inf, 0)
+    nearest: _Candidate | None = None
+    for members in _FAMILIES:
+        for candidate in members():
+            workers, tasks = candidate[:2]
+            wide = math.log(workers / n_workers)
+            distance = abs(wide) + abs(math.log(tasks / load)), workers
+            if distance < best:
+                best, nearest = distance, candidate
+            # Both numbers grow along a family: from here on each is further away than the last, or than the best.
+            if (workers >= n_workers and tasks >= load) or wide > best[0]:
+                break
+    assert nearest is not None
+    return best[0], nearest
+
+
+def _projective_planes() -> Iterator[_Candidate]:
+    for order in count(2):
+        if prime_power(order) is not None:
+            yield order * order + order + 1, order + 1, projective_plane, order
+
+
+def _affine_planes() -> Iterator[_Candidate]:
+    for order in count(2):
+        if prime_power(order) is not None:
+            yield order * order, order + 1, affine_plane, order
+
+
+def _paley() -> Iterator[_Candidate]:
+    return ((number, (number - 1) // 2, paley, number) for number in count(7) if is_paley(number))
+
+
+def _biquadratic() -> Iterator[_Candidate]:
+    roots = (4 * root * root + 1 for root in count(3, 2))
+    return ((number, (number - 1) // 4, biquadratic, number) for number in roots if is_biquadratic(number))
+
+
+def _twin_primes() -> Iterator[_Candidate]:
+    for smaller in count(3, 2):
+        if is_twin(smaller):
+            number = smaller * (smaller + 2)
+            yield number, (number - 1) // 2, twin_primes, smaller
+
+
+_FAMILIES = (_projective_planes, _affine_planes, _paley, _biquadratic, _twin_primes)

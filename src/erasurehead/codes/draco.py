@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.amplification import borne
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
+from erasurehead.codes.cyclic import fourier_generator
 from erasurehead.codes.exact_weights import shifted_weights
-from erasurehead.codes.mds import fourier_generator
 from erasurehead.errors import check_count, invalid
 
 _SOURCE = "Chen, Wang, Charles, Papailiopoulos (arXiv:1803.09877), DRACO"

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from erasurehead.arrays import BoolArray, IntArray
+from erasurehead._internal.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 
 def first_equal_row(matrix: SparseMatrix) -> IntArray:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import DENSE, EXACT
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.assemble import from_rows, generator_of
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.graphs import biregular_columns, is_connected, neighbours, random_regular_edges
+from erasurehead.codes.random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
 _DRAWS = 20

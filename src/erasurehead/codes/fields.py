@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.errors import invalid
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.errors import InvalidArgument, check_count, invalid

@@ -1,18 +1,216 @@
-"""The catalogue of all codes, generated from the constructors themselves, and building a code by its name."""
+"""The registry of all codes, read off their constructors' signatures and documentation; building a code by its name."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 import textwrap
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, cast
 
+from erasurehead._internal.resources import check_memory
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.catalogue_row import Family
-from erasurehead.codes.families import FAMILIES
+from erasurehead.codes.bernoulli import bernoulli, regularised_bernoulli, stochastic_block
+from erasurehead.codes.communication_efficient import communication_efficient_cyclic, communication_efficient_groups
+from erasurehead.codes.custom_code import custom
+from erasurehead.codes.cyclic import complex_cyclic_mds, cyclic_mds, cyclic_repetition, exact_cyclic
+from erasurehead.codes.designs import (
+    affine_plane,
+    biquadratic,
+    block_design,
+    design_for,
+    paley,
+    projective_plane,
+    twin_primes,
+)
+from erasurehead.codes.draco import draco_cyclic, draco_repetition
+from erasurehead.codes.expanders import expander, margulis, regular
+from erasurehead.codes.graph_codes import edge_code, graph_code
+from erasurehead.codes.heterogeneous import (
+    heterogeneous_balanced,
+    heterogeneous_exclusive,
+    heterogeneous_held,
+    heterogeneous_staircase,
+)
+from erasurehead.codes.product import kronecker, refine
+from erasurehead.codes.reed_solomon import reed_solomon
+from erasurehead.codes.repetition import binary_repetition, fractional_repetition, uncoded
+from erasurehead.codes.several_messages import multi_message, nested, partial_stragglers
+from erasurehead.codes.soft_designs import soft_design
+from erasurehead.codes.stochastic import batched_coupons, stochastic_gradient
 from erasurehead.errors import InvalidArgument, invalid, real
-from erasurehead.resources import check_memory
+
+Status = Literal["exact", "approximate", "depends"]
+
+_SECTIONS = ("Arguments", "Labels", "Guarantees", "Choose it", "Raises")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One row of the catalogue: a constructor, and what its documentation and its example say.
+
+    Arguments:
+        constructor: builds a code from its parameters.
+        status: `"exact"` if a positive number of stragglers can be borne exactly, `"approximate"` if not,
+            `"depends"` if that depends on the parameters.
+        example: builds a small code of the family.
+    """
+
+    constructor: Callable[..., GradientCode]
+    status: Status
+    example: Callable[[], GradientCode]
+
+    @property
+    def name(self) -> str:
+        """The name by which `build` knows the family."""
+        return self.constructor.__name__
+
+    @property
+    def signature(self) -> str:
+        """The constructor's signature as it is written: `"uncoded(n_workers, n_tasks=None)"`."""
+        parameters = inspect.signature(self.constructor).parameters.values()
+        plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+        return f"{self.name}{inspect.Signature(plain)}"
+
+    @cached_property
+    def _sections(self) -> dict[str, str]:
+        return _sections(inspect.getdoc(self.constructor) or "")
+
+    @property
+    def summary(self) -> str:
+        """What the code is, in a line."""
+        return self._sections["Summary"]
+
+    @property
+    def guarantee(self) -> str:
+        """What holds for every code of the family."""
+        return self._sections["Guarantees"]
+
+    @property
+    def choose(self) -> str:
+        """When to choose it."""
+        return self._sections["Choose it"]
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """The meaning of each parameter, in the order of the signature."""
+        return _entries(self._sections["Arguments"])
+
+    @cached_property
+    def example_code(self) -> GradientCode:
+        """A small code of the family."""
+        return self.example()
+
+    @property
+    def source(self) -> str:
+        """Paper and section, as the codes of the family carry it."""
+        return self.example_code.source
+
+    def row(self) -> dict[str, object]:
+        """Return the row as plain data, for tables and JSON."""
+        code = self.example_code
+        return {
+            "name": self.name,
+            "signature": self.signature,
+            "status": self.status,
+            "summary": self.summary,
+            "guarantee": self.guarantee,
+            "choose": self.choose,
+            "source": self.source,
+            "arguments": dict(self.arguments),
+            "decoder": code.labels["decoder"],
+            "example": {
+                "call": repr(code),
+                "n_workers": code.n_workers,
+                "n_tasks": code.n_tasks,
+                "n_pieces": code.n_pieces,
+                "load": code.load,
+                "tolerance": code.tolerance,
+            },
+        }
+
+
+def _sections(docstring: str) -> dict[str, str]:
+    """Split a constructor's docstring into its summary and its named sections, each on one line but `Arguments`."""
+    lines = docstring.splitlines()
+    found = {"Summary": lines[0]}
+    current = ""
+    for line in lines[1:]:
+        head, colon, rest = line.partition(":")
+        if colon and head in _SECTIONS:
+            current = head
+            found[current] = rest.strip()
+        elif not line.strip():
+            current = current if current == "Arguments" else ""
+        elif current == "Arguments":
+            found[current] += f"\n{line}"
+        elif current:
+            found[current] = f"{found[current]} {line.strip()}".strip()
+    return found
+
+
+def _entries(text: str) -> dict[str, str]:
+    entries: dict[str, str] = {}
+    current = ""
+    for line in textwrap.dedent(text.strip("\n")).splitlines():
+        if line and not line[0].isspace():
+            current, _, rest = line.partition(":")
+            entries[current] = rest.strip()
+        elif current:
+            entries[current] = f"{entries[current]} {line.strip()}".strip()
+    return entries
+
+
+_TRIANGLE = ((0, 1), (1, 2), (0, 2))
+_CHANCES = (0.05, 0.1, 0.1, 0.2, 0.4)
+
+FAMILIES: tuple[Family, ...] = (
+    Family(uncoded, "approximate", lambda: uncoded(12)),
+    Family(fractional_repetition, "exact", lambda: fractional_repetition(12, load=3)),
+    Family(binary_repetition, "exact", lambda: binary_repetition(11, stragglers=3)),
+    Family(cyclic_repetition, "exact", lambda: cyclic_repetition(12, stragglers=2)),
+    Family(cyclic_mds, "exact", lambda: cyclic_mds(12, stragglers=3)),
+    Family(complex_cyclic_mds, "exact", lambda: complex_cyclic_mds(12, stragglers=2)),
+    Family(exact_cyclic, "exact", lambda: exact_cyclic(12, stragglers=2)),
+    Family(reed_solomon, "exact", lambda: reed_solomon(10, load=2, n_tasks=5)),
+    Family(partial_stragglers, "depends", lambda: partial_stragglers(fractional_repetition(12, load=3), slowness=2)),
+    Family(nested, "exact", lambda: nested(8, stragglers=2)),
+    Family(multi_message, "exact", lambda: multi_message(12, load=3)),
+    Family(communication_efficient_groups, "exact", lambda: communication_efficient_groups(12, load=4, n_pieces=2)),
+    Family(
+        communication_efficient_cyclic, "exact", lambda: communication_efficient_cyclic(10, n_pieces=2, stragglers=2)
+    ),
+    Family(batched_coupons, "depends", lambda: batched_coupons(24, load=6)),
+    Family(draco_repetition, "exact", lambda: draco_repetition(12, corrupted=1)),
+    Family(draco_cyclic, "exact", lambda: draco_cyclic(9, corrupted=2)),
+    Family(regular, "approximate", lambda: regular(30, load=4)),
+    Family(expander, "approximate", lambda: expander(30, load=4)),
+    Family(margulis, "approximate", lambda: margulis(5)),
+    Family(graph_code, "approximate", lambda: graph_code(30, replication=3)),
+    Family(edge_code, "approximate", lambda: edge_code(_TRIANGLE)),
+    Family(bernoulli, "approximate", lambda: bernoulli(30, load=5)),
+    Family(regularised_bernoulli, "approximate", lambda: regularised_bernoulli(30, load=3)),
+    Family(stochastic_block, "approximate", lambda: stochastic_block(30, block=5, within=0.8, between=0.04)),
+    Family(projective_plane, "approximate", lambda: projective_plane(3)),
+    Family(affine_plane, "approximate", lambda: affine_plane(4)),
+    Family(paley, "approximate", lambda: paley(11)),
+    Family(biquadratic, "approximate", lambda: biquadratic(37)),
+    Family(twin_primes, "approximate", lambda: twin_primes(3)),
+    Family(block_design, "approximate", lambda: block_design(_TRIANGLE)),
+    Family(design_for, "approximate", lambda: design_for(30, load=5)),
+    Family(soft_design, "approximate", lambda: soft_design(24, load=6, density=0.35)),
+    Family(stochastic_gradient, "approximate", lambda: stochastic_gradient(20, replication=3, straggling=0.2)),
+    Family(heterogeneous_staircase, "approximate", lambda: heterogeneous_staircase(_CHANCES)),
+    Family(heterogeneous_exclusive, "approximate", lambda: heterogeneous_exclusive(_CHANCES)),
+    Family(heterogeneous_held, "approximate", lambda: heterogeneous_held(_CHANCES, [[0, 1], [1, 2], [3, 4, 0]])),
+    Family(heterogeneous_balanced, "approximate", lambda: heterogeneous_balanced(_CHANCES, load=2)),
+    Family(kronecker, "depends", lambda: kronecker(projective_plane(2), block_design(_TRIANGLE))),
+    Family(refine, "depends", lambda: refine(cyclic_mds(6, stragglers=3), n_tasks=15)),
+    Family(custom, "depends", lambda: custom([[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]])),
+)
+
 
 _MANY = 100_000  # workers from which on it is looked whether a code fits into memory
 _BYTES = 40  # for each coefficient while a code is built, at least

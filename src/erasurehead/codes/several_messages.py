@@ -7,7 +7,7 @@ from scipy import sparse
 
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.mds import one_message_cyclic
+from erasurehead.codes.cyclic import one_message_cyclic
 from erasurehead.codes.product import described
 from erasurehead.errors import check_count, invalid
 

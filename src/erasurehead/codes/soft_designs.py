@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.random_cells import bernoulli_cells, check_probability, fill_empty, matrix_of
+from erasurehead.codes.bernoulli import bernoulli_cells, check_probability, fill_empty, matrix_of
 from erasurehead.errors import check_count, invalid, real
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.codes.assemble import generator_of
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 _RESTARTS = 40  # of the iteration; random graphs need two or three
 _DENSE = 300  # below this many rows or columns a dense solver is as quick, and exact

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.graphs import biregular_columns
-from erasurehead.codes.random_cells import check_probability
+from erasurehead.codes.bernoulli import check_probability
+from erasurehead.codes.random_graphs import biregular_columns
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _DRAWS = 100

@@ -4,18 +4,18 @@
 of the user's own. All return a `Dataset`, whose `Encoding` is saved with a model and serves new files.
 """
 
-from erasurehead.datasets.array_encoding import ArrayEncoding as ArrayEncoding
 from erasurehead.datasets.base import Dataset as Dataset
 from erasurehead.datasets.base import Encoded as Encoded
 from erasurehead.datasets.base import Published as Published
 from erasurehead.datasets.base import Report as Report
-from erasurehead.datasets.encoding import Encoding as Encoding
-from erasurehead.datasets.public import NAMES as NAMES
-from erasurehead.datasets.public import available as available
-from erasurehead.datasets.public import load as load
-from erasurehead.datasets.public import published as published
-from erasurehead.datasets.public import where as where
+from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding as ArrayEncoding
+from erasurehead.datasets.preprocessing.encoding import Encoding as Encoding
+from erasurehead.datasets.preprocessing.table_encoding import TableEncoding as TableEncoding
+from erasurehead.datasets.published.public import NAMES as NAMES
+from erasurehead.datasets.published.public import available as available
+from erasurehead.datasets.published.public import load as load
+from erasurehead.datasets.published.public import published as published
+from erasurehead.datasets.published.public import where as where
+from erasurehead.datasets.published.search import Where as Where
+from erasurehead.datasets.published.synthetic import twin as twin
 from erasurehead.datasets.reading import read as read
-from erasurehead.datasets.search import Where as Where
-from erasurehead.datasets.table_encoding import TableEncoding as TableEncoding
-from erasurehead.datasets.twins import twin as twin

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
-    from erasurehead.datasets.column_uses import ColumnUse
-    from erasurehead.datasets.encoding import Encoding
+    from erasurehead._internal.arrays import SparseMatrix
+    from erasurehead.datasets.preprocessing.column_uses import ColumnUse
+    from erasurehead.datasets.preprocessing.encoding import Encoding
 
     Matrix: TypeAlias = SparseMatrix | Array
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.foreign_arrays import as_array, fault_of_sparse, masked_place
 from erasurehead.errors import DataError
-from erasurehead.foreign import as_array, fault_of_sparse, masked_place
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
     from erasurehead.datasets.base import Matrix
 
 MAX_INDEX = 2**31 - 1

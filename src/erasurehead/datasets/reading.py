@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from erasurehead.arrays import Array
-from erasurehead.datasets.array_encoding import ArrayEncoding
-from erasurehead.datasets.arraysfile import Arrays, read_arrays, read_labels
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.user_files import readable
 from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
-from erasurehead.datasets.column_uses import column_uses
-from erasurehead.datasets.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
-from erasurehead.datasets.csvfile import Layout, look, read_csv
-from erasurehead.datasets.delimiters import check_delimiter
-from erasurehead.datasets.forms import form
-from erasurehead.datasets.frames import Frame, frame_layout, frame_name, is_frame, read_frame
 from erasurehead.datasets.matrices import split_last_column, with_constant
-from erasurehead.datasets.table import Numbers, Table
-from erasurehead.datasets.table_encoding import fit_table
-from erasurehead.datasets.target import Target, fit_target
+from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
+from erasurehead.datasets.preprocessing.column_uses import column_uses
+from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
+from erasurehead.datasets.preprocessing.table_encoding import fit_table
+from erasurehead.datasets.preprocessing.target import Target, fit_target
+from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
+from erasurehead.datasets.readers.csv import Layout, look, read_csv
+from erasurehead.datasets.readers.delimiters import check_delimiter
+from erasurehead.datasets.readers.forms import form
+from erasurehead.datasets.readers.frames import Frame, frame_layout, frame_name, is_frame, read_frame
+from erasurehead.datasets.readers.table import Numbers, Table
 from erasurehead.errors import DataError, invalid
-from erasurehead.files import readable
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix
@@ -183,13 +183,13 @@ def _made(
 
 
 def _parquet_layout(path: Path) -> Layout:
-    from erasurehead.datasets.parquetfile import parquet_columns
+    from erasurehead.datasets.readers.parquet import parquet_columns
 
     return Layout(parquet_columns(path))
 
 
 def _parquet_table(path: Path, choice: Choice) -> Table:
-    from erasurehead.datasets.parquetfile import read_parquet
+    from erasurehead.datasets.readers.parquet import read_parquet
 
     return read_parquet(path, choice.read)
 

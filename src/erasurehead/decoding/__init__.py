@@ -1,14 +1,10 @@
 """Which weights undo the erasures: from the messages that arrived to the sum of all partial gradients."""
 
-from erasurehead.decoding.adversary import WorstCase as WorstCase
-from erasurehead.decoding.adversary import worst_case as worst_case
 from erasurehead.decoding.alternatives import Alternatives as Alternatives
 from erasurehead.decoding.analysis import Analysis as Analysis
 from erasurehead.decoding.analysis import Cost as Cost
 from erasurehead.decoding.analysis import Curves as Curves
 from erasurehead.decoding.analysis import analyse as analyse
-from erasurehead.decoding.averages import MeanResidual as MeanResidual
-from erasurehead.decoding.averages import mean_residual as mean_residual
 from erasurehead.decoding.base import EXACT as EXACT
 from erasurehead.decoding.base import Decoder as Decoder
 from erasurehead.decoding.base import Decoding as Decoding
@@ -22,17 +18,21 @@ from erasurehead.decoding.choice import for_code as for_code
 from erasurehead.decoding.conditioning import Conditioning as Conditioning
 from erasurehead.decoding.conditioning import check_dtype as check_dtype
 from erasurehead.decoding.conditioning import conditioning as conditioning
-from erasurehead.decoding.corruption import Fingerprints as Fingerprints
 from erasurehead.decoding.design import UniformOverlap as UniformOverlap
+from erasurehead.decoding.error_location import Checks as Checks
+from erasurehead.decoding.error_location import Located as Located
+from erasurehead.decoding.error_location import locate as locate
+from erasurehead.decoding.fixed_weights import Algorithmic as Algorithmic
+from erasurehead.decoding.fixed_weights import FixedWeights as FixedWeights
+from erasurehead.decoding.fixed_weights import OneStep as OneStep
 from erasurehead.decoding.folded import Folded as Folded
 from erasurehead.decoding.graph import GraphComponents as GraphComponents
 from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
+from erasurehead.decoding.inspection import Fingerprints as Fingerprints
 from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
-from erasurehead.decoding.locating import Checks as Checks
-from erasurehead.decoding.locating import Located as Located
-from erasurehead.decoding.locating import locate as locate
+from erasurehead.decoding.mean_residual import MeanResidual as MeanResidual
+from erasurehead.decoding.mean_residual import mean_residual as mean_residual
 from erasurehead.decoding.null_space import NullSpace as NullSpace
-from erasurehead.decoding.prescribed import Algorithmic as Algorithmic
-from erasurehead.decoding.prescribed import FixedWeights as FixedWeights
-from erasurehead.decoding.prescribed import OneStep as OneStep
 from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares
+from erasurehead.decoding.worst_case import WorstCase as WorstCase
+from erasurehead.decoding.worst_case import worst_case as worst_case

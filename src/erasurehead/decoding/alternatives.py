@@ -7,10 +7,10 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
-from erasurehead.decoding.parts import members, part_of
+from erasurehead.decoding.subcodes import members, part_of
 
 
 @final

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import EXACT as EXACT
 from erasurehead.decoding.products import backward

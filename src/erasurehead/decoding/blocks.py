@@ -7,12 +7,12 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.least_squares import DEPENDENT
-from erasurehead.decoding.parts import members, part_of
+from erasurehead.decoding.subcodes import members, part_of
 
 _SMALL = 62  # messages of a block whose arrivals fit into the bits of an integer
 _DIRECT = 12  # messages of a block whose patterns are looked up in an array rather than a dictionary

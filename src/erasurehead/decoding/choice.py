@@ -14,8 +14,8 @@ from erasurehead.decoding.graph import GraphComponents, is_graph
 from erasurehead.decoding.groups import FirstPerGroup
 from erasurehead.decoding.least_squares import LeastSquares
 from erasurehead.decoding.null_space import NullSpace
-from erasurehead.decoding.parts import components
 from erasurehead.decoding.sparse import SparseLeastSquares
+from erasurehead.decoding.subcodes import components
 
 _TINY = 24  # up to so many messages least squares is as quick as anything
 _SMALL = 256

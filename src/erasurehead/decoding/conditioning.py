@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.decoding.choice import for_code
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
-from erasurehead.streams import stream
 
 BEARABLE = 1e-3
 """The largest relative error of a decoded gradient, from rounded messages, that `check_dtype` lets pass."""

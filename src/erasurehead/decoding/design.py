@@ -7,12 +7,12 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray
+from erasurehead._internal.arrays import Array, BoolArray
+from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import backward, forward, row_sums
 from erasurehead.errors import invalid
-from erasurehead.streams import stream
 
 
 class Overlap(NamedTuple):

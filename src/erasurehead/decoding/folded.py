@@ -8,11 +8,11 @@ from typing import final
 import numpy as np
 from scipy import sparse
 
-from erasurehead.arrays import BoolArray, IntArray
+from erasurehead._internal.arrays import BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
-from erasurehead.decoding.parts import inner_codes, same_matrix
+from erasurehead.decoding.subcodes import inner_codes, same_matrix
 
 _WORTHWHILE = 1.5
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array, BoolArray
+from erasurehead._internal.arrays import Array, BoolArray
 from erasurehead.decoding.compiled import compiled
 
 Index = NDArray[np.int32]

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import row_sums

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from scipy import sparse
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.augmented import augmented_weights
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import ExactWeights, exact_weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, first_times, residual_of
 from erasurehead.decoding.least_squares import LeastSquares

@@ -15,21 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from erasurehead._internal.lazy_import import later
+from erasurehead._internal.text_parser import read
 from erasurehead.delays.adversaries import Late, worst_workers
-from erasurehead.delays.base import Delays
-from erasurehead.delays.composed import PerWorker, Scaled, Sum
+from erasurehead.delays.base import Delays, PerWorker, Scaled, Sum
 from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
 from erasurehead.errors import invalid
-from erasurehead.later import later
-from erasurehead.specs import read
 
 if TYPE_CHECKING:
     from erasurehead.delays.bootstrap import Bootstrap
-    from erasurehead.delays.families import FAMILIES
-    from erasurehead.delays.fitting import Fit, fit, fit_trace, fit_workers
-    from erasurehead.delays.slowness import SlowWorker, slow_workers
+    from erasurehead.delays.fitting import FAMILIES, Fit, fit, fit_trace, fit_workers
+    from erasurehead.delays.persistent import SlowWorker, slow_workers
     from erasurehead.delays.summaries import Summary, summarize, summarize_model
     from erasurehead.delays.trace import Trace
     from erasurehead.delays.trace_files import read_trace, write_trace
@@ -38,17 +36,17 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = later(
     __name__,
     {
-        "FAMILIES": "families",
+        "FAMILIES": "fitting",
         "Bootstrap": "bootstrap",
         "Fit": "fitting",
-        "SlowWorker": "slowness",
+        "SlowWorker": "persistent",
         "Summary": "summaries",
         "Trace": "trace",
         "fit": "fitting",
         "fit_trace": "fitting",
         "fit_workers": "fitting",
         "read_trace": "trace_files",
-        "slow_workers": "slowness",
+        "slow_workers": "persistent",
         "summarize": "summaries",
         "summarize_model": "summaries",
         "write_trace": "trace_files",

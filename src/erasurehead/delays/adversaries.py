@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays, room
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real

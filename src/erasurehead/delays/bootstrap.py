@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeAlias, cast, final
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.delays.base import Delays, numbers
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.draws import Kind, draw
 from erasurehead.delays.written import written

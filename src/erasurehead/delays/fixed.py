@@ -9,13 +9,13 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.resources import check_memory
+from erasurehead._internal.storage.checksums import check_beside
+from erasurehead._internal.user_files import readable
 from erasurehead.delays.base import Delays, numbers, room
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, invalid
-from erasurehead.files import readable
-from erasurehead.resources import check_memory
-from erasurehead.storage.checksums import check_beside
 
 
 @final
@@ -118,7 +118,7 @@ class Recorded(Delays):
 
         Arguments:
             rows: with the keys step, worker, unit, seconds, censored, late and place of
-                `erasurehead.records.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
+                `erasurehead.runs.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
                 unless a later record has it late.
             source: the file they come from, if any.
 

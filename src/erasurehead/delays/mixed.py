@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.delays.base import Delays
 from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from erasurehead._internal.storage.checksums import check_beside
+from erasurehead._internal.user_files import BROKEN, check_text, open_bytes
 from erasurehead.errors import DataError
-from erasurehead.files import BROKEN, check_text, open_bytes
-from erasurehead.storage.checksums import check_beside
 
 
 def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.resources import check_memory
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.delays.fitting import kaplan_meier
-from erasurehead.delays.slowness import SlowWorker, slow_workers
+from erasurehead.delays.persistent import SlowWorker, slow_workers
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import InvalidArgument, check_count
-from erasurehead.resources import check_memory
 
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The quantiles that a summary has; 0 is the smallest delay, 1 the longest."""

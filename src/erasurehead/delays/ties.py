@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.draws import draw
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from erasurehead.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.errors import DataError, invalid
 
 

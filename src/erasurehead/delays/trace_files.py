@@ -16,11 +16,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from erasurehead._internal.storage import Folder
+from erasurehead._internal.user_files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
 from erasurehead.delays.run_traces import read_arrivals
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, MissingExtra, invalid
-from erasurehead.files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
-from erasurehead.storage import Folder
 
 COLUMNS = ("worker", "step", "seconds", "load", "censored")
 """The columns of a trace file; `load` (1 if absent) and `censored` (no if absent) may be left out."""

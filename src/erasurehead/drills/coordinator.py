@@ -13,20 +13,19 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from erasurehead.config.checking import read_config
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.disk import Disk
+from erasurehead.drills.faulty_engine import StormyEngine
 from erasurehead.drills.journal import Journal, Witness
-from erasurehead.drills.storm import OF_WORKERS, Fault, Storm
-from erasurehead.drills.stormfile import read_storm
-from erasurehead.drills.stormy import StormyEngine
+from erasurehead.drills.schedule import OF_WORKERS, Fault, Storm, read_storm
 from erasurehead.errors import DataError, ErasureHeadError
-from erasurehead.experiment import Experiment
-from erasurehead.records.checkpoints import CheckpointStore
-from erasurehead.records.durable import write_whole
-from erasurehead.records.folder import RunFolder
-from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import has_checkpoints
-from erasurehead.run import Run
+from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs.config.checking import read_config
+from erasurehead.runs.experiment import Experiment
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.jsonl import to_text
+from erasurehead.runs.names import has_checkpoints
+from erasurehead.training.result import Run
 
 Role: TypeAlias = Literal["calm", "stormy", "unbroken"]
 """The run without faults; with all of them; and, on the virtual clock, with all but those of the coordinator."""

@@ -10,26 +10,25 @@ from pathlib import Path
 
 import numpy as np
 
-from erasurehead.arrays import Array
-from erasurehead.config.checking import build_config
-from erasurehead.config.parts import check_reachable
-from erasurehead.config.sections import Config
-from erasurehead.config.toml import to_toml
-from erasurehead.drills.chronicle import Chronicle
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.storage import Folder
 from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE
+from erasurehead.drills.event_log import Chronicle
 from erasurehead.drills.findings import Finder
-from erasurehead.drills.storm import KINDS, Kind, Storm
-from erasurehead.drills.stormfile import write_storm
-from erasurehead.drills.supervising import Performance, Supervisor
+from erasurehead.drills.schedule import KINDS, Kind, Storm, write_storm
+from erasurehead.drills.supervisor import Performance, Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
-from erasurehead.experiment import Experiment
-from erasurehead.records.durable import write_whole
-from erasurehead.records.folder import RunFolder
-from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import check_writable, next_free
-from erasurehead.schemes import Scheme
-from erasurehead.storage import Folder
+from erasurehead.runs.config.checking import build_config
+from erasurehead.runs.config.parts import check_reachable
+from erasurehead.runs.config.sections import Config
+from erasurehead.runs.config.toml import to_toml
+from erasurehead.runs.experiment import Experiment
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.jsonl import to_text
+from erasurehead.runs.names import check_writable, next_free
+from erasurehead.schemes.named import Scheme
 
 REPORT_FILE = "drill.json"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from erasurehead.drills.chronicle import Chronicle, Entry
-from erasurehead.drills.storm import Fault, Storm
+from erasurehead.drills.event_log import Chronicle, Entry
+from erasurehead.drills.schedule import Fault, Storm
 from erasurehead.errors import RecordsError
 
 NAMED = "put aside"

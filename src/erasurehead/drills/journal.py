@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
-from erasurehead.instruments import Instrument
-from erasurehead.records.jsonlines import read_lines, to_line
-from erasurehead.storage import Folder
+from erasurehead._internal.storage import Folder
+from erasurehead.runs.jsonl import read_lines, to_line
+from erasurehead.training.callbacks import Instrument
 
 
 @final

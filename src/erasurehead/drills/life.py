@@ -13,15 +13,15 @@ import threading
 from pathlib import Path
 from typing import Any, final
 
-from erasurehead.arrays import Array
-from erasurehead.config.checking import read_config
+from erasurehead._internal.arrays import Array
 from erasurehead.drills.coordinator import ENDED, RUN_FILE
 from erasurehead.drills.strikes import Strike
 from erasurehead.engines.base import Engine, Program
 from erasurehead.errors import DataError, ErasureHeadError
-from erasurehead.experiment import Experiment
-from erasurehead.instruments import Instrument
-from erasurehead.records.rows import StepRow
+from erasurehead.runs.config.checking import read_config
+from erasurehead.runs.experiment import Experiment
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.rows import StepRow
 
 _START = 0.3  # seconds after its beginning within which a coordinator is killed at the start
 _WRITES = 40  # openings and renamings of files within which it is killed while files are written

@@ -15,16 +15,16 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
-from erasurehead.drills.storm import Storm
+from erasurehead.drills.schedule import Storm
 from erasurehead.drills.strikes import Strike
-from erasurehead.drills.supervising import Played, end_all, launcher, play
+from erasurehead.drills.supervisor import Played, end_all, launcher, play
 from erasurehead.drills.verdicts import CLOSE
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
-from erasurehead.records.durable import write_whole
-from erasurehead.records.folder import RunFolder
-from erasurehead.records.jsonlines import to_text
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.jsonl import to_text
 
 DELAYS = "exponential(mean=0.05, seed=0)"
 """Injected where the user names none."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead.drills.findings import NAMED, Finding
-from erasurehead.drills.storm import KINDS, Kind
+from erasurehead.drills.schedule import KINDS, Kind
 from erasurehead.drills.verdicts import Findings
 from erasurehead.reports.canvas import (
     FAINT,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead.errors import ErasureHeadError
-from erasurehead.records.folder import RunFolder
-from erasurehead.records.rows import What
+from erasurehead.runs.folder import RunFolder
+from erasurehead.training.rows import What
 
 _ENTRIES: Mapping[What, str] = {
     "died": "died",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.event_log import Chronicle
 from erasurehead.drills.findings import Finding
-from erasurehead.drills.supervising import Performance
+from erasurehead.drills.supervisor import Performance
 from erasurehead.drills.verdicts import Findings, Verdict
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from erasurehead.drills.chronicle import Chronicle
+from erasurehead.drills.event_log import Chronicle
 from erasurehead.drills.findings import NAMED, Finding
-from erasurehead.drills.supervising import Performance
+from erasurehead.drills.supervisor import Performance
 from erasurehead.errors import numbered
 
 SOON = 1.0

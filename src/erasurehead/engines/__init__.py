@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from erasurehead._internal.lazy_import import later
 from erasurehead.engines.base import Arrived as Arrived
 from erasurehead.engines.base import Died as Died
 from erasurehead.engines.base import Engine as Engine
@@ -17,7 +18,6 @@ from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Part as Part
 from erasurehead.engines.base import Program as Program
-from erasurehead.later import later
 
 if TYPE_CHECKING:
     from erasurehead.engines.mpi import MPIEngine as MPIEngine

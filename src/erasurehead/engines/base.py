@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from erasurehead.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.errors import EngineError
 
 LateWork: TypeAlias = Literal["preempt", "carry"]

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from erasurehead.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import precedence

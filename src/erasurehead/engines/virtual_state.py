@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from erasurehead.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Died, Event, Failed, Joined, Offered, Order, Part, Program
 from erasurehead.errors import DataError
 

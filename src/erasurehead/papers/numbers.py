@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import MissingExtra, invalid
-from erasurehead.records.durable import write_whole
 
 Cell: TypeAlias = str | int | float | None
 """One number or text; None where there is none."""

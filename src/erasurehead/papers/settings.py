@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from erasurehead.errors import check_count, invalid
-from erasurehead.instruments import Instrument
+from erasurehead.training.callbacks import Instrument
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What will happen: closed forms, simulation, and advice before a run is made."""
 
+from erasurehead.planning.carry_over import simulate_with_memory as simulate_with_memory
 from erasurehead.planning.constants import estimate_constants as estimate_constants
 from erasurehead.planning.convergence import Bound as Bound
 from erasurehead.planning.convergence import Constants as Constants
@@ -17,7 +18,6 @@ from erasurehead.planning.explanations import remarks as remarks
 from erasurehead.planning.forecasts import Forecast as Forecast
 from erasurehead.planning.forecasts import Target as Target
 from erasurehead.planning.forecasts import forecast as forecast
-from erasurehead.planning.memory import simulate_with_memory as simulate_with_memory
 from erasurehead.planning.planner import Plan as Plan
 from erasurehead.planning.planner import plan as plan
 from erasurehead.planning.settings import default_settings as default_settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
 from erasurehead.planning.convergence import Constants
 from erasurehead.problems.base import Problem, split_samples

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array
-from erasurehead.config.texts import parse_scheme
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.engines.base import LateWork
+from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.convergence import Bound, Constants
-from erasurehead.planning.memory import simulate_with_memory
 from erasurehead.planning.simulation import simulate
-from erasurehead.schemes import Scheme
+from erasurehead.schemes.named import Scheme
+from erasurehead.schemes.text import parse_scheme
 
 _ARRIVALS = 200_000  # arrival times simulated for one setting
 _EVENTS = 6_000  # the same, where steps remember each other

@@ -82,7 +82,7 @@ class Plan:
         return tuple(item for item in self.distinct if item is self.best or not self.distinguishable(self.best, item))
 
     def run_file(self, item: Forecast | None = None, **sections: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `erasurehead train` takes as a run file; `erasurehead.config.toml.to_toml` writes it.
+        """Return what `erasurehead train` takes as a run file; `erasurehead.runs.config.toml.to_toml` writes it.
 
         Arguments:
             item: the setting; by default the best.

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
 from erasurehead.errors import check_count
 from erasurehead.planning.arrivals import Arrivals
-from erasurehead.waiting.arrivals import finish_times, participants
-from erasurehead.waiting.base import WaitRule
-from erasurehead.waiting.groups import replica_groups
+from erasurehead.schemes.wait_rules.base import WaitRule
+from erasurehead.schemes.wait_rules.counts import finish_times, participants
+from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 
 _BLOCK = 1 << 16  # arrival times held at once, so that they stay in cache, unless one step alone has more
 _WHOLE = 1024  # steps of the tiles in which few workers are drawn: blocks that can be are multiples of it

@@ -9,17 +9,17 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array
-from erasurehead.config.texts import parse_scheme
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import Diverged, Unreachable, check_count, invalid
-from erasurehead.optimizers import Optimizer
+from erasurehead.optimizers.base import Optimizer
 from erasurehead.planning.planner import Plan
 from erasurehead.problems.base import Problem
-from erasurehead.run import LOWER_IS_BETTER, Run
-from erasurehead.training import train
+from erasurehead.schemes.text import parse_scheme
+from erasurehead.training.loop import train
+from erasurehead.training.result import LOWER_IS_BETTER, Run
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from erasurehead.problems.base import Problem as Problem
 from erasurehead.problems.base import Shard as Shard
 from erasurehead.problems.base import split_samples as split_samples
+from erasurehead.problems.linear import LeastSquares as LeastSquares
 from erasurehead.problems.linear import LinearProblem as LinearProblem
+from erasurehead.problems.linear import LogisticRegression as LogisticRegression
+from erasurehead.problems.linear import SoftmaxRegression as SoftmaxRegression
 from erasurehead.problems.models import LinearModel as LinearModel
-from erasurehead.problems.regressions import LeastSquares as LeastSquares
-from erasurehead.problems.regressions import LogisticRegression as LogisticRegression
-from erasurehead.problems.regressions import SoftmaxRegression as SoftmaxRegression

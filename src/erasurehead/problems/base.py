@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from erasurehead.arrays import Array, Places, squared_norm
-from erasurehead.splitting import split_samples as split_samples
+from erasurehead._internal.arrays import Array, Places, squared_norm
+from erasurehead._internal.partition import split_samples as split_samples
 
 
 class Shard(ABC):

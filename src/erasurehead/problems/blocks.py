@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 MOST_ROWS = 2**16 - 1
 """Of a block: so that two bytes hold a row, and margins stay in a fast cache."""

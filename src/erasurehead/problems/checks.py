@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.foreign_arrays import as_array, fault_of_sparse, masked_place, owned
 from erasurehead.errors import UNSAID, check_count, invalid
-from erasurehead.foreign import as_array, fault_of_sparse, masked_place, owned
-from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
+from erasurehead.problems.design_matrices import DenseDesign, Design, PatternDesign, SparseDesign
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 _MOST_COLUMNS = 2**31 - 1  # columns are numbered with 32 bits
 _REMEDY = "leave the sample out, or fill the value in"

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array, Places
-from erasurehead.problems.jit import FLOAT, NOTHING, compiled, reads, writes
+from erasurehead._internal.arrays import Array, Places
+from erasurehead._internal.jit import FLOAT, NOTHING, compiled, reads, writes
 
 # An unsigned and a signed integer would add up to a float.
 _ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

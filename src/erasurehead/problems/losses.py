@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
 from erasurehead.problems.metrics import accuracy, area_under_curve, r_squared
 

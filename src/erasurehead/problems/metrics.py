@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 
 
 def area_under_curve(labels: Array, scores: Array) -> float | None:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid
 from erasurehead.problems.checks import check_design, check_target
-from erasurehead.problems.designs import Design
+from erasurehead.problems.design_matrices import Design
 from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 
 

@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.datasets.sharded.folder import ShardFolder
 from erasurehead.errors import DataError, invalid, real
 from erasurehead.problems.base import Exact, Problem

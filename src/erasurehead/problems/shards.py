@@ -10,11 +10,11 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import MOST_PLACES, Array, IntArray, Places
+from erasurehead._internal.arrays import MOST_PLACES, Array, IntArray, Places
 from erasurehead.errors import invalid
 from erasurehead.problems.base import Shard
 from erasurehead.problems.blocks import MOST_ROWS, Block
-from erasurehead.problems.designs import Design
+from erasurehead.problems.design_matrices import Design
 from erasurehead.problems.losses import Labels, SampleLoss
 
 

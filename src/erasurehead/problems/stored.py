@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead.arrays import Array, IntArray, Places
+from erasurehead._internal.arrays import Array, IntArray, Places
 from erasurehead.datasets.sharded.folder import Rows, read_rows
 from erasurehead.datasets.sharded.manifest import Form, StoredFile
 from erasurehead.errors import DataError
 from erasurehead.problems.base import Shard
-from erasurehead.problems.designs import DenseDesign, Design, PatternDesign, SparseDesign
+from erasurehead.problems.design_matrices import DenseDesign, Design, PatternDesign, SparseDesign
 from erasurehead.problems.losses import SampleLoss
 from erasurehead.problems.shards import LinearShard, Piece, build_shard, parameters_of, restricted
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
 
 HOST = "{host}"
 """Stands for the name of the worker's host in the path of its folder."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from erasurehead._internal.storage import Access, Folder
 from erasurehead.errors import MissingExtra, invalid
-from erasurehead.storage import Access, Folder
 
 Axes: TypeAlias = Any
 """A matplotlib axes. Matplotlib's own types leave every keyword unknown, which strict checking refuses."""

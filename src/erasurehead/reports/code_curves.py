@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.decoding import Analysis
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, Look, look

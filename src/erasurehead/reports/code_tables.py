@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.decoding import EXACT, Analysis
 from erasurehead.errors import invalid
 from erasurehead.reports.units import NOTHING

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from erasurehead._internal.storage import Access
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
 from erasurehead.reports.timeline import draw_timeline, explain_timeline, window
-from erasurehead.run import Run
-from erasurehead.storage import Access
+from erasurehead.training.result import Run
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
 _BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches that a run takes

@@ -9,8 +9,8 @@ from itertools import pairwise
 from statistics import fmean
 
 from erasurehead.errors import invalid
-from erasurehead.records.rows import StepRow
-from erasurehead.run import LOWER_IS_BETTER, Run
+from erasurehead.training.result import LOWER_IS_BETTER, Run
+from erasurehead.training.rows import StepRow
 
 PREFERRED = ("auc", "accuracy", "mse", "log_loss")
 """Metrics that pictures show, the first that is there."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import FAINT, INK, Axes, Look, scheme_looks
 from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
-from erasurehead.run import Run
+from erasurehead.training.result import Run
 
 _LEGEND = 48  # letters of a name
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from erasurehead.reports import measures
-from erasurehead.run import Run
+from erasurehead.training.result import Run
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from erasurehead.records.rows import ArrivalRow
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, line_key, patch_key
-from erasurehead.run import Run
+from erasurehead.training.result import Run
+from erasurehead.training.rows import ArrivalRow
 
 Fate: TypeAlias = Literal["used", "spare", "late"]
 

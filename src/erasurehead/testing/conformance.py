@@ -17,18 +17,7 @@ import numpy as np
 import pytest
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import (
-    Arrived,
-    Died,
-    Engine,
-    Event,
-    Failed,
-    Joined,
-    LateWork,
-    MessageLost,
-    Order,
-    Program,
-)
+from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, MessageLost, Order, Program
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing.programs import Constant, Echo, Faulty, Timetable
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array, Places
+from erasurehead._internal.arrays import Array, Places
 from erasurehead.problems.base import Problem, Shard
 
 

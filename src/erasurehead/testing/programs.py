@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays, room
 from erasurehead.engines.base import Order, Part, Program
 

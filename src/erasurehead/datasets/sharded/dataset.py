@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.datasets.base import Published, Task
-from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.sharded.folder import ShardFolder
 
 

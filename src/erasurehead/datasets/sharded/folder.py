@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.storage import Folder
 from erasurehead.datasets.base import Labels
-from erasurehead.datasets.encoding import Encoding
 from erasurehead.datasets.matrices import csr
+from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, StoredFile, read_manifest
-from erasurehead.datasets.sharded.tensorfile import decode_tensors
+from erasurehead.datasets.sharded.tensor_stream import decode_tensors
 from erasurehead.errors import DataError
-from erasurehead.storage import Folder
 
 if TYPE_CHECKING:
     from erasurehead.datasets.base import Matrix

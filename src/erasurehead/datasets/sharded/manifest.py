@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from erasurehead._internal.storage import Folder, is_name
 from erasurehead.datasets.base import TASKS, Task
 from erasurehead.errors import DataError
-from erasurehead.storage import Folder, is_name
 
 MANIFEST = "manifest.json"
 FORMAT = "erasurehead-shards"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.base import Labels, Report, Task, split_rows
-from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead.arrays import IntArray
+from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.base import Labels
 from erasurehead.datasets.matrices import csr
 from erasurehead.datasets.sharded.folder import Rows
@@ -24,7 +24,7 @@ from erasurehead.datasets.sharded.sources import CHANGED
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
-    from erasurehead.arrays import SparseMatrix
+    from erasurehead._internal.arrays import SparseMatrix
     from erasurehead.datasets.base import Matrix
 
 

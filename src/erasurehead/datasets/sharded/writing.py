@@ -15,23 +15,23 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from erasurehead._internal.partition import split_samples
+from erasurehead._internal.storage import Access, Folder
+from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES
+from erasurehead._internal.user_files import readable
 from erasurehead.datasets.base import Report, Task
-from erasurehead.datasets.columns import Columns
-from erasurehead.datasets.delimiters import check_delimiter
-from erasurehead.datasets.encoding import Encoding
+from erasurehead.datasets.preprocessing.columns import Columns
+from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.readers.delimiters import check_delimiter
 from erasurehead.datasets.reading import is_table
-from erasurehead.datasets.sharded.arraysources import array_source
+from erasurehead.datasets.sharded.array_sources import array_source
 from erasurehead.datasets.sharded.folder import ShardFolder
 from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, Origin, StoredFile
-from erasurehead.datasets.sharded.parts import RowFiles, write_supports, write_text
+from erasurehead.datasets.sharded.shard_files import RowFiles, write_supports, write_text
 from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, Source, Split
 from erasurehead.datasets.sharded.spool import Spool, bucket_edges
-from erasurehead.datasets.sharded.tables import TableSource
+from erasurehead.datasets.sharded.table_sources import TableSource
 from erasurehead.errors import DataError, check_count, invalid
-from erasurehead.files import readable
-from erasurehead.splitting import split_samples
-from erasurehead.storage import Access, Folder
-from erasurehead.storage.access import FILE_MODES, FOLDER_MODES
 
 BLOCK = 1 << 24
 """Bytes of encoded rows that are gathered before they are written, and that a bucket holds; about three times as much

@@ -27,16 +27,16 @@ from erasurehead.engines.base import (
     Part,
     Program,
 )
-from erasurehead.engines.loan import Lent, Loan, loan_of
-from erasurehead.engines.memory import offer
+from erasurehead.engines.leases import Lent, Loan, loan_of
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
-from erasurehead.engines.mpi.muster import check_place
-from erasurehead.engines.mpi.orders import Letter
-from erasurehead.engines.mpi.parcel import pack
-from erasurehead.engines.mpi.shared import Boards, Shared, settled
+from erasurehead.engines.mpi.buffers import Boards, Shared, settled
+from erasurehead.engines.mpi.encoded_orders import Letter
+from erasurehead.engines.mpi.packed_program import pack
+from erasurehead.engines.mpi.rank_directory import Rank, Report, Station, station_of
+from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
-from erasurehead.engines.mpi.station import Rank, Report, Station, station_of
-from erasurehead.engines.mpi.wire import Frame, Tag, frame_of, vector_in, world
+from erasurehead.engines.mpi.transport import Frame, Tag, frame_of, vector_in, world
+from erasurehead.engines.shared_memory import offer
 from erasurehead.errors import EngineError, invalid
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NoReturn
 
 from erasurehead.engines.base import told
-from erasurehead.engines.memory import accept
-from erasurehead.engines.mpi.calls import Calls, Recalled
-from erasurehead.engines.mpi.muster import Place, leave, muster
-from erasurehead.engines.mpi.parcel import unpack
-from erasurehead.engines.mpi.shared import Shared
+from erasurehead.engines.mpi.buffers import Shared
+from erasurehead.engines.mpi.command_channel import Calls, Recalled
+from erasurehead.engines.mpi.packed_program import unpack
+from erasurehead.engines.mpi.rank_directory import part_at_exit
+from erasurehead.engines.mpi.rendezvous import Place, leave, muster
 from erasurehead.engines.mpi.start import Start
-from erasurehead.engines.mpi.station import part_at_exit
-from erasurehead.engines.mpi.wire import Frame, Gone, Tag, read_head, world
+from erasurehead.engines.mpi.transport import Frame, Gone, Tag, read_head, world
 from erasurehead.engines.mpi.worker import Worker
+from erasurehead.engines.shared_memory import accept
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:

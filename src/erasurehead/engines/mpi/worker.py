@@ -8,11 +8,10 @@ from typing import Any
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
-from erasurehead.engines.mpi.calls import Calls, Recalled
-from erasurehead.engines.mpi.orders import is_pointer, read_order
-from erasurehead.engines.mpi.rooms import InFrames, InSlots, Rooms
-from erasurehead.engines.mpi.shared import Shared
-from erasurehead.engines.mpi.wire import Frame, Gone
+from erasurehead.engines.mpi.buffers import InFrames, InSlots, Rooms, Shared
+from erasurehead.engines.mpi.command_channel import Calls, Recalled
+from erasurehead.engines.mpi.encoded_orders import is_pointer, read_order
+from erasurehead.engines.mpi.transport import Frame, Gone
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 

@@ -38,13 +38,13 @@ from erasurehead.engines.base import (
     Order,
     Program,
 )
-from erasurehead.engines.loan import Lent, Loan
-from erasurehead.engines.mailbox import Board, Slots
-from erasurehead.engines.processes import hidden
+from erasurehead.engines.buffers import Board, Slots
+from erasurehead.engines.leases import Lent, Loan
+from erasurehead.engines.processes import hidden_socket as hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.forking import check_may_start
-from erasurehead.engines.processes.parcel import Store, pack
-from erasurehead.engines.processes.safepath import safe_path
+from erasurehead.engines.processes.packed_program import Store, pack
+from erasurehead.engines.processes.safe_path import safe_path
 from erasurehead.engines.processes.worker import FRAME
 from erasurehead.errors import EngineError, invalid
 

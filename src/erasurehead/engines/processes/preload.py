@@ -9,7 +9,7 @@ from importlib import import_module
 
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
-from erasurehead.engines.processes.safepath import forget
+from erasurehead.engines.processes.safe_path import forget
 
 forget()
 for _module in ("scipy.linalg", "erasurehead.engines.processes.worker"):  # the first loads the BLAS limited below

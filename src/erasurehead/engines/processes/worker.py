@@ -16,8 +16,8 @@ from typing import Any
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
-from erasurehead.engines.mailbox import Board, Slots
-from erasurehead.engines.processes.parcel import Parcel
+from erasurehead.engines.buffers import Board, Slots
+from erasurehead.engines.processes.packed_program import Parcel
 
 FRAME = 4
 """Bytes that say how long an item is, before each item that a worker sends."""

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, Order, Part, Program, told
+from erasurehead.engines.buffers import Slots
 from erasurehead.engines.machine import machine
-from erasurehead.engines.mailbox import Slots
-from erasurehead.engines.memory import accept
-from erasurehead.engines.ray.parcel import Parcel
+from erasurehead.engines.ray.packed_program import Parcel
+from erasurehead.engines.shared_memory import accept
 
 THREADS = 4
 """Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""

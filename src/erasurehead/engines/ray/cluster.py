@@ -16,8 +16,8 @@ from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
-from erasurehead.engines.ray import guard
-from erasurehead.engines.ray.manners import no_tips, quiet, sigterm_kept
+from erasurehead.engines.ray import cleanup_process as guard
+from erasurehead.engines.ray.quirks import no_tips, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
 _LOOPBACK = "127.0.0.1"

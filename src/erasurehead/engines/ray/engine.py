@@ -12,25 +12,15 @@ from typing import Any, ClassVar
 
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import (
-    CLOSED,
-    Arrived,
-    Engine,
-    Event,
-    LateWork,
-    NoRoom,
-    Offered,
-    Order,
-    Program,
-)
-from erasurehead.engines.loan import Lent
+from erasurehead.engines.base import CLOSED, Arrived, Engine, Event, LateWork, NoRoom, Offered, Order, Program
+from erasurehead.engines.leases import Lent
 from erasurehead.engines.machine import machine
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
 from erasurehead.engines.ray.handle import Handle, Posting
 from erasurehead.engines.ray.inbox import Inbox
 from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
-from erasurehead.engines.ray.parcel import Store, pack
+from erasurehead.engines.ray.packed_program import Store, pack
 from erasurehead.errors import EngineError, check_count, invalid, real
 
 _BLINK = 1.0  # seconds after which a wait looks up

@@ -12,14 +12,14 @@ import time
 from functools import partial
 from typing import Any
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Part, Program, told
-from erasurehead.engines.loan import Loan
-from erasurehead.engines.mailbox import Slots
-from erasurehead.engines.memory import offer
+from erasurehead.engines.buffers import Slots
+from erasurehead.engines.leases import Loan
 from erasurehead.engines.ray.actor import Home, Item
 from erasurehead.engines.ray.nodes import Nodes
-from erasurehead.engines.ray.parcel import put
+from erasurehead.engines.ray.packed_program import put
+from erasurehead.engines.shared_memory import offer
 
 _SMALL = 50_000
 """Bytes of points up to which an order travels with the call; larger ones are put into the store once for all."""

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from erasurehead.comparison import common_target
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.conditions import conditions
 from erasurehead.papers.erasurehead.looks import look_of
@@ -16,6 +15,7 @@ from erasurehead.papers.numbers import Numbers
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
 from erasurehead.reports.units import time_unit
+from erasurehead.runs.comparison import common_target
 
 Target = tuple[str, float] | None
 

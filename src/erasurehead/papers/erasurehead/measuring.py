@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.problems.base import Problem, split_samples
 

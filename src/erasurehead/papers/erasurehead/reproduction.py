@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import invalid
-from erasurehead.experiment import RUNS
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.convergence import convergence
 from erasurehead.papers.erasurehead.published import SETS
@@ -23,10 +23,10 @@ from erasurehead.papers.erasurehead.theory_times import step_time, time_to_error
 from erasurehead.papers.exhibit import Exhibit, Plate
 from erasurehead.papers.numbers import load_arrow
 from erasurehead.papers.settings import Settings
-from erasurehead.records.durable import write_whole
-from erasurehead.records.jsonlines import to_text
-from erasurehead.records.places import make_folder, next_free
 from erasurehead.reports import canvas
+from erasurehead.runs.experiment import RUNS
+from erasurehead.runs.jsonl import to_text
+from erasurehead.runs.names import make_folder, next_free
 
 _Maker = Callable[[Mapping[str, Bench]], Exhibit]
 

@@ -7,7 +7,6 @@ from statistics import median
 
 import numpy as np
 
-from erasurehead.comparison import common_target
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.conditions import conditions
 from erasurehead.papers.erasurehead.looks import colour_of
@@ -16,6 +15,7 @@ from erasurehead.papers.exhibit import Exhibit
 from erasurehead.papers.numbers import Numbers
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
+from erasurehead.runs.comparison import common_target
 
 _SEEDS = {"virtual": 3, "processes": 1}
 """How often each run is repeated with other delays; on processes every second is a real one."""

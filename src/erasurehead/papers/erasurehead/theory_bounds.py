@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from erasurehead import problems, schemes
-from erasurehead.arrays import Array
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.distributions import Exponential
 from erasurehead.engines.virtual import VirtualEngine
-from erasurehead.optimizers import GradientDescent
+from erasurehead.optimizers.base import GradientDescent
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.looks import colour_of
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, WAITS, Family
@@ -23,7 +23,7 @@ from erasurehead.planning.convergence import Bound, Constants, lemma1, theorem1,
 from erasurehead.planning.erasures import Erasures
 from erasurehead.problems.linear import LinearProblem
 from erasurehead.reports.canvas import FAINT, Axes
-from erasurehead.training import train
+from erasurehead.training.loop import train
 
 LOAD = 3
 WAIT_FOR = WAITS[LOAD]

@@ -18,7 +18,7 @@ from erasurehead.planning.convergence import theorem3
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.step_times import all_groups, first_arrivals, harmonic, scaled
 from erasurehead.reports.canvas import FAINT, Axes
-from erasurehead.schemes import Scheme
+from erasurehead.schemes.named import Scheme
 
 _RATE = 1.0 / LOAD
 """lambda, as Theorem 3 has it."""

@@ -1,0 +1,157 @@
+"""The checksums of a run's files, in a file beside them. They guard against damage, not against whoever can write.
+
+A file is announced before it is written: its new checksum stands beside that of the file that it replaces, so that
+whatever is cut off in between, one of the two is there, and right. Rows that are still being written are not listed;
+checkpoints know how far they had come.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.storage.names import is_name
+from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, why
+from erasurehead.errors import DataError, check_count
+
+CHECKSUMS = "checksums.json"
+FORMAT, VERSION, KEY = "erasurehead-run", 1, "files"
+
+_BITE = 1 << 20
+_SHA256 = 64  # hexadecimal digits
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What a file, or the beginning of one that grows, was when it was written.
+
+    Arguments:
+        bytes: its length.
+        sha256: of these bytes, in hexadecimal.
+    """
+
+    bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes | memoryview) -> Sum:
+        """Return the sum of some bytes."""
+        return cls(len(data), hashlib.sha256(data).hexdigest())
+
+    @classmethod
+    def from_plain(cls, entry: Any) -> Sum:
+        """Return what `as_plain` had returned; raises `ValueError` and the like for anything else."""
+        size, digest = entry
+        if not isinstance(digest, str) or len(digest) != _SHA256:
+            raise ValueError("no checksum")
+        return cls(check_count("bytes", size, at_least=0), digest)
+
+    def as_plain(self) -> list[int | str]:
+        """Return it as JSON knows it."""
+        return [self.bytes, self.sha256]
+
+
+Sums: TypeAlias = dict[str, tuple[Sum, ...]]
+"""Name of a file -> what it may be: one sum, or two while it is being replaced."""
+
+
+class Running:
+    """The checksum of a file that grows, taken as it does: what was read once is not read again."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def upto(self, folder: Folder, name: str, size: int) -> Sum:
+        """Return the sum of the first bytes of a file, of which only those are read that have not been.
+
+        Raises:
+            OSError: if it cannot be read, or there are fewer.
+        """
+        if size < self._size:
+            self._digest, self._size = hashlib.sha256(), 0
+        descriptor = folder.opened(name)
+        try:
+            while self._size < size:
+                piece = os.pread(descriptor, min(_BITE, size - self._size), self._size)
+                if not piece:
+                    said = f"it has {self._size} bytes, where {size} were written"
+                    raise OSError(errno.EIO, said, str(folder.path / name))
+                self._digest.update(piece)
+                self._size += len(piece)
+        finally:
+            os.close(descriptor)
+        return Sum(size, self._digest.hexdigest())
+
+
+def write_checksums(folder: Folder, sums: Mapping[str, tuple[Sum, ...]]) -> None:
+    """Write the checksums of a run's files.
+
+    Raises:
+        OSError: if that cannot be done.
+    """
+    body = {name: [one.as_plain() for one in sums[name]] for name in sorted(sums)}
+    folder.write_whole(CHECKSUMS, [sealed(FORMAT, VERSION, KEY, body)])
+
+
+def read_checksums(folder: Folder) -> Sums:
+    """Read the checksums of a run's files.
+
+    Raises:
+        DataError: if there are none, or they are damaged.
+    """
+    path = folder.path / CHECKSUMS
+    try:
+        body = unsealed(folder.read(CHECKSUMS), FORMAT, VERSION, KEY, path)
+        sums = {str(name): tuple(map(Sum.from_plain, entries)) for name, entries in body.items()}
+        if not all(map(is_name, sums)):
+            raise ValueError("it names what is no file of the folder")
+        return sums
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise DataError(
+            f"There is no {CHECKSUMS} in {str(folder.path)!r}: the run was recorded by a version of erasurehead that"
+            " kept none, or the file was removed; use it with the version that wrote it."
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except NOT_SEALED as error:
+        raise DataError(f"{path} is damaged, or not of erasurehead ({why(error)}).") from None
+
+
+def check_data(path: Path, data: bytes, sums: Mapping[str, tuple[Sum, ...]]) -> None:
+    """Raise if the bytes of a file are not those that were written; what is not listed is not checked.
+
+    Raises:
+        DataError: naming the file.
+    """
+    if path.name in sums and Sum.of(data) not in sums[path.name]:
+        raise DataError(
+            f"{path} is damaged, or was edited: it is not what the run wrote (its checksum differs). Bring it back"
+            " from a copy; or, if it is meant to be so, use a copy of it outside of the run's folder."
+        )
+
+
+def check_beside(path: str | os.PathLike[str]) -> None:
+    """Raise if a file lies in the folder of a run, and is not what the run wrote. Any other file is the user's own.
+
+    Raises:
+        DataError: naming the file.
+    """
+    place = Path(path)
+    try:
+        with Folder.open(place.parent) as folder:
+            if folder.kind(CHECKSUMS) != "file" or not is_name(place.name):
+                return
+            sums = cast("Mapping[str, tuple[Sum, ...]]", read_checksums(folder))
+            if place.name in sums and folder.kind(place.name):
+                check_data(place, folder.read(place.name), sums)
+    except OSError as error:
+        raise DataError(f"{place} cannot be read: {error.strerror or error}.") from None

@@ -1,0 +1,137 @@
+"""Arrays on disk: safetensors, which hold numbers and nothing that could be executed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.storage import Folder
+from erasurehead.errors import DataError, invalid
+
+_NAME = "x"
+
+DTYPES = {
+    "bool": "BOOL",
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+    **{f"{sign}int{bits}": f"{letter}{bits}" for sign, letter in (("", "I"), ("u", "U")) for bits in (8, 16, 32, 64)},
+}
+"""Types of arrays that can be stored: as numpy names them -> as safetensors does."""
+
+
+def model_bytes(x: Array) -> bytes:
+    """Return a model, shape (n_parameters,), as the bytes of a file that holds it as the tensor `x`."""
+    return _library().save({_NAME: np.ascontiguousarray(x)}, {"format": "erasurehead-model"})
+
+
+def model_in(data: bytes, path: object) -> Array:
+    """Return the model in the bytes of a file.
+
+    Raises:
+        DataError: if they are not those that `model_bytes` returned.
+    """
+    try:
+        return np.asarray(_library().load(data)[_NAME], dtype=np.float64)
+    except Exception as error:  # the library has an exception of its own that is no OSError, and KeyErrors
+        raise DataError(f"{path} is not a model that erasurehead wrote ({error}).") from None
+
+
+@dataclass(frozen=True)
+class TensorFile:
+    """What a file of numbered tensors is to hold.
+
+    Arguments:
+        size: bytes of the file.
+        sha256: of the file, as hexadecimal digits.
+        tensors: number -> dtype, as numpy names it, and shape.
+    """
+
+    size: int
+    sha256: str
+    tensors: Mapping[int, tuple[str, tuple[int, ...]]]
+
+    def bytes_of(self, number: int) -> int:
+        """Return the bytes that a tensor takes."""
+        dtype, shape = self.tensors[number]
+        return np.dtype(dtype).itemsize * math.prod(shape)
+
+    @property
+    def total(self) -> int:
+        """The bytes that all tensors take."""
+        return sum(map(self.bytes_of, self.tensors))
+
+
+def save_tensors(folder: Folder, name: str, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
+    """Write numbered arrays to a file; it is there whole or not at all.
+
+    Raises:
+        InvalidArgument: if one is of numbers that cannot be stored.
+        OSError: if it cannot be written.
+    """
+    for array in tensors.values():
+        if array.dtype.name not in DTYPES:
+            raise invalid("an array of a state", f"must be of {', '.join(sorted(DTYPES))}", array.dtype.name)
+    pieces = list(_pieces(tensors))
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    folder.write_whole(name, pieces)
+    held = {number: (array.dtype.name, array.shape) for number, array in tensors.items()}
+    return TensorFile(sum(len(piece) for piece in pieces), digest.hexdigest(), held)
+
+
+def _pieces(tensors: Mapping[int, NDArray[Any]]) -> Iterator[bytes | memoryview]:
+    """Yield a file of safetensors piece by piece. The library would copy all, and let nobody else run meanwhile."""
+    header: dict[str, Any] = {"__metadata__": {"format": "erasurehead-checkpoint"}}
+    place = 0
+    for number, array in tensors.items():
+        span = [place, place + array.nbytes]
+        header[str(number)] = {"dtype": DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": span}
+        place += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for array in tensors.values():
+        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        if little.nbytes:
+            yield little.reshape(-1).view(np.uint8).data
+
+
+def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, NDArray[Any]]:
+    """Read a file of numbered arrays; they cannot be written to.
+
+    Raises:
+        DataError: if the file is not exactly what is expected.
+    """
+    path = folder.path / name
+    try:
+        folder.check_file(name)
+        there = folder.size(name)  # looked at first, so that no more memory is asked for than there is file
+        data = folder.read(name, there) if there == expected.size else b""
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    if len(data) != expected.size or hashlib.sha256(data).hexdigest() != expected.sha256:
+        raise DataError(f"{path} is damaged: its checksum is not that of the file that was written.")
+    try:
+        arrays: dict[str, NDArray[Any]] = _library().load(data)
+    except Exception as error:  # the library has an exception of its own
+        raise DataError(f"{path} holds no tensors ({error}).") from None
+    held = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    if held != {str(number): entry for number, entry in expected.tensors.items()}:
+        raise DataError(f"{path} holds other tensors than the manifest says.")
+    return {int(name): array for name, array in arrays.items()}
+
+
+def _library() -> Any:
+    # Its annotations are partial: it is Any from here on, and nothing but this module touches it.
+    return importlib.import_module("safetensors.numpy")

@@ -1,0 +1,225 @@
+"""Progress: a bar on a terminal, a line now and then in a file: step, loss, who is late, time left."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
+
+from erasurehead._internal.arrays import Array
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+
+_PAUSE = 0.2  # seconds between two drawings: they run on the coordinator, and their time counts
+_MOST_LATE = 5
+_MOST_NOTICES = 10
+
+
+class ProgressBar(Instrument):
+    """Draws one bar a run, below those before it; use it as a context manager around all of them.
+
+    Arguments:
+        console: where to draw.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[late]}", style="dim", table_column=Column(min_width=32, no_wrap=True)),
+            console=console,
+            auto_refresh=False,
+            speed_estimate_period=600.0,
+        )
+        self._task = TaskID(0)
+        self._workers = 0
+        self._drawn = 0.0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._workers = scheme.code.n_workers
+        self._task = self._progress.add_task(
+            escape(scheme.name), start=False, total=steps, loss="", late=f"starting {self._workers} workers"
+        )
+        self._progress.refresh()
+
+    def ready(self, seconds: float) -> None:
+        self._progress.start_task(self._task)
+        self._progress.update(self._task, late="")
+        self._draw()
+
+    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self._is_time():
+            self._progress.update(self._task, late=late_workers(missing))
+            self._draw()
+
+    def step(self, row: StepRow, x: Array) -> None:
+        loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
+        self._progress.update(self._task, completed=row.step + 1, loss=loss)
+        if self._is_time():
+            self._progress.update(self._task, late=late_workers(row.missing))
+            self._draw()
+
+    def evaluated(self, done: int, of: int) -> None:
+        if self._is_time():
+            self._progress.update(self._task, late=f"evaluating: {done} of {of} models")
+            self._draw()
+
+    def finished(self, run: Run) -> None:
+        self._progress.update(self._task, late="ended early" if run.stopped else seconds_text(run.seconds))
+        if run.stopped:
+            self._progress.stop_task(self._task)
+        self._progress.refresh()
+
+    def _is_time(self) -> bool:
+        return time.monotonic() - self._drawn >= _PAUSE
+
+    def _draw(self) -> None:
+        self._progress.refresh()
+        self._drawn = time.monotonic()
+
+
+class ProgressLines(Instrument):
+    """Prints a line now and then, for those who read along in a file: the log of a batch job, say.
+
+    Arguments:
+        console: where to print.
+        every: seconds from one line to the next, at least; a run that is shorter has none.
+        clock: returns seconds.
+    """
+
+    def __init__(self, console: Console, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._every = every
+        self._clock = clock
+        self._steps = self._first = self._done = 0
+        self._began = self._last = 0.0
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._steps, self._done = steps, 0
+        self._say(f"starting {scheme.code.n_workers} workers ...")
+
+    def ready(self, seconds: float) -> None:
+        self._began = self._last = self._clock()
+
+    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self._is_time():
+            self._say(f"step {step + 1} of {self._steps} is waited for; {late_workers(missing)}")
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if self._done == 0:
+            self._first = row.step  # not the first of all when a run goes on
+        self._done = row.step + 1
+        if not self._is_time():
+            return
+        pace = (self._clock() - self._began) / (self._done - self._first)
+        loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}, "
+        left = (self._steps - self._done) * pace
+        self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
+
+    def evaluated(self, done: int, of: int) -> None:
+        if self._is_time():
+            self._say(f"training is over; {done} of {of} models are evaluated")
+
+    def _is_time(self) -> bool:
+        return self._clock() - self._last >= self._every
+
+    def _say(self, text: str) -> None:
+        self._last = self._clock()
+        self._console.print(escape(text), highlight=False, soft_wrap=True)
+
+
+class Notices(Instrument):
+    """Prints what a person should know, such as deaths; after the first few of a run only their number.
+
+    Arguments:
+        console: where to print.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._count = 0
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._count = 0
+
+    def notice(self, text: str) -> None:
+        self._count += 1
+        if self._count <= _MOST_NOTICES:
+            self._say(text)
+
+    def finished(self, run: Run) -> None:
+        if self._count > _MOST_NOTICES:
+            self._say(f"{self._count - _MOST_NOTICES} more such notices; the run's steps have them all")
+
+    def _say(self, text: str) -> None:
+        self._console.print(escape(text), style="yellow", highlight=False, soft_wrap=True)
+
+
+def estimated(coverage: float) -> str:
+    """Return from how much of the data a loss is estimated, in brackets; empty if from all.
+
+    >>> estimated(0.64), estimated(1.0)
+    (' (estimated from 64% of the data)', '')
+    """
+    share = min(max(coverage, 0.0), 1.0)
+    return "" if share > 1.0 - 1e-9 else f" (estimated from {min(share, 0.99):.0%} of the data)"
+
+
+def late_workers(missing: Sequence[int]) -> str:
+    """Return who is late in a few words.
+
+    >>> late_workers([3, 7, 12])
+    'late: 3, 7, 12'
+    >>> late_workers(range(9))
+    'late: 0, 1, 2, 3, 4 and 4 more'
+    """
+    if not missing:
+        return ""
+    shown = ", ".join(map(str, missing[:_MOST_LATE]))
+    more = len(missing) - _MOST_LATE
+    return f"late: {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the two largest of its units.
+
+    >>> duration(42.4), duration(754.0), duration(7_900.0), duration(200_000.0)
+    ('42 s', '12 min 34 s', '2 h 11 min', '2 d 7 h')
+    """
+    whole = round(seconds)
+    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // smaller} {name}"
+    return f"{whole} s"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time in a unit that suits it.
+
+    >>> seconds_text(0.0123), seconds_text(75.31)
+    ('12.3 ms', '75.3 s')
+    """
+    if not math.isfinite(seconds):
+        return "–"
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

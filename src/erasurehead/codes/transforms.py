@@ -1,0 +1,119 @@
+"""Codes made from a code: for another number of workers, or without the tasks that nobody can bring any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.codes.cyclic import exact_cyclic
+from erasurehead.codes.product import refine
+from erasurehead.codes.registry import build
+from erasurehead.codes.repetition import fractional_repetition, uncoded
+from erasurehead.errors import InvalidArgument, check_count, invalid
+
+
+def restricted(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
+    """Return the code over the tasks that are left. Messages that say something of a lost task are erased from it.
+
+    Workers and messages keep their numbers. Decoding it gives the sum over the tasks that are left.
+
+    Arguments:
+        code: any code.
+        lost: tasks, at least one of them not lost.
+
+    >>> from erasurehead.codes import uncoded
+    >>> restricted(uncoded(4), [1]).replication.tolist()
+    [1, 1, 1]
+    """
+    gone = np.zeros(code.n_tasks, dtype=bool)
+    gone[np.asarray(lost, dtype=np.int64)] = True
+    if gone.all():
+        raise invalid("lost", f"must leave one of {code.n_tasks} tasks", list(lost))
+    columns = np.repeat(gone, code.n_pieces)
+    touching = np.asarray((abs(code.encoding) @ columns.astype(float)) > 0).ravel()
+    rows = sparse.diags_array((~touching).astype(float))
+    kept = sparse.csr_array(rows @ code.encoding)[:, np.flatnonzero(~columns)]
+    kept.eliminate_zeros()
+    return GradientCode(
+        name="restricted",
+        parameters={"code": repr(code), "lost": np.flatnonzero(gone).tolist()},
+        encoding=kept,
+        owner=code.owner,
+        n_workers=code.n_workers,
+        n_tasks=int((~gone).sum()),
+        n_pieces=code.n_pieces,
+        source=code.source,
+    )
+
+
+def reformed(code: GradientCode, n_workers: int, held: Sequence[int] | None = None) -> GradientCode:
+    """Return a code of the same family for another number of workers, over the same tasks.
+
+    Repetition keeps its groups of tasks, and spreads the workers over them, so that few tasks move; uncoded work is
+    dealt out anew. Codes whose tasks are tied to their workers, such as cyclic ones, are built for the new number and
+    then refined to the old tasks: nearly all tasks move.
+
+    Arguments:
+        code: any code of the catalogue that is built from a number of workers.
+        n_workers: the new number, at least 1.
+        held: how many of the workers that stay hold each task, shape (n_tasks,): repetition makes those groups larger
+            that have more of them, so that fewer workers move.
+
+    Raises:
+        InvalidArgument: if the family knows no code with so many workers.
+
+    >>> from erasurehead.codes import cyclic_mds
+    >>> reformed(fractional_repetition(12, load=3), 10).replication.tolist()
+    [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2]
+    >>> reformed(cyclic_mds(7, stragglers=2), 5)
+    refine(code=cyclic_mds(n_workers=5, stragglers=2), n_tasks=7)
+    """
+    n_workers = check_count("n_workers", n_workers)
+    if n_workers == code.n_workers:
+        return code
+    parameters = dict(code.parameters)
+    if code.name == "fractional_repetition":
+        least = -(-code.n_tasks // n_workers)  # with fewer workers than groups, the groups must be larger
+        load = max(int(cast("int", parameters["load"])), least)
+        plain = fractional_repetition(n_workers, load, code.n_tasks)
+        return plain if held is None else fractional_repetition(n_workers, load, code.n_tasks, _sizes(plain, held))
+    if code.name == "uncoded":
+        return uncoded(n_workers, code.n_tasks)
+    if code.name == "refine":
+        parameters = dict(cast("Mapping[str, object]", parameters["code"]))
+        name = str(parameters.pop("name"))
+    else:
+        name = code.name
+    if "n_workers" not in parameters:
+        raise InvalidArgument(
+            f"{code!r} cannot be re-formed for {n_workers} workers: it is not built from a number of workers; "
+            "repetition and cyclic codes are."
+        )
+    if "stragglers" in parameters:  # no more of them than there are others
+        parameters["stragglers"] = min(int(cast("int", parameters["stragglers"])), n_workers - 1)
+    if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; else Tandon's takes its place
+        inner = exact_cyclic(n_workers, int(cast("int", parameters["stragglers"])))
+    else:
+        inner = build(name, **{**parameters, "n_workers": n_workers})
+    if inner.n_tasks > code.n_tasks:
+        raise InvalidArgument(
+            f"{code!r} cannot be re-formed for {n_workers} workers: {name} ties a task to every worker, and there are "
+            f"{code.n_tasks} tasks; fractional_repetition bears any number of workers."
+        )
+    return inner if inner.n_tasks == code.n_tasks else refine(inner, code.n_tasks)
+
+
+def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
+    """Return the sizes of a repetition code's groups, dealt out such that groups that are held more often get more."""
+    assert code.groups is not None
+    sizes = np.bincount(code.groups)
+    first = np.unique(code.groups, return_index=True)[1]
+    holders = np.array([int(np.asarray(held)[code.tasks_of(worker)].min()) for worker in first.tolist()])
+    dealt = np.empty_like(sizes)
+    dealt[np.argsort(-holders, kind="stable")] = sizes  # which come the larger ones first
+    return None if (dealt == sizes).all() else dealt.tolist()

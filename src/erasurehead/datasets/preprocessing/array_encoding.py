@@ -1,0 +1,108 @@
+"""The encoding of matrices: columns stay as they are; what is kept is how many there are and what the labels mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from erasurehead._internal.user_files import readable
+from erasurehead.datasets.base import Encoded, Report
+from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
+from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding, Source
+from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.target import Target, target_from_json
+from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
+from erasurehead.datasets.readers.frames import is_frame
+from erasurehead.datasets.readers.table import Numbers, Table
+from erasurehead.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayEncoding(Encoding):
+    """How the rows of a matrix become rows of the design matrix: as they are, and a constant.
+
+    Arguments:
+        n_features: columns of the matrix, without labels and constant.
+        target: how labels become numbers.
+        constant: whether the design matrix has a last column of ones.
+        base: for svmlight files: index of the first column, 0 or 1.
+        labels_last: whether the last column of a training matrix held the labels; then a matrix of one column more
+            than `n_features` is one with labels.
+    """
+
+    n_features: int
+    target: Target
+    constant: bool = True
+    base: int = 0
+    labels_last: bool = False
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_features + self.constant
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = tuple(str(self.base + place) for place in range(self.n_features))
+        return (*names, CONSTANT) if self.constant else names
+
+    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+        if isinstance(source, str | os.PathLike):
+            source = readable(source)
+        arrays = self._arrays(source)
+        found = arrays.y
+        if not isinstance(labels, bool):
+            beside = source if isinstance(source, Path) else Path()
+            found = read_labels(labels, beside, int(arrays.X.shape[0]))
+        design = with_constant(arrays.X) if self.constant else arrays.X
+        unseen = {f"columns beyond {self.n_features}": arrays.beyond} if arrays.beyond else {}
+        report = Report(int(design.shape[0]), unseen, {})
+        if labels is False or found is None:
+            return Encoded(design, None, report)
+        y, _ = self.target.apply(Numbers(found), arrays.place)
+        return Encoded(design, y, report)
+
+    def _arrays(self, source: Source) -> Arrays:
+        if isinstance(source, str | os.PathLike):
+            arrays = read_arrays(readable(source), self.n_features, self.base)
+        elif isinstance(source, Table) or _are_mappings(source) or is_frame(source):
+            raise DataError("This encoding reads matrices: give a svmlight, npz or npy file or a matrix, not a table.")
+        else:
+            arrays = Arrays(check_matrix(source, "the matrix"), None, lambda row: f"the matrix, row {row}")
+        width = int(arrays.X.shape[1])
+        if self.labels_last and width == self.n_features + 1:
+            rest, y = split_last_column(arrays.X)
+            return Arrays(rest, y, arrays.place)
+        if width != self.n_features:
+            said = str(source) if isinstance(source, str | os.PathLike) else "The matrix"
+            more = f" (or {self.n_features + 1} with labels)" if self.labels_last else ""
+            raise DataError(f"{said} has {width} columns, but the model was trained on {self.n_features}{more}.")
+        return arrays
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "arrays",
+            "n_features": self.n_features,
+            "target": self.target.to_json(),
+            "constant": self.constant,
+            "base": self.base,
+            "labels_last": self.labels_last,
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> ArrayEncoding:
+        """Return the encoding that `to_dict` described."""
+        facts = Facts(data, "")
+        return ArrayEncoding(
+            n_features=facts.count("n_features"),
+            target=target_from_json(facts.inner("target").data),
+            constant=facts.flag("constant"),
+            base=facts.count("base"),
+            labels_last=facts.flag("labels_last"),
+        )
+
+
+def _are_mappings(source: Any) -> bool:
+    return isinstance(source, list) and all(isinstance(row, Mapping) for row in cast("list[object]", source))

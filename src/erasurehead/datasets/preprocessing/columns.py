@@ -1,0 +1,174 @@
+"""How the columns of a user's table are to be read, and what becomes of them: numbers, or categories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from erasurehead.datasets.readers.csv import Kind
+from erasurehead.datasets.readers.index_columns import index_columns
+from erasurehead.datasets.readers.table import Numbers, Table, Texts
+from erasurehead.errors import DataError, invalid
+
+HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
+"""What to do about a text in a column of numbers."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the columns of a table are to be read.
+
+    Arguments:
+        one_hot: columns whose distinct values become columns, or `"all"`.
+        categorical: whether columns that hold texts are one-hot encoded without being named, instead of refused. A
+            column holds texts if its first value that is not missing is no number.
+        interactions: combinations of columns, each a sequence of names, whose distinct combinations become columns.
+        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
+            training rows; without it gradient descent needs a step size that fits the largest of them.
+        drop: columns that are left out.
+    """
+
+    one_hot: Sequence[str] | Literal["all"] = ()
+    categorical: bool = False
+    interactions: Sequence[Sequence[str]] = ()
+    standardize: bool = True
+    drop: Sequence[str] = ()
+
+    def is_named(self, name: str) -> bool:
+        """Say whether a column is to be one-hot encoded whatever it holds."""
+        return self.one_hot == "all" or name in self.one_hot
+
+    @property
+    def combined(self) -> frozenset[str]:
+        """Columns that some combination has."""
+        return frozenset(name for group in self.interactions for name in group)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which columns of a table are read.
+
+    Attributes:
+        label: the column of the labels.
+        read: all that are read, the label's among them, in their order.
+        left_out: those that are not: the ones to be dropped, and a frame's index.
+    """
+
+    label: str
+    read: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
+        """Return what is to be said of columns that nobody asked to leave out."""
+        index = [name for name in self.left_out if name not in drop]
+        return (f"left out as an index: {', '.join(map(repr, index))}",) if index else ()
+
+
+def choose_columns(names: Sequence[str], target: str | None, columns: Columns, source: str) -> Choice:
+    """Say which columns of a table are read, and which one holds the labels.
+
+    A frame's index is left out unless an argument names it.
+
+    Arguments:
+        names: of all columns.
+        target: that of the labels; None for the last that is not left out.
+        columns: how the others are to be read.
+        source: what the table comes from, for messages.
+
+    Raises:
+        InvalidArgument: if an argument names a column that is not there, or that another one names as something else.
+        DataError: if there is nothing left to learn from.
+    """
+    named = _checked(names, target, columns, source)
+    out = {*columns.drop, *(name for name in index_columns(names) if name not in named)}
+    read = tuple(name for name in names if name not in out)
+    label = target if target is not None else read[-1] if read else ""
+    for argument in ("one_hot", "interactions"):
+        if label in _named_by(columns, argument):
+            raise invalid(argument, "must not name the column of the labels", label)
+    if len(read) < 2:
+        left = f" when {', '.join(sorted(out))} are left out" if out else ""
+        held = "one column only" if read else "no columns"
+        raise DataError(f"{source} has {held}{left}; there must be a target and at least one other.")
+    return Choice(label, read, tuple(name for name in names if name in out))
+
+
+def _checked(names: Sequence[str], target: str | None, columns: Columns, source: str) -> set[str]:
+    """Return the columns that the arguments name, those to be dropped excepted."""
+    if isinstance(columns.one_hot, str) and columns.one_hot != "all":
+        raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
+    if isinstance(columns.drop, str):
+        raise invalid("drop", "must be a list of column names", columns.drop)
+    for group in columns.interactions:
+        if isinstance(group, str) or len(set(group)) != len(group) or len(group) < 2:
+            raise invalid("interactions", "must combine two or more different columns each", group)
+    wanted = [] if target is None else [("target", target)]
+    wanted += [(argument, name) for argument in ("one_hot", "interactions") for name in _named_by(columns, argument)]
+    for argument, name in [*wanted, *(("drop", name) for name in columns.drop)]:
+        if name not in names:
+            raise invalid(argument, f"must name columns of {source}", name, f"they are {', '.join(names[:30])}")
+    for argument, name in wanted:
+        if name in columns.drop:
+            said = "the column of the labels" if argument == "target" else f"a column that {argument} names"
+            raise invalid("drop", f"must not name {said}", name)
+    return {name for _, name in wanted}
+
+
+def _named_by(columns: Columns, argument: str) -> list[str]:
+    if argument == "interactions":
+        return [name for group in columns.interactions for name in group]
+    return [] if columns.one_hot == "all" else list(columns.one_hot)
+
+
+def csv_kinds(choice: Choice, columns: Columns) -> Callable[[str], Kind | None]:
+    """Return how each column of a CSV file is to be read; None for one that is not."""
+    categories = set(choice.read if columns.one_hot == "all" else columns.one_hot)
+    combined = columns.combined
+
+    def kind(name: str) -> Kind | None:
+        if name not in choice.read:
+            return None
+        if name == choice.label:
+            return "label"
+        if name in categories:
+            return "text"
+        if columns.categorical or name in combined:
+            return "auto"
+        return "number"
+
+    return kind
+
+
+def features(table: Table, label: str, columns: Columns) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the columns of numbers and the groups of one-hot columns, in the order of the file.
+
+    Arguments:
+        table: the columns.
+        label: the column of the labels.
+        columns: what the user said of them.
+
+    Raises:
+        DataError: if a column holds texts and nobody said that these are categories; the message says where.
+    """
+    numeric: list[str] = []
+    one_hot: list[tuple[str, ...]] = []
+    for name, column in table.columns.items():
+        if name == label:
+            continue
+        if columns.is_named(name):
+            one_hot.append((name,))
+        elif isinstance(column, Numbers):
+            numeric.append(name)
+        elif columns.categorical or name in table.categories:
+            one_hot.append((name,))
+        else:
+            _refuse_text(table, name, column)
+    return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
+
+
+def _refuse_text(table: Table, name: str, column: Texts) -> None:
+    row = int(np.argmax(column.codes >= 0))
+    raise DataError(f"{table.place(row)}, column {name!r}: {column.values[column.codes[row]]!r} is not a number{HINT}.")

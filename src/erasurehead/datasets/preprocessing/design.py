@@ -1,0 +1,190 @@
+"""Design matrices of numbers and one-hot codes: what their columns are made of, built at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets.matrices import MAX_INDEX, csr
+from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.vocabulary import differences, from_differences
+from erasurehead.errors import DataError
+
+if TYPE_CHECKING:
+    from erasurehead._internal.arrays import SparseMatrix
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """One column of numbers: `(value - mean) / scale`; a missing value counts as `fill`."""
+
+    column: str
+    mean: float
+    scale: float
+    fill: float
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot:
+    """Columns of zeros and ones, one for each distinct value, or combination of values, that was seen.
+
+    Arguments:
+        columns: the columns of the table: one, or several that are combined.
+        keys: the combinations seen, ascending, as `joint_keys` numbers them; None for one column, all of whose
+            vocabulary was seen.
+    """
+
+    columns: tuple[str, ...]
+    keys: IntArray | None = None
+
+    @property
+    def label(self) -> str:
+        """What reports call it."""
+        return " x ".join(self.columns)
+
+
+Feature: TypeAlias = Numeric | OneHot
+
+
+def feature_to_json(feature: Feature) -> dict[str, Any]:
+    """Return what `feature_from_json` reads, as plain JSON data."""
+    if isinstance(feature, Numeric):
+        return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
+    keys = None if feature.keys is None else differences(feature.keys)
+    return {"one_hot": list(feature.columns), "keys": keys}
+
+
+def feature_from_json(data: Mapping[str, Any], where: str = "feature") -> Feature:
+    """Return the feature that `feature_to_json` described.
+
+    Arguments:
+        data: the description.
+        where: it stands, for messages.
+
+    Raises:
+        DataError: if it is of another form.
+    """
+    facts = Facts(data, where)
+    if "number" in facts.data:
+        scale = facts.number("scale")
+        if scale <= 0.0:
+            raise DataError(f"The encoding is damaged: {where}.scale must be above 0, but it is {scale}.")
+        return Numeric(facts.text("number"), facts.number("mean"), scale, facts.number("fill"))
+    keys = from_differences(facts.numbers("keys", whole=True)) if facts.has("keys") else None
+    return OneHot(facts.texts("one_hot"), keys)
+
+
+_MAX_KEY = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class CodeBlock:
+    """Columns of which each row has a 1 in one, or in none.
+
+    Arguments:
+        codes: int32, shape (n_rows,): in which column the row's 1 is; -1 for none.
+        width: number of columns.
+    """
+
+    codes: NDArray[np.int32]
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class NumberBlock:
+    """One column of numbers, shape (n_rows,), all finite."""
+
+    values: Array
+    width: int = 1
+
+
+def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntArray:
+    """Return one whole number for each row's combination of codes; -1 if one of them is.
+
+    Arguments:
+        codes: for each column the codes of the rows, shape (n_rows,), in -1..size-1.
+        sizes: number of values of each column.
+
+    Raises:
+        DataError: if there are more possible combinations than 64 bits can number.
+    """
+    total = 1
+    for size in sizes:
+        total *= size
+    if total > _MAX_KEY:
+        raise DataError(f"{total:.3g} combinations of {len(sizes)} columns are too many; combine fewer columns.")
+    keys = np.zeros(len(codes[0]), dtype=np.int64)
+    absent = np.zeros(len(keys), dtype=bool)
+    for column, size in zip(codes, sizes, strict=True):
+        keys *= size
+        keys += column
+        absent |= column < 0
+    keys[absent] = -1
+    return keys
+
+
+def split_keys(keys: IntArray, sizes: Sequence[int]) -> list[IntArray]:
+    """Return the codes of each column of which `joint_keys` made keys; none of them may be -1."""
+    codes: list[IntArray] = []
+    for size in reversed(sizes):
+        codes.append(keys % size)
+        keys = keys // size
+    return codes[::-1]
+
+
+def design(
+    blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray | None, constant: bool, n_rows: int
+) -> SparseMatrix | Array:
+    """Put blocks side by side, with a last column of ones if there is a constant.
+
+    Arguments:
+        blocks: from left to right, each of n_rows rows.
+        rows: which rows the matrix has, in its order; None for all.
+        constant: whether to add the column of ones.
+        n_rows: number of rows of the blocks.
+
+    Returns:
+        A dense array if all blocks are numbers, else CSR with float64 values and ascending int32 indices.
+    """
+    chosen = np.arange(n_rows) if rows is None else rows
+    numbers = [block.values[chosen] for block in blocks if isinstance(block, NumberBlock)]
+    if len(numbers) == len(blocks):
+        ones = [np.ones(len(chosen))] if constant else []
+        return np.column_stack([*numbers, *ones])
+    return _sparse(blocks, chosen, constant)
+
+
+def _sparse(blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray, constant: bool) -> SparseMatrix:
+    n_columns = sum(block.width for block in blocks) + constant
+    per_row = len(blocks) + constant
+    if n_columns > MAX_INDEX or len(rows) * per_row > MAX_INDEX:
+        raise DataError(f"{len(rows)} x {n_columns} with {per_row} entries a row is more than 32-bit indices can hold.")
+    indices = np.empty((len(rows), per_row), dtype=np.int32)
+    data = np.ones(indices.shape)
+    absent: NDArray[np.bool_] | None = None
+    start = 0
+    for place, block in enumerate(blocks):
+        if isinstance(block, CodeBlock):
+            codes = block.codes[rows]
+            indices[:, place] = codes + start
+            if len(codes) and codes.min() < 0:
+                absent = np.zeros(indices.shape, dtype=bool) if absent is None else absent
+                absent[:, place] = codes < 0
+        else:
+            indices[:, place] = start
+            data[:, place] = block.values[rows]
+        start += block.width
+    if constant:
+        indices[:, -1] = start
+    shape = (len(rows), n_columns)
+    if absent is None:
+        ends = np.arange(0, indices.size + 1, per_row, dtype=np.int32)
+        return csr(data.ravel(), indices.ravel(), ends, shape)
+    present = ~absent
+    ends = np.concatenate(([0], np.cumsum(present.sum(axis=1)))).astype(np.int32)
+    return csr(data[present], indices[present], ends, shape)

@@ -1,0 +1,109 @@
+"""The fitted encoding: how raw rows become rows of the design matrix, saved beside a model as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets.base import Encoded
+from erasurehead.datasets.preprocessing.target import Target
+from erasurehead.datasets.readers.table import Table
+from erasurehead.errors import DataError, ErasureHeadError
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.readers.frames import Frame
+
+CONSTANT = "(constant)"
+"""The name of the column of ones."""
+
+FORMAT = "erasurehead-encoding"
+VERSION = 1
+
+Source: TypeAlias = "str | os.PathLike[str] | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
+"""What can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
+
+
+class Encoding(ABC):
+    """How raw rows become rows of the design matrix and labels become numbers.
+
+    Attributes:
+        target: how labels become numbers.
+        constant: whether the last column of the matrix is ones.
+    """
+
+    target: Target
+    constant: bool
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """Number of columns of the design matrix, the constant included."""
+
+    @abstractmethod
+    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+        """Encode data that the encoding may never have seen.
+
+        Arguments:
+            source: a file in the format of the training file, or rows in memory.
+            labels: whether to look for labels. With False every row is kept, whatever its label. For arrays it may
+                be the file that holds the labels.
+
+        Returns:
+            The design matrix, the labels (None if there are none or they were not wanted), and a report that counts
+            unseen and missing values by column.
+
+        Raises:
+            DataError: if the data cannot be used: a column that is not there, a field that is no number, a label
+                that is none of the classes; the message says where.
+        """
+
+    @property
+    @abstractmethod
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns of the design matrix: `size`, `town=Ely`, `town=Ely x year=1999`, `(constant)`."""
+
+    def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
+        """Return coefficient by column, for values as the file has them, or as they are standardised.
+
+        Arguments:
+            weights: one a column of the design matrix.
+            standardized: whether the coefficients of numbers are those of the standardised values.
+        """
+        return dict(zip(self.column_names, weights.tolist(), strict=True))
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the encoding as plain JSON data, with its `kind`."""
+
+    def to_json(self) -> str:
+        """Return the encoding as JSON. Vocabularies of whole numbers are written as steps, which keeps them short."""
+        return json.dumps({"format": FORMAT, "version": VERSION, **self.to_dict()}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Encoding:
+        """Return the encoding that `to_json` wrote.
+
+        Raises:
+            DataError: if the text is not such JSON, or of a later version.
+        """
+        from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
+        from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
+
+        kinds = {"table": TableEncoding.from_dict, "arrays": ArrayEncoding.from_dict}
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT or data["version"] != VERSION:
+                said = f"{data['format']} of version {data['version']}"
+                raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {said}.")
+            return kinds[data["kind"]](data)
+        except DataError:
+            raise
+        except (ErasureHeadError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+            raise DataError(
+                f"This is not an encoding that erasurehead wrote ({type(error).__name__}: {error})."
+            ) from None

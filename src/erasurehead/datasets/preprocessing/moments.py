@@ -1,0 +1,83 @@
+"""Mean and deviation of numbers, added up exactly: the same bits in whatever order and in whatever blocks they come."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray
+
+_BITS = 53  # of the whole number that a float64 is, times a power of two
+_LOW = 27  # bits of its lower half
+_LEAST = -1073 - _BITS  # the smallest exponent of two that such a whole number is multiplied with
+_AT_ONCE = 1 << 20  # numbers whose halves float64 adds up without rounding
+
+
+class Moments:
+    """Count, mean and standard deviation of numbers, without any rounding before the end.
+
+    Every finite float64 is a whole number times a power of two; sums of these, and of their squares, are kept as
+    whole numbers of any length. So a file that is read block by block, in any order of its rows, has the very
+    moments that the whole column has.
+
+    >>> moments = Moments()
+    >>> moments.add(np.array([1e17, 1.0, -1e17]))
+    >>> moments.add(np.array([7.0]))
+    >>> moments.mean
+    2.0
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.largest = 0.0
+        """The largest absolute value."""
+        self._sum = 0  # in units of 2^_LEAST
+        self._squares = 0  # in units of 2^(2 _LEAST)
+
+    def add(self, values: Array) -> None:
+        """Take finite numbers, shape (n,)."""
+        for start in range(0, len(values), _AT_ONCE):
+            self._add(values[start : start + _AT_ONCE])
+
+    @property
+    def mean(self) -> float:
+        """The mean, rounded once."""
+        return _rounded(Fraction(self._sum, self.count), _LEAST)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, of the whole and not of a sample; infinite if the variance is beyond float64."""
+        variance = Fraction(self.count * self._squares - self._sum**2, self.count**2)
+        try:
+            return math.sqrt(_rounded(variance, 2 * _LEAST))
+        except OverflowError:
+            return math.inf
+
+    def _add(self, values: Array) -> None:
+        self.count += len(values)
+        self.largest = max(self.largest, float(np.abs(values).max(initial=0.0)))
+        fractions, exponents = np.frexp(values)
+        whole = np.ldexp(fractions, _BITS).astype(np.int64)
+        places = exponents.astype(np.int64) - _BITS - _LEAST
+        high, low = whole >> _LOW, whole & ((1 << _LOW) - 1)
+        self._sum += _total(high, places, _LOW) + _total(low, places, 0)
+        # (high 2^27 + low)^2, each product below 2^54; doubled places, as exponents of squares
+        for product, shift in ((high * high, 2 * _LOW), (high * low, _LOW + 1), (low * low, 0)):
+            upper, lower = product >> _LOW, product & ((1 << _LOW) - 1)
+            self._squares += _total(upper, 2 * places, shift + _LOW) + _total(lower, 2 * places, shift)
+
+
+def _total(numbers: IntArray, places: IntArray, shift: int) -> int:
+    """Return the sum of `numbers * 2^(places + shift)`; numbers are below 2^28, so that float64 adds them exactly."""
+    if not len(numbers):
+        return 0
+    first = int(places.min())
+    sums = np.bincount(places - first, weights=numbers)
+    return sum(int(sums[place]) << (int(place) + first + shift) for place in np.flatnonzero(sums))
+
+
+def _rounded(value: Fraction, exponent: int) -> float:
+    # Raises OverflowError where the value is beyond float64.
+    return float(value / (1 << -exponent))

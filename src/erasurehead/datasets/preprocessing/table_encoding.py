@@ -1,0 +1,349 @@
+"""The encoding of tables: numbers stay numbers, each distinct value of a one-hot column becomes a column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.user_files import readable
+from erasurehead.datasets.base import Encoded, Report
+from erasurehead.datasets.preprocessing.design import (
+    CodeBlock,
+    Feature,
+    NumberBlock,
+    Numeric,
+    OneHot,
+    design,
+    feature_from_json,
+    feature_to_json,
+    joint_keys,
+    split_keys,
+)
+from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding, Source
+from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.moments import Moments
+from erasurehead.datasets.preprocessing.target import Target, target_from_json
+from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, vocabulary_from_json, vocabulary_of
+from erasurehead.datasets.readers.csv import Kind, Layout, first_line, look, read_csv
+from erasurehead.datasets.readers.forms import form
+from erasurehead.datasets.readers.frames import is_frame, read_frame
+from erasurehead.datasets.readers.table import Column, Table, table_of_rows
+from erasurehead.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class TableEncoding(Encoding):
+    """How the rows of a table become rows of a design matrix: features from left to right, then the constant.
+
+    Arguments:
+        columns: the file's columns, in order.
+        header: whether the file's first line holds their names.
+        vocabularies: one for each column that a one-hot feature reads.
+        features: from left to right.
+        target: how labels become numbers.
+        constant: whether the last column is ones.
+        delimiter: what stands between the fields of the training file; None if it was found out, as it then is in
+            other files.
+    """
+
+    columns: tuple[str, ...]
+    header: bool
+    vocabularies: Mapping[str, Vocabulary]
+    features: tuple[Feature, ...]
+    target: Target
+    constant: bool = True
+    delimiter: str | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"TableEncoding({len(self.columns)} columns of a table -> {self.n_columns:,} of a matrix, label"
+            f" {self.target.name!r})"
+        )
+
+    @property
+    def n_columns(self) -> int:
+        return sum(self.width(feature) for feature in self.features) + self.constant
+
+    def width(self, feature: Feature) -> int:
+        """Return how many columns of the design matrix a feature takes."""
+        if isinstance(feature, Numeric):
+            return 1
+        return self.vocabularies[feature.columns[0]].size if feature.keys is None else len(feature.keys)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = [name for feature in self.features for name in self._names(feature)]
+        return (*names, CONSTANT) if self.constant else tuple(names)
+
+    def _names(self, feature: Feature) -> list[str]:
+        if isinstance(feature, Numeric):
+            return [feature.column]
+        labels = [self.vocabularies[name].labels() for name in feature.columns]
+        if feature.keys is None:
+            return [f"{feature.columns[0]}={value}" for value in labels[0]]
+        places = split_keys(feature.keys, [len(values) for values in labels])
+        parts = [[f"{name}={values[place]}" for place in column.tolist()]
+                 for name, values, column in zip(feature.columns, labels, places, strict=True)]  # fmt: skip
+        return [" x ".join(each) for each in zip(*parts, strict=True)]
+
+    def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
+        found = super().named_coefficients(weights, standardized)
+        if standardized:
+            return found
+        shift = 0.0
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                found[feature.column] /= feature.scale
+                shift -= found[feature.column] * feature.mean
+        if self.constant or shift:
+            found[CONSTANT] = found.get(CONSTANT, 0.0) + shift
+        return found
+
+    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+        if not isinstance(labels, bool):
+            raise DataError(f"Labels of a table are a column of it, not a file of their own ({os.fspath(labels)!r}).")
+        table = self.table(source, labels)
+        found = self._labels(table) if labels else None
+        if found is None:
+            return self.encode(table)[0]
+        y, kept = self.target.apply(found, table.place)
+        encoded = self.encode(table, [kept])[0]
+        dropped = table.n_rows - len(kept)
+        return Encoded(encoded.X, y, Report(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
+
+    def _labels(self, table: Table) -> Column | None:
+        """Return the column of raw labels, or None if there is none or it is empty throughout."""
+        name = next((name for name in (self.target.name, *self.target.aliases) if name in table.columns), None)
+        if name is None:
+            return None
+        column = table.column(name)
+        return None if bool(column.missing().all()) else column
+
+    def table(self, source: Source, labels: bool = True) -> Table:
+        """Return a file or rows as a table of the columns that the encoding reads.
+
+        Raises:
+            DataError: if the data are no table, or a column is not there; the message names it.
+        """
+        if isinstance(source, Table):
+            return source
+        if isinstance(source, str | os.PathLike):
+            return self._read(readable(source), labels)
+        if is_frame(source):
+            wanted = self._wanted(labels)
+            return read_frame(source, lambda name: name in wanted)
+        if isinstance(source, Sequence):
+            return table_of_rows(source)
+        raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
+
+    def _wanted(self, labels: bool) -> dict[str, Kind]:
+        """Return the columns to be read, and how."""
+        wanted: dict[str, Kind] = dict.fromkeys(self.vocabularies, "text")
+        wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
+        if labels:
+            label: Kind = "number" if self.target.classes is None else "text"
+            wanted |= dict.fromkeys((self.target.name, *self.target.aliases), label)
+        return wanted
+
+    def _read(self, path: Path, labels: bool) -> Table:
+        wanted = self._wanted(labels)
+        found = form(path, delimited=self.delimiter is not None)
+        if found not in ("csv", "parquet"):
+            raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
+        if found == "parquet":
+            from erasurehead.datasets.readers.parquet import read_parquet
+
+            return read_parquet(path, wanted.keys())
+        return read_csv(path, self._layout(path), wanted.get)
+
+    def _layout(self, path: Path) -> Layout:
+        if self.header:
+            layout = look(path, self.delimiter)
+            if not layout.header:
+                raise DataError(f"{path}, line 1: there must be a header with the columns' names; it has numbers.")
+            return layout
+        delimiter, fields = first_line(path, self.delimiter)
+        names = self.columns
+        if len(fields) == len(names) - 1:
+            names = tuple(name for name in names if name != self.target.name)
+        return Layout(names, False, delimiter)
+
+    def encode(self, table: Table, parts: Sequence[IntArray | None] = (None,)) -> list[Encoded]:
+        """Return the design matrices of parts of a table, without labels.
+
+        Arguments:
+            table: holds at least the columns that the features read.
+            parts: for each matrix its rows, in its order; None for all.
+
+        Raises:
+            DataError: if a column is not there, or one of numbers holds texts.
+        """
+        codes = {name: vocabulary.codes(table.column(name)) for name, vocabulary in self.vocabularies.items()}
+        absent = {name: table.column(name).missing() for name in self.vocabularies}
+        blocks: list[CodeBlock | NumberBlock] = []
+        missing: dict[str, BoolArray] = {}
+        unseen: dict[str, BoolArray] = {}
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                values = table.numbers(feature.column)
+                missing[feature.column] = none = np.isnan(values)
+                filled = np.where(none, feature.fill, values)
+                blocks.append(NumberBlock((filled - feature.mean) / feature.scale))
+            else:
+                found = self._codes(feature, codes)
+                none = np.logical_or.reduce([absent[name] for name in feature.columns])
+                missing[feature.label], unseen[feature.label] = none, (found < 0) & ~none
+                blocks.append(CodeBlock(found, self.width(feature)))
+        encoded: list[Encoded] = []
+        for rows in parts:
+            X = design(blocks, rows, self.constant, table.n_rows)
+            encoded.append(Encoded(X, None, Report(int(X.shape[0]), _counts(unseen, rows), _counts(missing, rows))))
+        return encoded
+
+    def feature_codes(self, feature: OneHot, table: Table) -> Codes:
+        """Return in which of a feature's columns each row of a table has its 1; -1 for none."""
+        return self._codes(feature, {name: self.vocabularies[name].codes(table.column(name))
+                                     for name in feature.columns})  # fmt: skip
+
+    def _codes(self, feature: OneHot, codes: Mapping[str, Codes]) -> Codes:
+        if feature.keys is None:
+            return codes[feature.columns[0]]
+        keys = _joint(feature.columns, codes, self.vocabularies)
+        places = np.searchsorted(feature.keys, keys)
+        places[places == len(feature.keys)] = 0
+        return np.where(feature.keys[places] == keys, places, -1).astype(np.int32)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "table",
+            "columns": list(self.columns),
+            "header": self.header,
+            "vocabularies": {name: vocabulary.to_json() for name, vocabulary in self.vocabularies.items()},
+            "features": [feature_to_json(feature) for feature in self.features],
+            "target": self.target.to_json(),
+            "constant": self.constant,
+        } | ({} if self.delimiter is None else {"delimiter": self.delimiter})
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> TableEncoding:
+        """Return the encoding that `to_dict` described."""
+        facts = Facts(data, "")
+        known = facts.inner("vocabularies")
+        vocabularies = {
+            name: vocabulary_from_json(known.inner(name).data, f"vocabularies.{name}") for name in known.data
+        }
+        features = tuple(
+            feature_from_json(entry, f"features[{place}]") for place, entry in enumerate(facts.items("features"))
+        )
+        for feature in features:
+            for name in feature.columns if isinstance(feature, OneHot) else ():
+                if name not in vocabularies:
+                    raise DataError(f"The encoding is damaged: there is no vocabulary of column {name!r}.")
+        return TableEncoding(
+            columns=facts.texts("columns"),
+            header=facts.flag("header"),
+            vocabularies=vocabularies,
+            features=features,
+            target=target_from_json(facts.inner("target").data),
+            constant=facts.flag("constant"),
+            delimiter=facts.text("delimiter") if facts.has("delimiter") else None,
+        )
+
+
+def fit_table(
+    table: Table,
+    target: Target,
+    layout: Layout,
+    *,
+    numeric: Iterable[str] = (),
+    one_hot: Iterable[Sequence[str]] = (),
+    rows: IntArray | None = None,
+    standardize: bool = True,
+    constant: bool = True,
+    delimiter: str | None = None,
+) -> TableEncoding:
+    """Fit an encoding to some rows of a table.
+
+    Arguments:
+        table: the raw columns.
+        target: how labels become numbers.
+        layout: how the file is laid out.
+        numeric: columns of numbers; they come first in the matrix.
+        one_hot: columns, or combinations of columns, whose distinct values become columns.
+        rows: the rows to fit to; None for all.
+        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
+        constant: whether to add a column of ones.
+        delimiter: what stands between the fields of the file, if it was named.
+
+    Raises:
+        DataError: if a column is not there or has no value in any of the rows.
+    """
+    groups = [tuple(group) for group in one_hot]
+    vocabularies: dict[str, Vocabulary] = {}
+    codes: dict[str, Codes] = {}
+    combined = {name for group in groups if len(group) > 1 for name in group}
+    for name in dict.fromkeys(name for group in groups for name in group):
+        column = table.column(name) if rows is None else table.column(name).take(rows)
+        if bool(column.missing().all()):
+            raise DataError(f"{table.source}: no row has a value in column {name!r}; leave the column out.")
+        vocabularies[name] = vocabulary_of(column)
+        if name in combined:
+            codes[name] = vocabularies[name].codes(column)
+    features: list[Feature] = [_fit_numeric(table, name, rows, standardize) for name in numeric]
+    for group in groups:
+        if len(group) == 1:
+            features.append(OneHot(group))
+            continue
+        keys = np.unique(_joint(group, codes, vocabularies))
+        keys = keys[keys >= 0]
+        if not len(keys):
+            raise DataError(f"{table.source}: no row has a value in all of {', '.join(group)}; do not combine them.")
+        features.append(OneHot(group, keys))
+    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant, delimiter)
+
+
+def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bool) -> Numeric:
+    values: Array = table.numbers(name) if rows is None else table.numbers(name)[rows]
+    moments = Moments()
+    moments.add(values[~np.isnan(values)])
+    return numeric_feature(name, moments, standardize, table.source)
+
+
+def numeric_feature(name: str, moments: Moments, standardize: bool, source: str) -> Numeric:
+    """Return the feature of a column of numbers.
+
+    Arguments:
+        name: of the column.
+        moments: of its values in the training rows.
+        standardize: whether to shift and scale it to mean 0 and standard deviation 1.
+        source: the file, for messages.
+
+    Raises:
+        DataError: if there is no value, or the variance is beyond float64.
+    """
+    if not moments.count:
+        raise DataError(f"{source}: no row has a value in column {name!r}; leave the column out.")
+    mean, deviation = moments.mean, moments.deviation
+    if not np.isfinite(deviation):
+        raise DataError(f"{source}: the numbers of column {name!r} are too large to square; change their unit.")
+    if not standardize:
+        return Numeric(name, 0.0, 1.0, fill=mean)
+    # A column that does not vary has no scale; one that varies by its rounding errors alone has none either.
+    varies = deviation > 1e-12 * max(abs(mean), moments.largest)
+    return Numeric(name, mean, deviation if varies else 1.0, fill=mean)
+
+
+def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:
+    return joint_keys([codes[name] for name in columns], [vocabularies[name].size for name in columns])
+
+
+def _counts(which: Mapping[str, BoolArray], rows: IntArray | None) -> dict[str, int]:
+    chosen = slice(None) if rows is None else rows
+    counts = {label: int(np.count_nonzero(mask[chosen])) for label, mask in which.items()}
+    return {label: count for label, count in counts.items() if count}

@@ -1,0 +1,198 @@
+"""Labels: what a model is to predict, and how the values of a file become numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead.datasets.base import TASKS, Labels, Task
+from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
+from erasurehead.datasets.readers.table import Column, Numbers
+from erasurehead.errors import DataError, invalid
+
+MOST_CLASSES = 20
+"""Whole numbers with more distinct values than this are taken for quantities unless the task is named."""
+
+
+_COMMA = re.compile(r"\s*[-+]?[\d.]*,\d+\s*")
+"""A number with a decimal comma, which is a text here."""
+
+_FILL = "; leave that row out, or fill it in"
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """How labels become numbers.
+
+    Arguments:
+        name: the column's name; empty if labels come without one (LIBSVM, arrays).
+        task: `logistic`: the classes become -1 and 1; `softmax`: 0, 1, ...; `least_squares`: `value / unit`.
+        classes: the classes in ascending order; None for least squares.
+        unit: what a least-squares target is divided by.
+        others: what to do with rows whose label is none of the classes: refuse them, or leave them out.
+        aliases: other names under which the column is known.
+    """
+
+    name: str
+    task: Task
+    classes: Vocabulary | None = None
+    unit: float = 1.0
+    others: Literal["refuse", "drop"] = "refuse"
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for least squares."""
+        return 0 if self.classes is None else self.classes.size
+
+    def meaning(self) -> str:
+        """Return what the labels stand for, for people."""
+        if self.classes is None:
+            return f"{self.name or 'target'} in units of {self.unit:g}" if self.unit != 1 else self.name or "target"
+        names = self.classes.labels()
+        if self.task == "logistic":
+            return f"-1 is {names[0]}, +1 is {names[1]}"
+        return ", ".join(f"{code} is {name}" for code, name in enumerate(names))
+
+    def apply(self, column: Column, place: Callable[[int], str]) -> tuple[Labels, IntArray]:
+        """Return the labels of the rows that are kept, and which rows those are.
+
+        Arguments:
+            column: the raw labels.
+            place: row -> where it stands, for messages.
+
+        Raises:
+            DataError: if a label is missing, not a number (least squares), or none of the classes.
+        """
+        _refuse(column.missing(), lambda row: f"{place(row)}: the label{self._said()} is missing{_FILL}.")
+        if self.classes is None:
+            if not isinstance(column, Numbers):
+                raise DataError(f"{place(0)}: the label{self._said()}, {column.values[0]!r}, is not a number.")
+            return column.values / self.unit, np.arange(len(column.values))
+        codes = self.classes.codes(column)
+        if self.others == "refuse":
+            known = ", ".join(self.classes.labels()[:10])
+            _refuse(codes < 0, lambda row: f"{place(row)}: the label{self._said()} is none of the classes {known}.")
+        kept = np.flatnonzero(codes >= 0)
+        classes = codes[kept].astype(np.int64)
+        return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
+
+    def too_few(self, seen: int, n_rows: int) -> DataError:
+        """Return the error for training rows that hold only so many of the classes.
+
+        Arguments:
+            seen: classes that they hold.
+            n_rows: of them.
+        """
+        if self.n_classes > max(MOST_CLASSES, n_rows // 2):
+            return DataError(
+                f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "
+                f"do; name the column to predict{self._option()}."
+            )
+        names = [] if self.classes is None else self.classes.labels()
+        if names and all(_COMMA.fullmatch(name) for name in names):
+            return DataError(
+                f"The label{self._said()} is no number but a text, such as {names[0]!r}; write numbers without "
+                "commas, and with a decimal point."
+            )
+        return DataError(
+            f"The training rows hold {seen} of the {self.n_classes} classes; take a smaller test_fraction"
+            " (--test-fraction), another seed, or more rows."
+        )
+
+    def _option(self) -> str:
+        return " (--label)" if self.name else ""
+
+    def _said(self) -> str:
+        return f" {self.name!r}" if self.name else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `target_from_json` reads."""
+        classes = None if self.classes is None else self.classes.to_json()
+        return {
+            "name": self.name, "task": self.task, "classes": classes, "unit": self.unit, "others": self.others,
+            "aliases": list(self.aliases),
+        }  # fmt: skip
+
+
+def target_from_json(data: Mapping[str, Any]) -> Target:
+    """Return the target that `Target.to_json` described.
+
+    Raises:
+        DataError: if it is of another form.
+    """
+    facts = Facts(data, "target")
+    task, others, unit = facts.text("task"), facts.text("others"), facts.number("unit")
+    if task not in TASKS or others not in ("refuse", "drop") or unit <= 0.0:
+        raise DataError(
+            f"The encoding is damaged: target must have a task of {', '.join(TASKS)}, others of refuse or drop and a "
+            f"unit above 0, but these are {task!r}, {others!r} and {unit}."
+        )
+    classes = vocabulary_from_json(facts.inner("classes").data, "target.classes") if facts.has("classes") else None
+    return Target(
+        facts.text("name"), cast("Task", task), classes, unit, others,
+        facts.texts("aliases"),
+    )  # fmt: skip
+
+
+def fit_target(column: Column, name: str, task: Task | None, place: Callable[[int], str]) -> Target:
+    """Return how the labels of a column become numbers.
+
+    Without a task, two distinct values are two classes; texts, or whole numbers of at most 20 distinct values, are
+    the classes of softmax regression; other numbers are a target of least squares.
+
+    Arguments:
+        column: the raw labels of all rows.
+        name: the column's name, may be empty.
+        task: what to train, or None to find out.
+        place: row -> where it stands, for messages.
+
+    Raises:
+        InvalidArgument: if there is no such task.
+        DataError: if a label is missing, all labels are the same, there are more than two classes for logistic
+            regression, or texts for least squares.
+    """
+    if task is not None and task not in TASKS:
+        raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
+    label = f"the label {name!r}" if name else "the label"
+    _refuse(column.missing(), lambda row: f"{place(row)}: {label} is missing{_FILL}.")
+    if task == "least_squares":
+        target = Target(name, "least_squares")
+        target.apply(column, place)
+        return target
+    classes = vocabulary_of(column)
+    if classes.size == 1:
+        only = classes.labels()[0]
+        raise DataError(f"{place(0)}: {label} is {only!r}, as in every row; there must be two classes.")
+    if task is None:
+        task = _guess(column, classes)
+    if task == "least_squares":
+        return Target(name, task)
+    if task == "logistic" and classes.size > 2:
+        shown = ", ".join(classes.labels()[:6])
+        raise DataError(
+            f"Logistic regression needs two classes, but {label} has {classes.size}"
+            f" ({shown}{', ...' * (classes.size > 6)}); take softmax, or least_squares for quantities."
+        )
+    return Target(name, task, classes)
+
+
+def _guess(column: Column, classes: Vocabulary) -> Task:
+    if classes.size == 2:
+        return "logistic"
+    if isinstance(column, Numbers):
+        values = column.values
+        if classes.size > MOST_CLASSES or not bool((values == np.trunc(values)).all()):
+            return "least_squares"
+    return "softmax"
+
+
+def _refuse(wrong: np.ndarray[Any, np.dtype[np.bool_]], message: Callable[[int], str]) -> None:
+    if wrong.any():
+        raise DataError(message(int(np.argmax(wrong))))

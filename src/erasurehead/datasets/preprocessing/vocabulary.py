@@ -1,0 +1,184 @@
+"""Vocabularies: the distinct values of a column, each with its code 0, 1, ... in ascending order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.readers.table import Column, Numbers, Texts, parse, plain
+from erasurehead.errors import DataError
+
+Codes = NDArray[np.int32]
+
+_TABLE_SPAN = 1 << 20  # whole numbers that span no more than this are told apart by a table instead of sorting
+_EXACT = 2.0**53  # whole numbers below are exact in float64
+
+
+class Vocabulary(ABC):
+    """The distinct values of a column in ascending order; the place of a value is its code."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of values."""
+
+    @abstractmethod
+    def codes(self, column: Column) -> Codes:
+        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or not known."""
+
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """Return the values as texts, in the order of their codes."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return what `vocabulary_from_json` reads, as plain JSON data."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberVocabulary(Vocabulary):
+    """Distinct numbers: float64, ascending, shape (size,). A text that reads as one of them is that value."""
+
+    values: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def codes(self, column: Column) -> Codes:
+        if isinstance(column, Numbers):
+            return self._find(column.values)
+        known = self._find(np.array([parse(text) for text in column.values], dtype=np.float64))
+        return np.append(known, np.int32(-1))[column.codes]
+
+    def _find(self, values: Array) -> Codes:
+        places = np.searchsorted(self.values, values)
+        places[places == self.size] = 0
+        return np.where(self.values[places] == values, places, -1).astype(np.int32)
+
+    def labels(self) -> list[str]:
+        return [plain(value) for value in self.values.tolist()]
+
+    def to_json(self) -> dict[str, Any]:
+        if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < _EXACT:
+            return {"whole": differences(self.values.astype(np.int64))}
+        return {"numbers": self.values.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class TextVocabulary(Vocabulary):
+    """Distinct texts, in ascending order. A number is looked up as it prints, without `.0` if it is whole."""
+
+    values: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def codes(self, column: Column) -> Codes:
+        places = {text: code for code, text in enumerate(self.values)}
+        if isinstance(column, Texts):
+            texts, codes = column.values, column.codes
+        else:
+            numbers, codes = distinct(column.values)
+            texts = [plain(number) for number in numbers.tolist()]
+        known = np.array([places.get(text, -1) for text in texts], dtype=np.int32)
+        return np.append(known, np.int32(-1))[codes]
+
+    def labels(self) -> list[str]:
+        return list(self.values)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"texts": list(self.values)}
+
+
+def vocabulary_of(column: Column) -> Vocabulary:
+    """Return the vocabulary of a column's values.
+
+    Texts are compared as they are written, unless every text of the column is a number and no two of them are the
+    same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value.
+
+    Raises:
+        DataError: if no row has a value.
+    """
+    if isinstance(column, Numbers):
+        values: Array = distinct(column.values)[0]
+        if not len(values):
+            raise DataError("no row has a value")
+        return NumberVocabulary(values)
+    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).astype(bool)
+    texts = [text for text, there in zip(column.values, used, strict=True) if there]
+    if not texts:
+        raise DataError("no row has a value")
+    numbers = np.unique(np.array([parse(text) for text in texts], dtype=np.float64))
+    if len(numbers) == len(texts) and bool(np.isfinite(numbers).all()):
+        return NumberVocabulary(numbers)
+    return TextVocabulary(tuple(sorted(texts)))
+
+
+def distinct(values: Array) -> tuple[Array, Codes]:
+    """Return the distinct values, ascending, and each row's code among them; NaN has no value and the code -1.
+
+    It does what `np.unique(values, return_inverse=True)` does, much faster for whole numbers of a small span.
+    """
+    there = ~np.isnan(values)
+    whole = bool(there.all())
+    present = values if whole else values[there]
+    found, inverse = _distinct(present)
+    if whole:
+        return found, inverse
+    codes = np.full(len(values), -1, dtype=np.int32)
+    codes[there] = inverse
+    return found, codes
+
+
+def _distinct(values: Array) -> tuple[Array, Codes]:
+    if len(values):
+        low, high = float(values.min()), float(values.max())
+        if high - low < _TABLE_SPAN and max(-low, high) < _EXACT and bool((values == np.trunc(values)).all()):
+            shifted = (values - low).astype(np.int64)
+            seen = np.zeros(int(high - low) + 1, dtype=bool)
+            seen[shifted] = True
+            places = (np.cumsum(seen) - 1).astype(np.int32)
+            return np.flatnonzero(seen).astype(np.float64) + low, places[shifted]
+    found, inverse = np.unique(values, return_inverse=True)
+    return found, inverse.astype(np.int32)
+
+
+def differences(ascending: IntArray) -> list[int]:
+    """Return ascending whole numbers as their first and the steps between them: short in JSON.
+
+    >>> differences(np.array([100000, 100001, 100005]))
+    [100000, 1, 4]
+    """
+    return np.diff(ascending, prepend=0).tolist()
+
+
+def from_differences(steps: Sequence[int]) -> IntArray:
+    """Return what `differences` was given."""
+    return np.cumsum(np.array(steps, dtype=np.int64))
+
+
+def vocabulary_from_json(data: Mapping[str, Any], where: str = "vocabulary") -> Vocabulary:
+    """Return the vocabulary that `Vocabulary.to_json` described.
+
+    Arguments:
+        data: the description.
+        where: it stands, for messages.
+
+    Raises:
+        DataError: if it is of another form.
+    """
+    facts = Facts(data, where)
+    if "whole" in facts.data:
+        return NumberVocabulary(from_differences(facts.numbers("whole", whole=True)).astype(np.float64))
+    if "numbers" in facts.data:
+        return NumberVocabulary(np.array(facts.numbers("numbers"), dtype=np.float64))
+    return TextVocabulary(facts.texts("texts"))

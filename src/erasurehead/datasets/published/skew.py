@@ -1,0 +1,70 @@
+"""Skewed categories for synthetic data: a few values that are common, many that are rare, each of them there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray
+
+
+def zipf(size: int, power: float, shift: float = 0.0) -> Array:
+    """Return probabilities proportional to `(k + shift)**-power`, k = 1..size (Zipf and Mandelbrot)."""
+    weights = (np.arange(1, size + 1) + shift) ** -power
+    return weights / weights.sum()
+
+
+def exact_counts(total: int, size: int, top: int, power: float) -> IntArray:
+    """Return how often each of `size` values comes: at least once each, `total` times together, the first about `top`.
+
+    The counts fall as `(k + shift)**-power`, with the shift that gives the wanted `top`.
+
+    Arguments:
+        total: at least `size`.
+        size: number of values.
+        top: about how often the most common value comes; if that is too small to be the most common, all come
+            equally often.
+        power: how fast the counts fall.
+    """
+    low, high = -1 + 1e-9, 1e8  # the share of the first value falls as the shift grows
+    for _ in range(100):
+        middle = (low + high) / 2 if high < 1 else np.sqrt((low + 1.1) * (high + 1.1)) - 1.1
+        low, high = (middle, high) if zipf(size, power, middle)[0] * total > top else (low, middle)
+    counts = np.maximum(1, np.round(zipf(size, power, high) * total)).astype(np.int64)
+    while (lack := total - int(counts.sum())) != 0:
+        change = np.flatnonzero(counts > (1 if lack < 0 else 0))[: abs(lack)]
+        counts[change] += 1 if lack > 0 else -1
+    return counts
+
+
+def scaled(size: int, top: int, n_rows: int, full: int) -> tuple[int, int]:
+    """Return how many distinct values a column has, and how often the most common comes, in a part of its rows.
+
+    The number of values falls as the root of the number of rows, but there are never more than one for two rows.
+    """
+    share = n_rows / full
+    fewer = size if n_rows == full else min(size, round(size * share**0.5), n_rows // 2)
+    return max(2, fewer), max(1, round(top * share))
+
+
+def by_rank(score: Array, counts: IntArray) -> IntArray:
+    """Return a value for each row: the rows of the lowest scores have value 0, and `counts[value]` rows have each."""
+    values = np.empty(len(score), dtype=np.int64)
+    values[np.argsort(score, kind="stable")] = np.repeat(np.arange(len(counts)), counts)
+    return values
+
+
+def covering(rng: np.random.Generator, total: int, weights: Array) -> IntArray:
+    """Draw `total` values by their weights so that each comes at least once."""
+    values = rng.choice(len(weights), size=total, p=weights)
+    values[rng.permutation(total)[: len(weights)]] = np.arange(len(weights))
+    return values
+
+
+def repeated(rng: np.random.Generator, values: IntArray) -> IntArray:
+    """Return rows whose value also stands in a row that is not among them, in random order.
+
+    All of them may be given other values without any value getting lost.
+    """
+    rows = rng.permutation(len(values))
+    _, first = np.unique(values[rows], return_index=True)
+    return np.delete(rows, first)

@@ -1,0 +1,1 @@
+"""Reading files: CSV, Parquet, svmlight, and arrays of NumPy and scipy."""

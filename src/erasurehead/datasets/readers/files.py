@@ -1,0 +1,98 @@
+"""Opening data files, compressed or not, and saying where they break off."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from erasurehead._internal.user_files import BROKEN, broken_off, check_text, open_bytes, other_encoding
+from erasurehead.errors import DataError
+
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+
+
+def suffix(path: Path) -> str:
+    """Return the ending of a file name in lower case, without that of its compression.
+
+    >>> suffix(Path("a/train.CSV.gz"))
+    '.csv'
+    """
+    endings = [ending.lower() for ending in path.suffixes]
+    while endings and endings[-1] in {".gz", ".bz2"}:
+        endings.pop()
+    return endings[-1] if endings else ""
+
+
+class Lines(Iterator[str]):
+    """The lines of a text file (UTF-8), one by one.
+
+    Attributes:
+        count: lines read so far.
+        last: the last of them, with its newline if it has one.
+    """
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        self._path = path
+        self.count = 0
+        self.last = ""
+
+    def __next__(self) -> str:
+        try:
+            self.last = next(self._stream)
+        except UnicodeDecodeError as error:
+            # The stream decodes blocks of many lines; those of earlier blocks have all been counted.
+            line = self.count + 1 + len(_NEWLINE.findall(error.object, 0, error.start))
+            raise DataError(
+                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})"
+                f"{other_encoding(error.object)}."
+            ) from None
+        except BROKEN as error:
+            raise broken_off(self._path, self.count, error) from None
+        self.count += 1
+        return self.last
+
+
+@contextmanager
+def text_lines(path: Path) -> Generator[Lines]:
+    """Open a text file for reading line by line.
+
+    Raises:
+        DataError: on reading, if the file is cut off, damaged or not UTF-8, naming the line.
+    """
+    check_text(path)
+    with open_bytes(path) as stream:
+        yield Lines(stream, path)
+
+
+def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
+    """Yield the text of a file in blocks of whole lines, each with the number of its first line, from 1.
+
+    Every block ends in a newline; one is added to the last if it has none.
+
+    Raises:
+        DataError: if the file is cut off or damaged, naming the line.
+    """
+    check_text(path)
+    line, rest = 1, b""
+    with open_bytes(path) as stream:
+        while True:
+            try:
+                read = stream.read(size)
+            except BROKEN as error:
+                raise broken_off(path, line - 1 + rest.count(b"\n"), error) from None
+            if not read:
+                break
+            if line == 1 and not rest:
+                read = read.removeprefix(b"\xef\xbb\xbf")
+            whole, newline, tail = (rest + read).rpartition(b"\n")
+            rest = tail
+            if newline:
+                yield line, whole + newline
+                line += whole.count(b"\n") + 1
+    if rest:
+        yield line, rest + b"\n"

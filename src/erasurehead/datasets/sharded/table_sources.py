@@ -1,0 +1,324 @@
+"""CSV and Parquet files as streams of encoded rows; the encoding is fitted block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import BoolArray, IntArray
+from erasurehead.datasets.base import Task
+from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
+from erasurehead.datasets.preprocessing.design import Feature, Numeric, OneHot, joint_keys
+from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.moments import Moments
+from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, numeric_feature
+from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, fit_target
+from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, distinct, vocabulary_of
+from erasurehead.datasets.readers.csv import Kind, Layout, count_rows, csv_blocks, look
+from erasurehead.datasets.readers.forms import form
+from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts
+from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
+from erasurehead.errors import DataError
+
+
+class LabelValues:
+    """Gathers the distinct labels of a file.
+
+    Arguments:
+        name: of the column; empty if labels come without one.
+        task: what to train, or None to find out.
+    """
+
+    def __init__(self, name: str, task: Task | None) -> None:
+        self._name = name
+        self._task: Task | None = task
+        self._values = Distinct()
+        self._first: Callable[[int], str] | None = None
+
+    def add(self, column: Column, place: Callable[[int], str]) -> None:
+        """Take the labels of some rows.
+
+        Raises:
+            DataError: if one is missing; the message says where.
+        """
+        missing = column.missing()
+        if missing.any():
+            said = f"the label {self._name!r}" if self._name else "the label"
+            raise DataError(f"{place(int(np.argmax(missing)))}: {said} is missing.")
+        self._first = self._first or place
+        if not (isinstance(column, Numbers) and self._enough()):
+            self._values.codes(column)
+
+    def _enough(self) -> bool:
+        # Quantities may have as many values as there are rows; the first ones tell that they are quantities.
+        return self._task in (None, "least_squares") and len(self._values) > MOST_CLASSES
+
+    def target(self) -> Target:
+        """Return how labels become numbers; see `fit_target`."""
+        first = self._first
+        assert first is not None
+        column = self._values.column() or Texts(np.zeros(0, dtype=np.int32), ())
+        return fit_target(column, self._name, self._task, lambda _: first(0))
+
+
+_HALF = 32  # bits of a code within a pair
+
+
+class Distinct:
+    """Distinct values of a column, each with a code: 0, 1, ... in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, int] = {}
+        self._numbers: dict[float, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts) + len(self._numbers)
+
+    def codes(self, column: Column) -> Codes:
+        """Take the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
+        if isinstance(column, Numbers):
+            values, codes = distinct(column.values)
+            known = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
+            return np.array([*known, -1], dtype=np.int32)[codes]
+        own = np.full(len(column.values) + 1, -1, dtype=np.int32)
+        used: list[int] = np.unique(column.codes[column.codes >= 0]).tolist()
+        for code in used:
+            own[code] = self._texts.setdefault(column.values[code], len(self))
+        return own[column.codes]
+
+    def column(self) -> Column | None:
+        """Return a column with each value once, in the order of the codes; None if there is no value."""
+        if self._texts:
+            return Texts(np.arange(len(self._texts), dtype=np.int32), tuple(self._texts))
+        return Numbers(np.array(list(self._numbers), dtype=np.float64)) if self._numbers else None
+
+
+class Combinations:
+    """Distinct combinations of the codes of several columns.
+
+    Arguments:
+        n_columns: how many columns are combined, at least 2.
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self._pairs: list[dict[int, int]] = [{} for _ in range(n_columns - 1)]
+
+    def add(self, columns: list[Codes]) -> None:
+        """Take the codes of some rows, one array a column; a row in which one is missing has no combination."""
+        whole = np.logical_and.reduce([codes >= 0 for codes in columns])
+        joined: IntArray = columns[0][whole].astype(np.int64)
+        for codes, known in zip(columns[1:], self._pairs, strict=True):
+            pairs, inverse = np.unique(joined << _HALF | codes[whole], return_inverse=True)
+            numbers = [known.setdefault(pair, len(known)) for pair in pairs.tolist()]
+            joined = np.array(numbers, dtype=np.int64)[inverse]
+
+    def rows(self) -> list[NDArray[np.int32]]:
+        """Return the combinations, one array of codes a column."""
+        columns: list[IntArray] = []
+        last = np.array(list(self._pairs[-1]), dtype=np.int64)
+        for known in reversed([None, *self._pairs[:-1]]):
+            columns.append(last & ((1 << _HALF) - 1))
+            before = last >> _HALF
+            last = before if known is None else np.array(list(known), dtype=np.int64)[before]
+        columns.append(last)
+        return [codes.astype(np.int32) for codes in reversed(columns)]
+
+
+class TableFit:
+    """Gathers what an encoding needs to know: distinct values, distinct combinations, means and deviations.
+
+    Arguments:
+        layout: how the file is laid out.
+        choice: which of its columns are read, and which holds the labels.
+        columns: how the others are to be read.
+        task: what the labels are for; None to tell from them.
+        path: of the file, for messages.
+        delimiter: of a CSV file, if it was named.
+    """
+
+    def __init__(
+        self, layout: Layout, choice: Choice, columns: Columns, task: Task | None, path: Path,
+        delimiter: str | None = None,
+    ) -> None:  # fmt: skip
+        self._layout = layout
+        self._read = choice.read
+        self._label = label = choice.label
+        self._delimiter = delimiter
+        self._columns = columns
+        self._path = path
+        self._labels = LabelValues(label, task)
+        self._texts: set[str] = set()
+        self._values: dict[str, Distinct] = {}
+        self._moments: dict[str, Moments] = {}
+        groups = {tuple(group) for group in columns.interactions}
+        self._combinations = {group: Combinations(len(group)) for group in groups}
+
+    def add(self, block: Table, training: BoolArray | None) -> None:
+        """Take the next rows of the file.
+
+        Arguments:
+            block: the rows.
+            training: which of them are for training; None for all.
+
+        Raises:
+            DataError: if a label is missing, or a column holds texts that nobody said are categories.
+        """
+        self._labels.add(block.column(self._label), block.place)
+        features(block, self._label, self._columns)  # refuses texts, and says where they are
+        rows = None if training is None else np.flatnonzero(training)
+        codes: dict[str, Codes] = {}
+        for name, whole in block.columns.items():
+            if name == self._label:
+                continue
+            column = whole if rows is None else whole.take(rows)
+            if isinstance(column, Texts):
+                self._texts.add(name)
+            elif not self._columns.is_named(name):
+                values = column.values
+                self._moments.setdefault(name, Moments()).add(values[~np.isnan(values)])
+            if isinstance(column, Texts) or self._columns.is_named(name) or name in self._columns.combined:
+                codes[name] = self._values.setdefault(name, Distinct()).codes(column)
+        for group, combinations in self._combinations.items():
+            combinations.add([codes[name] for name in group])
+
+    def encoding(self, constant: bool) -> TableEncoding:
+        """Return the encoding.
+
+        Arguments:
+            constant: whether to add a column of ones.
+
+        Raises:
+            DataError: if a column has no value in any training row, or the labels cannot be used.
+        """
+        target = self._labels.target()
+        source = str(self._path)
+        numeric, groups = features(self._kinds(source), self._label, self._columns)
+        columns = {name: self._column(name) for name in dict.fromkeys(name for group in groups for name in group)}
+        vocabularies = {name: vocabulary_of(column) for name, column in columns.items()}
+        made: list[Feature] = [
+            numeric_feature(name, self._moments.get(name, Moments()), self._columns.standardize, source)
+            for name in numeric
+        ]
+        for group in groups:
+            made.append(OneHot(group) if len(group) == 1 else self._joint(group, columns, vocabularies))
+        return TableEncoding(
+            self._layout.names, self._layout.header, vocabularies, tuple(made), target, constant, self._delimiter
+        )
+
+    def _kinds(self, source: str) -> Table:
+        """Return a table without rows whose columns are of the kinds of the file's."""
+        texts, numbers = Texts(np.zeros(0, dtype=np.int32), ()), Numbers(np.zeros(0))
+        columns: dict[str, Column] = {name: texts if name in self._texts else numbers for name in self._read}
+        return Table(source, columns, 0, lambda row: source)
+
+    def _column(self, name: str) -> Column:
+        column = self._values[name].column()
+        if column is None:
+            raise DataError(f"{self._path}: no row has a value in column {name!r}; leave the column out.")
+        return column
+
+    def _joint(self, group: tuple[str, ...], columns: dict[str, Column], vocabularies: dict[str, Vocabulary]) -> OneHot:
+        final = [vocabularies[name].codes(columns[name]) for name in group]
+        found = self._combinations[group].rows()
+        codes = [known[own] for known, own in zip(final, found, strict=True)]
+        keys = np.unique(joint_keys(codes, [vocabularies[name].size for name in group]))
+        if not len(keys):
+            raise DataError(f"{self._path}: no row has a value in all of {', '.join(group)}; do not combine them.")
+        return OneHot(group, keys)
+
+
+class TableSource(Source):
+    """A CSV or Parquet file.
+
+    Arguments:
+        path: of the file.
+        target: the column of the labels; None for the last.
+        columns: how the columns are to be read.
+        delimiter: of a CSV file, as `check_delimiter` returns it; None to find it out.
+    """
+
+    def __init__(self, path: Path, target: str | None, columns: Columns, delimiter: str | None = None) -> None:
+        super().__init__(path)
+        self._parquet = form(path, delimited=delimiter is not None) == "parquet"
+        self._delimiter = delimiter
+        self._layout = self._look()
+        self._choice = choose_columns(self._layout.names, target, columns, path.name)
+        self._label = self._choice.label
+        self._columns = columns
+        kind = csv_kinds(self._choice, columns)
+        self._kinds: dict[str, Kind] = {name: how for name in self._layout.names if (how := kind(name)) is not None}
+
+    def _look(self) -> Layout:
+        if not self._parquet:
+            return look(self.path, self._delimiter)
+        from erasurehead.datasets.readers.parquet import parquet_columns
+
+        return Layout(parquet_columns(self.path))
+
+    def _count(self) -> int:
+        if self._parquet:
+            from erasurehead.datasets.readers.parquet import parquet_rows
+
+            found = parquet_rows(self.path)
+        else:
+            found = count_rows(self.path, self._layout)
+        if not found:
+            raise DataError(EMPTY.format(path=self.path))
+        return found
+
+    def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
+        # The encoding is that of the training rows; which these are is not known before all are counted.
+        places = split.places(self._count()) if split.test_fraction else None
+        fit = TableFit(self._layout, self._choice, self._columns, task, self.path, self._delimiter)
+        n_rows = 0
+        notes: list[str] = []
+        for block in self._blocks(notes):
+            rows = np.arange(n_rows, n_rows + block.n_rows)
+            training = None if places is None else places.of(rows, self.path) < places.n_train
+            fit.add(block, training)
+            self._settle(block)
+            n_rows += block.n_rows
+        if not n_rows:
+            raise DataError(EMPTY.format(path=self.path))
+        encoding = fit.encoding(constant)
+        notes += self._choice.notes(self._columns.drop)
+        notes.append(f"label {self._label!r}: {encoding.target.task}, {encoding.target.meaning()}")
+        if not self._layout.header:
+            notes.append(f"no header: the columns are called 1 to {len(self._layout.names)}")
+        dense = all(isinstance(feature, Numeric) for feature in encoding.features)
+        return Fitted(encoding, places or split.places(n_rows), len(encoding.features) + constant, dense, tuple(notes))
+
+    def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
+        assert isinstance(encoding, TableEncoding)
+        before = 0
+        for block in self._blocks():
+            place = places.of(np.arange(before, before + block.n_rows), self.path)
+            y, _ = encoding.target.apply(block.column(self._label), block.place)
+            training = place < places.n_train
+            parts: list[IntArray] = [np.flatnonzero(training), np.flatnonzero(~training)]
+            for rows, encoded in zip(parts, encoding.encode(block, parts), strict=True):
+                if rows is parts[0] and encoded.report.unseen:  # the encoding was fitted to these very rows
+                    raise DataError(CHANGED.format(path=self.path))
+                yield Piece(before + rows, encoded.X, y[rows], encoded.report)
+            before += block.n_rows
+
+    def _blocks(self, notes: list[str] | None = None) -> Iterator[Table]:
+        if not self._parquet:
+            return csv_blocks(self.path, self._layout, self._kinds.get, HINT, notes)
+        from erasurehead.datasets.readers.parquet import parquet_blocks
+
+        rows = max(1, min(BLOCK_ROWS, (1 << 22) // len(self._layout.names)))
+        return parquet_blocks(self.path, self._choice.read, rows)
+
+    def _settle(self, block: Table) -> None:
+        """Let the first value of a column say what all the others are to be: a number, or a text."""
+        for name, kind in self._kinds.items():
+            if kind in ("auto", "label"):
+                column = block.column(name)
+                if isinstance(column, Texts):
+                    self._kinds[name] = "text"
+                elif not bool(column.missing().all()):
+                    self._kinds[name] = "number"

@@ -1,0 +1,214 @@
+"""Decoders whose weights are prescribed rather than optimal: one step, fixed per message, or a few iterations.
+
+Their sessions still tell wait rules the *optimal* residual: it never rises, while that of prescribed weights may. The
+decoding that they return says the residual of the weights that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.products import backward, forward, row_sums
+from erasurehead.errors import check_count, invalid
+
+
+@final
+class OneStep(Decoder):
+    """One weight for all arrived messages, which depends on how many they are and not on which: no solve at all.
+
+    Arguments:
+        code: one piece only.
+        aim: `"unbiased"`: every task is counted once in the mean over random sets of arrivals. The weight rho is then
+            k / (r s) for k tasks, r arrivals and a mean load of s (Charles et al.); where there are as many tasks as
+            workers, that is n / ((n - t) d) for t stragglers of n workers and d replicas (Raviv et al.);
+            `"mmse"`: the rho of least mean residual, which shrinks the estimate.
+        optimal: what the session's residual is taken from; `for_code(code)` if None.
+
+    Raises:
+        InvalidArgument: the code cuts gradients into pieces, or its coefficients add up to zero; an unknown aim.
+
+    The least mean residual is that of this very code over random sets; the formula m / (m^2 + v) for Bernoulli codes
+    averages over codes as well and is a little worse for each of them.
+
+    Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 2; Raviv et al., arXiv 1707.03858, section 5.
+    """
+
+    def __init__(
+        self, code: GradientCode, aim: Literal["unbiased", "mmse"] = "unbiased", optimal: Decoder | None = None
+    ) -> None:
+        if aim not in ("unbiased", "mmse"):
+            raise invalid("aim", "must be 'unbiased' or 'mmse'", aim)
+        _check_one_piece(code)
+        self.code = code
+        self.aim = aim
+        self.optimal = optimal if optimal is not None else for_code(code)
+        self.slack = self.optimal.slack
+        self._moments = Moments.of(code)
+        if abs(self._moments.total) <= 1e-12 * self._moments.own:
+            raise invalid("code", "must have coefficients whose sum is not zero", code, "use for_code(code)")
+
+    def rho(self, n_arrived: int) -> float:
+        """Return the weight when so many messages have arrived; 0 when none has."""
+        if not n_arrived:
+            return 0.0
+        if self.aim == "mmse":
+            return self._moments.along(n_arrived) / self._moments.square(n_arrived)
+        return self.code.n_tasks / self._moments.along(n_arrived)
+
+    def expected_residual(self, n_arrived: int) -> float:
+        """Return the mean residual over all sets of so many messages, in closed form."""
+        rho = self.rho(n_arrived)
+        along, square = self._moments.along(n_arrived), self._moments.square(n_arrived)
+        return self.code.n_tasks - 2 * rho * along + rho**2 * square
+
+    def begin(self) -> Session:
+        return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
+
+    def _weigh(self, messages: IntArray) -> Array:
+        return np.full(len(messages), self.rho(len(messages)))
+
+
+class Moments(NamedTuple):
+    """How the plain sum of random messages lies to the target, for r of n messages without replacement."""
+
+    n_messages: int
+    total: float
+    """Sum of all coefficients."""
+    own: float
+    """Sum of the squared coefficients."""
+    together: float
+    """Squared length of the sum of all messages."""
+
+    @classmethod
+    def of(cls, code: GradientCode) -> Moments:
+        """Return the moments of a code with one piece."""
+        summed = backward(code, np.ones(code.n_messages))
+        own = float(row_sums(code, power=2).sum())
+        return cls(code.n_messages, float(summed.sum()), own, float(summed @ summed))
+
+    def along(self, n_arrived: int) -> float:
+        """Return the mean of `<sum of the messages, target>`."""
+        return n_arrived / self.n_messages * self.total
+
+    def square(self, n_arrived: int) -> float:
+        """Return the mean squared length of the sum of the messages."""
+        n, r = self.n_messages, n_arrived
+        pairs = r * (r - 1) / (n * (n - 1)) if n > 1 else 0.0
+        return r / n * self.own + pairs * (self.together - self.own)
+
+
+@final
+class FixedWeights(Decoder):
+    """A weight for each message that does not depend on who else has arrived: unbiased for the right weights.
+
+    Arguments:
+        code: one piece only.
+        weights: shape (n_messages,), finite; those that the code carries (label `weights`) if None.
+        optimal: what the session's residual is taken from; `for_code(code)` if None.
+
+    Raises:
+        InvalidArgument: no weights are given and the code carries none, or they have a wrong shape.
+
+    Source: Song and Choi, arXiv 2510.22539 (unequal workers); Bitar et al., arXiv 1905.05383 (equal ones).
+    """
+
+    def __init__(self, code: GradientCode, weights: Array | None = None, optimal: Decoder | None = None) -> None:
+        _check_one_piece(code)
+        carried = code.labels.get("weights") if weights is None else weights
+        if carried is None:
+            hint = "give weights, or use a heterogeneous or stochastic code"
+            raise invalid("weights", "must be given for a code that carries none", code, hint)
+        table = np.array(carried, dtype=np.float64)
+        if table.shape != (code.n_messages,) or not np.isfinite(table).all():
+            rule = f"must be one finite number for each of the {code.n_messages} messages"
+            raise invalid("weights", rule, f"an array of shape {table.shape}")
+        self.code = code
+        self.weights = table
+        self.optimal = optimal if optimal is not None else for_code(code)
+        self.slack = self.optimal.slack
+
+    def begin(self) -> Session:
+        return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
+
+    def _weigh(self, messages: IntArray) -> Array:
+        return self.weights[messages]
+
+
+@final
+class Algorithmic(Decoder):
+    """A few steps of u <- (I - A A' / nu) u from u = 1, whose squared length falls to the optimal residual.
+
+    Between one-step and optimal decoding: each step costs two products of the encoding with a vector.
+
+    Arguments:
+        code: one piece only.
+        steps: number of steps, at least 1.
+        optimal: what the session's residual is taken from; `for_code(code)` if None.
+
+    nu is the square of the largest singular value of the whole encoding, which is at least that of any of its parts.
+
+    Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 5 (algorithmic decoding).
+    """
+
+    def __init__(self, code: GradientCode, steps: int, optimal: Decoder | None = None) -> None:
+        _check_one_piece(code)
+        self.code = code
+        self.steps = check_count("steps", steps)
+        self.optimal = optimal if optimal is not None else for_code(code)
+        self.slack = self.optimal.slack
+        self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may fall short by its tolerance
+
+    def begin(self) -> Session:
+        return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
+
+    def _weigh(self, messages: IntArray) -> Array:
+        arrived = np.zeros(self.code.n_messages, dtype=bool)
+        arrived[messages] = True
+        weights, left = np.zeros(self.code.n_messages), np.ones(self.code.n_tasks)
+        for _ in range(self.steps):
+            step = np.where(arrived, forward(self.code, left), 0.0) / self._nu
+            weights += step
+            left -= backward(self.code, step)
+        return weights[messages]
+
+
+def _check_one_piece(code: GradientCode) -> None:
+    if code.n_pieces != 1:
+        hint = "use for_code(code): a sum of pieces is no gradient"
+        raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", hint)
+
+
+@final
+class _PrescribedSession(Session):
+    def __init__(self, code: GradientCode, optimal: Session, weigh: Callable[[IntArray], Array]) -> None:
+        self.code = code
+        self._optimal = optimal
+        self._weigh = weigh
+        self._arrived: BoolArray = np.zeros(code.n_messages, dtype=bool)
+
+    def add(self, message: int) -> None:
+        self._arrived[message] = True
+        self._optimal.add(message)
+
+    def extend(self, messages: Iterable[int]) -> None:
+        added = as_messages(messages)
+        self._arrived[added] = True
+        self._optimal.extend(added)
+
+    def residual(self) -> float:
+        return self._optimal.residual()
+
+    def exact(self) -> bool:
+        return self._optimal.exact()
+
+    def decoding(self) -> Decoding:
+        messages = np.flatnonzero(self._arrived)
+        weights = self._weigh(messages)[None, :]
+        return Decoding(self.code, messages, weights, residual_of(self.code, messages, weights))

@@ -1,0 +1,84 @@
+"""Which messages say something about each other, and what is compared of them: fingerprints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import final
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.rng import stream
+from erasurehead.codes.base import GradientCode
+from erasurehead.errors import check_count, invalid
+
+NUMBERS = 8
+"""Numbers in a fingerprint."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Messages over tasks that no other messages touch.
+
+    Attributes:
+        messages: ascending.
+        equal: whether all of them should be equal: they are voted on. Otherwise they have to satisfy checks.
+    """
+
+    messages: tuple[int, ...]
+    equal: bool
+
+
+@lru_cache(maxsize=8)
+def units_of(code: GradientCode) -> tuple[Unit, ...]:
+    """Return the units of a code that hold at least two messages."""
+    tasks = sparse.csr_array(
+        (np.ones(code.encoding.nnz), code.encoding.indices // code.n_pieces, code.encoding.indptr),
+        shape=(code.n_messages, code.n_tasks),
+    )
+    both = sparse.block_array([[None, tasks], [tasks.T, None]], format="csr")
+    labels = np.asarray(csgraph.connected_components(both, directed=False)[1])[: code.n_messages]
+    order = np.argsort(labels, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    return tuple(
+        Unit(tuple(part.tolist()), equal=len(np.unique(code.content[part])) == 1) for part in parts if len(part) > 1
+    )
+
+
+@final
+class Fingerprints:
+    """A few random projections of long vectors: linear, so that codes hold on them as on the vectors themselves.
+
+    A difference of two vectors is that much smaller in a fingerprint than expected, by a factor of f, with a
+    probability below f^8 (f^2 in its first two numbers), whoever made it without knowing the seed. Messages that carry
+    only a part of the positions are projected in place, without being spread out.
+
+    Arguments:
+        length: of the full vectors (of one piece).
+        seed: of the projections. Who knows it can make lies that they do not see.
+    """
+
+    def __init__(self, length: int, seed: int = 0) -> None:
+        self.length = check_count("length", length)
+        self._projections = stream("fingerprints", seed).standard_normal((NUMBERS, length))
+
+    def of(self, vector: Array, positions: IntArray | None = None, numbers: int = NUMBERS) -> Array:
+        """Return the fingerprint of a vector, shape (numbers,).
+
+        It is not finite where a huge element makes it overflow.
+
+        Arguments:
+            vector: shape (length,), or (len(positions),).
+            positions: where in the full vector its entries belong; all if None.
+            numbers: how many are wanted, at most 8.
+        """
+        length = self.length if positions is None else len(positions)
+        if vector.shape != (length,):
+            raise invalid("vector", f"must have {length} entries", vector.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if positions is None:
+                return self._projections[:numbers] @ vector
+            return np.array([self._projections[number][positions] @ vector for number in range(numbers)])

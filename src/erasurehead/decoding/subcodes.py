@@ -1,0 +1,84 @@
+"""Codes cut out of codes: some messages of a code, on the tasks that they touch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead.codes.base import GradientCode
+
+if TYPE_CHECKING:
+    from erasurehead._internal.arrays import SparseMatrix
+
+
+def components(code: GradientCode) -> IntArray:
+    """Return the connected component of each message: messages that share a task, directly or not; (n_messages,).
+
+    A message without tasks is counted to the first component.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    rows = np.repeat(np.arange(code.n_messages), np.diff(code.encoding.indptr))
+    tasks = code.n_messages + code.encoding.indices // code.n_pieces
+    size = code.n_messages + code.n_tasks
+    links = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, tasks)), shape=(size, size))
+    labels = np.asarray(connected_components(links, directed=False)[1])[: code.n_messages]
+    some = np.diff(code.encoding.indptr) > 0
+    if some.any():
+        labels[~some] = labels[some][0]  # a message that says nothing is no block: it may go with any
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def members(labels: IntArray) -> list[IntArray]:
+    """Return the messages of each label, ascending."""
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(labels))[:-1])
+
+
+def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = None) -> GradientCode:
+    """Return the code of some messages alone, each with a worker of its own.
+
+    Arguments:
+        code: the whole code.
+        messages: ascending, shape (k,).
+        tasks: the tasks that are wanted, ascending; all that the messages touch if None.
+    """
+    rows = code.encoding[messages]
+    if tasks is None:
+        tasks = np.unique(rows.indices // code.n_pieces).astype(np.int64)
+    columns = (tasks[:, None] * code.n_pieces + np.arange(code.n_pieces)).ravel()
+    encoding = sparse.csr_array(rows[:, columns])
+    for candidate in inner_codes(code):
+        if same_matrix(candidate.encoding, encoding):
+            return candidate  # it knows more of itself than its matrix says
+    return GradientCode(
+        name=f"part of {code.name}",
+        parameters={},
+        encoding=encoding,
+        owner=np.arange(len(messages)),
+        n_workers=len(messages),
+        n_tasks=len(tasks),
+        n_pieces=code.n_pieces,
+        tolerance=code.tolerance,
+        source=code.source,
+    )
+
+
+def inner_codes(code: GradientCode) -> list[GradientCode]:
+    """Return the codes that a code says it is made of (its label `inner`)."""
+    inner = code.labels.get("inner")
+    listed = cast("tuple[object, ...]", inner) if isinstance(inner, tuple) else (inner,)
+    return [candidate for candidate in listed if isinstance(candidate, GradientCode)]
+
+
+def same_matrix(first: SparseMatrix, second: SparseMatrix) -> bool:
+    """Whether two settled matrices hold the same bits."""
+    return (
+        first.shape == second.shape
+        and np.array_equal(first.indptr, second.indptr)
+        and np.array_equal(first.indices, second.indices)
+        and np.array_equal(first.data, second.data)
+    )

@@ -1,0 +1,72 @@
+"""Workers that are slow not by chance but for good: found in a trace, and named."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from erasurehead._internal.arrays import Array
+from erasurehead.delays.trace import Trace
+
+_SURE = 0.01  # probability of naming anybody where all workers are alike
+
+
+@dataclass(frozen=True)
+class SlowWorker:
+    """A worker that is slower than the others in most steps.
+
+    Attributes:
+        worker: 0..n_workers-1.
+        name: as the trace calls it.
+        rank: its mean place in a step, from 0 (always the first to answer) to 1 (always the last).
+        factor: its median delay over the median of all others; a lower bound if over half of its samples are censored.
+    """
+
+    worker: int
+    name: str
+    rank: float
+    factor: float
+
+
+def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
+    """Return the workers that are persistently slow, the slowest first.
+
+    A worker is named if its mean place among the workers of a step is higher than chance allows (a normal test of
+    the mean of uniform ranks, with a probability of 0.01 over all workers together of naming anybody wrongly), and
+    its median delay exceeds that of the others by a factor worth the mention. Places within a step are not disturbed
+    by steps in which all are slow; whoever was not waited for shares the last place.
+
+    Arguments:
+        trace: at least two workers and two steps, or nobody can be named.
+        at_least: the factor.
+    """
+    ranks = _places(trace)
+    found: list[SlowWorker] = []
+    for worker, name in enumerate(trace.names):
+        own = trace.worker == worker
+        if not own.any() or own.all():
+            continue
+        mean = float(ranks[own].mean())
+        z = (mean - 0.5) * math.sqrt(12.0 * int(own.sum()))
+        if special.ndtr(-z) * trace.n_workers > _SURE:
+            continue
+        factor = float(np.median(trace.seconds[own]) / max(float(np.median(trace.seconds[~own])), 1e-300))
+        if factor >= at_least:
+            found.append(SlowWorker(worker, name, mean, factor))
+    return tuple(sorted(found, key=lambda item: -item.factor))
+
+
+def _places(trace: Trace) -> Array:
+    keys = np.where(trace.censored, np.inf, trace.seconds)
+    places = np.full(len(keys), 0.5)
+    order = np.argsort(trace.step, kind="stable")
+    bounds = np.flatnonzero(np.diff(trace.step[order])) + 1
+    for members in np.split(order, bounds):
+        if len(members) > 1:
+            _, inverse, counts = np.unique(keys[members], return_inverse=True, return_counts=True)
+            middle = np.cumsum(counts) - 0.5 * (counts + 1)
+            places[members] = middle[inverse] / (len(members) - 1)
+    return places

@@ -1,0 +1,72 @@
+"""What workers owe: who has something to answer while it cannot, and whose lies got through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+from erasurehead._internal.arrays import Tree
+from erasurehead.engines.base import Arrived, Failed
+
+
+@final
+class Ledger:
+    """Keeps account of messages and faults.
+
+    Attributes:
+        messages: of each worker that was assigned a program, how many it sends a round.
+        lying: who lies in the current round, each by which fault.
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[int, int] = {}
+        self.lying: dict[int, int] = {}
+        self._round = -1
+        self._owed: dict[int, int] = {}  # messages of the current round that have not come, by worker
+        self._silent: set[int] = set()  # numbers of the faults whose worker has something to answer, and cannot
+        self._lied: set[int] = set()  # numbers of the faults of which a lie got through
+
+    def ordered(self, worker: int, order_round: int) -> None:
+        """Take note that a worker was sent an order."""
+        self._round = order_round
+        if worker in self.messages:
+            self._owed[worker] = self.messages[worker]
+
+    def left(self, worker: int) -> None:
+        """Take note that a worker's process is gone, or about to be."""
+        self._owed.pop(worker, None)
+
+    def silenced(self, worker: int, faults: Iterable[int]) -> list[int]:
+        """Return those of the faults that keep the worker from answering what it owes, each only once."""
+        if not self._owed.get(worker):
+            return []
+        new = sorted(set(faults) - self._silent)
+        self._silent.update(new)
+        return new
+
+    def answered(self, event: Arrived | Failed) -> int | None:
+        """Take note of an answer; return the fault whose first lie it is, if it is one."""
+        if event.order_round != self._round:
+            return None
+        if self._owed.get(event.worker):
+            self._owed[event.worker] = self._owed[event.worker] - 1 if isinstance(event, Arrived) else 0
+        number = self.lying.get(event.worker)
+        if number is None or number in self._lied or isinstance(event, Failed):
+            return None
+        self._lied.add(number)
+        return number
+
+    def state(self) -> dict[str, Tree]:
+        """Return what must be kept between two rounds."""
+        return {
+            "messages": {str(worker): count for worker, count in self.messages.items()},
+            "owed": {str(worker): count for worker, count in self._owed.items()},
+            "silent": sorted(self._silent),
+            "lied": sorted(self._lied),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self.messages = {int(worker): int(count) for worker, count in state["messages"].items()}
+        self._owed = {int(worker): int(count) for worker, count in state["owed"].items()}
+        self._silent, self._lied = set(state["silent"]), set(state["lied"])

@@ -1,0 +1,252 @@
+"""A fault schedule: faults, each with its time; plain data, drawn from a seed, kept as TOML."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
+
+import numpy as np
+
+from erasurehead._internal.atomic_files import write_whole
+from erasurehead.drills.lying_program import LIES
+from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.runs.config.toml import read_tables, to_toml
+
+Kind: TypeAlias = Literal["kill", "stop", "slow", "corrupt", "disconnect", "disk_full", "coordinator"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Every kind of fault: the first five befall a worker, the others the coordinator."""
+
+OF_WORKERS: tuple[Kind, ...] = ("kill", "stop", "slow", "corrupt", "disconnect")
+
+_LASTING = frozenset({"stop", "slow", "disconnect", "disk_full"})
+_CALM = 0.05  # share of the time before the first fault is drawn
+_OVER = 0.85  # share of the time after which none is
+_PERIOD = 600.0  # seconds in which a worker is drawn for about one fault, and the coordinator for one of each kind
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong.
+
+    Arguments:
+        kind: `"kill"` (SIGKILL), `"stop"` (the process hangs until it is continued), `"slow"` (each message comes `by`
+            seconds later), `"corrupt"` (its messages are wrong), `"disconnect"` (no order and no message gets
+            through), `"disk_full"` (the coordinator can write to no file), `"coordinator"` (it is killed by SIGKILL).
+        at: seconds since the first order of the run was submitted, at least 0.
+        worker: who; None for those that befall the coordinator.
+        lasting: seconds until it is over; None for good. Kills know no end.
+        by: seconds, of `"slow"`.
+        lie: one of `LIES`, of `"corrupt"`.
+    """
+
+    kind: Kind
+    at: float
+    worker: int | None = None
+    lasting: float | None = None
+    by: float = 0.0
+    lie: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise invalid("kind", f"must be one of {', '.join(KINDS)}", self.kind)
+        _check_seconds("at", self.at, 0.0)
+        if self.kind in OF_WORKERS:
+            check_count(f"worker of {self.kind}", self.worker, at_least=0)
+        elif self.worker is not None:
+            raise invalid(f"worker of {self.kind}", "must be left out, as it befalls the coordinator", self.worker)
+        if self.lasting is not None:
+            if self.kind in ("kill", "coordinator"):
+                raise invalid(f"lasting of {self.kind}", "must be left out, as it is over at once", self.lasting)
+            _check_seconds("lasting", self.lasting, 0.0)
+        elif self.kind in _LASTING:
+            raise invalid(f"lasting of {self.kind}", "must be a number of seconds", self.lasting)
+        _check_seconds("by", self.by, 0.0)
+        if (self.by > 0.0) != (self.kind == "slow"):
+            raise invalid(f"by of {self.kind}", "must be positive for slow, and left out for all else", self.by)
+        if self.lie not in (LIES if self.kind == "corrupt" else ("",)):
+            raise invalid(f"lie of {self.kind}", f"must be one of {', '.join(LIES)} for corrupt, and left out for all "
+                          "else", self.lie)  # fmt: skip
+
+    @property
+    def until(self) -> float:
+        """When it is over; inf if never. A kill is over at once."""
+        if self.kind in ("kill", "coordinator"):
+            return self.at
+        return math.inf if self.lasting is None else self.at + self.lasting
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is not left out, as plain data."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+    def __str__(self) -> str:
+        text = self.kind.replace("_", " ")
+        if self.worker is not None:
+            text += f" worker {self.worker}"
+        if self.kind == "slow":
+            text += f" by {self.by:.3g} s"
+        if self.lie:
+            text += f" ({self.lie})"
+        return text if self.lasting is None else f"{text}, for {self.lasting:.3g} s"
+
+
+@dataclass(frozen=True)
+class Storm:
+    """Faults, in the order of their time.
+
+    Arguments:
+        faults: in any order.
+    """
+
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "faults", tuple(sorted(self.faults, key=lambda fault: fault.at)))
+
+    @classmethod
+    def drawn(
+        cls,
+        seed: int,
+        workers: int,
+        seconds: float,
+        kinds: Iterable[Kind] = KINDS,
+        apart: Sequence[Sequence[int]] | None = None,
+    ) -> Self:
+        """Draw a storm: each kind at least once, about one fault for a worker in ten minutes.
+
+        No worker meets two faults at once. One worker in ten lies at most, and no two that hold the same data: the
+        guarantees promise nothing where lies have a majority.
+
+        Arguments:
+            seed: of the draws; the same arguments give the same storm.
+            workers: how many there are, at least 1.
+            seconds: how long the run takes when it is calm. The first 5% and the last 15% are left alone.
+            kinds: which kinds of faults.
+            apart: groups of workers that hold the same data, of each of which one may lie; by default any worker may.
+
+        >>> [fault.kind for fault in Storm.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop")).faults]
+        ['kill', 'stop']
+        """
+        check_count("seed", seed, at_least=0)
+        check_count("workers", workers)
+        _check_seconds("seconds", seconds, 1e-9)
+        chosen: list[Kind] = [kind for kind in KINDS if kind in set(kinds)]
+        unknown = sorted(set(kinds) - set(KINDS))
+        if unknown or not chosen:
+            raise invalid("kinds", f"must be among {', '.join(KINDS)}", ", ".join(unknown) or "none")
+        return cls(tuple(_Drawing(seed, workers, seconds, apart).faults(chosen)))
+
+    def of(self, *kinds: Kind) -> list[Fault]:
+        """Return the faults of some kinds."""
+        return [fault for fault in self.faults if fault.kind in kinds]
+
+
+class _Drawing:
+    """Draws the faults of one storm."""
+
+    def __init__(self, seed: int, workers: int, seconds: float, apart: Sequence[Sequence[int]] | None) -> None:
+        self.rng = np.random.default_rng([seed, workers])
+        self.workers, self.seconds = workers, seconds
+        self.free = np.zeros(workers)  # from when on each worker is free for another fault
+        self.liars = [list(group) for group in (apart if apart is not None else [[w] for w in range(workers)])]
+        self.most_liars = max(1, workers // 10)  # they are put aside for good
+
+    def faults(self, kinds: Sequence[Kind]) -> list[Fault]:
+        """Return faults of these kinds, ascending in time."""
+        periods = max(1, round(self.seconds / _PERIOD))
+        repeated: list[Kind] = [kind for kind in kinds if kind in OF_WORKERS]
+        order: list[Kind] = [kind for kind in kinds for _ in range(1 if kind in repeated else periods)]
+        wanted = round(self.workers * self.seconds / _PERIOD)
+        while repeated and len(order) < wanted:
+            kind = repeated[int(self.rng.integers(len(repeated)))]
+            if kind != "corrupt" or order.count(kind) < self.most_liars:
+                order.append(kind)
+            elif len(repeated) == 1:
+                break
+        order = [order[index] for index in self.rng.permutation(len(order)).tolist()]
+        # Each has its own share of the time, so that faults of the coordinator do not fall on each other.
+        span = (_OVER - _CALM) / len(order)
+        times = [_CALM + span * (index + float(self.rng.uniform(0.1, 0.6))) for index in range(len(order))]
+        found = [self._fault(kind, round(self.seconds * time, 3)) for kind, time in zip(order, times, strict=True)]
+        return [fault for fault in found if fault is not None]
+
+    def _fault(self, kind: Kind, at: float) -> Fault | None:
+        length = round(self.seconds * float(self.rng.uniform(0.02, 0.06)), 3)
+        by = round(self.seconds * float(self.rng.uniform(0.002, 0.01)), 3)
+        lie = LIES[int(self.rng.integers(len(LIES)))]
+        if kind == "disk_full":
+            return Fault(kind, at, lasting=round(0.02 * self.seconds, 3))
+        if kind == "coordinator":
+            return Fault(kind, at)
+        worker = self._worker(at, kind)
+        if worker is None:
+            return None
+        lasting = None if kind in ("kill", "corrupt") else length
+        # Who was killed needs time to be replaced, and who lies is put aside for good.
+        self.free[worker] = math.inf if kind == "corrupt" else at + (lasting or 0.1 * self.seconds)
+        return Fault(kind, at, worker, lasting, by if kind == "slow" else 0.0, lie if kind == "corrupt" else "")
+
+    def _worker(self, at: float, kind: Kind) -> int | None:
+        """Draw who is free; None if nobody is."""
+        free = np.flatnonzero(self.free < at).tolist()
+        if kind == "corrupt":
+            free = [worker for worker in free if any(worker in group for group in self.liars)]
+        if not free:
+            return None
+        worker = free[int(self.rng.integers(len(free)))]
+        if kind == "corrupt":
+            self.liars = [group for group in self.liars if worker not in group]
+        return worker
+
+
+def _check_seconds(argument: str, value: object, least: float) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or float(value) < least:  # pyright: ignore[reportArgumentType]  # it is a number
+        raise invalid(argument, f"must be a finite number of seconds, {'positive' if least else 'at least 0'}", value)
+
+
+_KEYS = tuple(field.name for field in fields(Fault))
+
+
+def write_storm(storm: Storm, path: str | os.PathLike[str]) -> None:
+    """Write a storm to a TOML file."""
+    text = "\n".join(f"[[fault]]\n{to_toml(fault.as_dict())}" for fault in storm.faults)
+    write_whole(Path(path), [text.encode()])
+
+
+def read_storm(path: str | os.PathLike[str]) -> Storm:
+    """Read a storm from a TOML file, as `write_storm` makes it.
+
+    Raises:
+        InvalidArgument: if it cannot be read, or holds something that is no fault, saying which.
+    """
+    tables = read_tables(path, "storm file")
+    rows = tables.pop("fault", [])
+    if tables or not isinstance(rows, list):
+        raise InvalidArgument(f"The storm file {str(path)!r} must hold tables [[fault]], and nothing else.")
+    found = cast("list[Any]", rows)
+    return Storm(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(found, start=1)))
+
+
+def _fault(row: Any, where: str) -> Fault:
+    if not isinstance(row, Mapping):
+        raise InvalidArgument(f"{where}: must be a table with the keys {', '.join(_KEYS)}.")
+    given = dict(cast("Mapping[str, Any]", row))
+    unknown = [key for key in given if key not in _KEYS]
+    if unknown:
+        raise InvalidArgument(f"{where}: there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}.")
+    for key in ("kind", "at"):
+        if key not in given:
+            raise InvalidArgument(f"{where}: the key {key!r} is missing.")
+    try:
+        return Fault(**given)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{where}: {error}") from None

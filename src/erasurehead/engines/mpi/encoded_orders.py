@@ -1,0 +1,70 @@
+"""Orders as they travel: a frame with the whole order, or, to ranks beside the coordinator, where it is put up."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from erasurehead.engines.base import Order
+from erasurehead.engines.buffers import Board
+from erasurehead.engines.mpi.transport import Frame, frame_of, read_head, vector_in, whole
+
+
+class Letter:
+    """An order on its way to several ranks; the frames that they are sent are made once, and only if needed.
+
+    Arguments:
+        order: its points must not be changed any more.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @cached_property
+    def pointer(self) -> Frame:
+        """For ranks that see the board, while the order is up there: its round."""
+        return frame_of((self.order.round,))
+
+    @cached_property
+    def copy(self) -> Frame:
+        """For all others, and afterwards: the order itself."""
+        points = [np.ascontiguousarray(point) for point in self.order.points]
+        shapes = [(len(point), point.dtype.str) for point in points]
+        order = self.order
+        note = pickle.dumps(dict(order.note)) if order.note else b""  # which may hold anything
+        head = (order.step, order.round, order.epoch, order.kind, order.coefficients, note, shapes)
+        frame = frame_of(head, sum(whole(point.nbytes) for point in points))
+        offset = read_head(frame)[1]
+        for point in points:
+            frame[offset : offset + point.nbytes] = point.view(np.uint8)
+            offset += whole(point.nbytes)
+        return frame
+
+
+def is_pointer(frame: Frame) -> bool:
+    """Return whether a frame says no more than which order on the board is meant."""
+    return len(read_head(frame)[0]) == 1
+
+
+def read_order(frame: Frame, board: Board | None) -> Order | None:
+    """Return the order of a frame, its points as read-only views; None if it is not on the board any more.
+
+    Arguments:
+        frame: as it came.
+        board: that this rank sees; None if it sees none, and is sent whole orders only.
+    """
+    head, offset = read_head(frame)
+    if len(head) == 1:
+        assert board is not None
+        return board.read(*head)
+    step, number, epoch, kind, coefficients, note, shapes = head
+    points: list[Any] = []
+    for length, dtype in shapes:
+        point = vector_in(frame, length, dtype, offset)
+        point.flags.writeable = False
+        points.append(point)
+        offset += whole(point.nbytes)
+    return Order(step, tuple(points), number, epoch, kind, tuple(coefficients), pickle.loads(note) if note else {})

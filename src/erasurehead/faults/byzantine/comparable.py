@@ -1,0 +1,77 @@
+"""Whether a code and a wait rule leave anything to compare: asked before a run starts, not found out at its end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead._internal.arrays import BoolArray
+from erasurehead._internal.rng import stream
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.inspection import units_of
+from erasurehead.errors import InvalidArgument
+from erasurehead.schemes.wait_rules.base import WaitRule
+
+_WORK = 3e8  # multiplications that the rounds drawn may cost, about
+_MOST_ROUNDS = 48
+_SCALES = (1.0, 1e-3, 1e3)  # seconds: rules with deadlines of their own see all, some or none
+
+
+def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
+    """Refuse a code and a wait rule with which verification never has anything to compare.
+
+    Rounds are drawn in which workers answer in any order, and the rule is applied to them.
+
+    Arguments:
+        decoder: of the code.
+        rule: when to stop waiting.
+
+    Raises:
+        InvalidArgument: in none of them two messages said something about each other when the rule stopped.
+    """
+    code = decoder.code
+    if any(comparable(code, arrived) for scale in _SCALES for arrived in _rounds(decoder, rule, scale)):
+        return
+    enough = comparable(code, np.ones(code.n_messages, dtype=bool))
+    remedy = (
+        "wait for more than decoding takes: first(...) of more workers or, with replicas, the rule & confirmed(2)"
+        if enough
+        else "use a code whose messages say something about each other, such as fractional_repetition or draco_cyclic"
+    )
+    raise InvalidArgument(
+        f"survival.verify (--verify) must have messages to compare, but {code} with the rule {rule} leaves none that "
+        f"say anything about each other, so that no lie would be found; {remedy}."
+    )
+
+
+def comparable(code: GradientCode, arrived: BoolArray) -> bool:
+    """Return whether some messages say anything about others, of other workers, among those that have arrived.
+
+    Arguments:
+        code: the code.
+        arrived: of each message, shape (n_messages,).
+    """
+    for unit in units_of(code):
+        here = np.array(unit.messages, dtype=np.int64)
+        here = here[arrived[here]]
+        if len(np.unique(code.owner[here])) < 2:
+            continue
+        if unit.equal:
+            return True
+        rows = code.encoding[here]
+        columns = len(np.unique(rows.indices))
+        if len(here) > columns or np.linalg.matrix_rank(rows.toarray()) < len(here):
+            return True
+    return False
+
+
+def _rounds(decoder: Decoder, rule: WaitRule, scale: float) -> BoolArray:
+    """Return which messages are there when the rule stops, in some rounds: shape (rounds, n_messages)."""
+    code = decoder.code
+    rounds = int(min(_MOST_ROUNDS, max(4, _WORK / (code.n_messages**3 + 1))))
+    times = scale * stream("comparable", 0).exponential(size=(rounds, code.n_workers))[:, code.owner]
+    for worker in np.flatnonzero(code.messages_per_worker > 1).tolist():
+        mine = code.messages_of(worker)
+        times[:, mine] *= np.arange(1, len(mine) + 1) / len(mine)
+    stop = rule.stop_times(times, decoder)
+    return times[np.isfinite(stop)] <= stop[np.isfinite(stop), None]

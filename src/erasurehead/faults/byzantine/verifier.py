@@ -1,0 +1,303 @@
+"""The verifier: it examines the messages of a round before anything is decoded, and remembers whom it has caught."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
+from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.error_location import Checks, Located, locate, most_liars
+from erasurehead.decoding.inspection import Unit, units_of
+from erasurehead.decoding.layout import Layout
+from erasurehead.engines.base import MessageLost
+from erasurehead.errors import check_count, invalid, listed, real
+from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Finding, Read, Undecided
+from erasurehead.faults.byzantine.prints import Prints
+from erasurehead.faults.byzantine.votes import Ballot, vote
+
+TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
+"""Largest difference of two honest replicas over their largest element, by the bytes of a number."""
+
+SLACK: Mapping[int, float] = {8: 1e-11, 4: 1e-4, 2: 1e-2}
+"""By how much honest messages may miss the code's checks, over the largest message, by the bytes of a number."""
+
+_ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums of other coefficients are never equal to the bit
+_TELLING = 2  # numbers of a fingerprint that tell whether all is well to the last bits
+
+
+@final
+class Verifier:
+    """Examines messages before anything is decoded.
+
+    Equal messages are compared and the minority is outvoted. Where no messages are equal, but more have arrived than
+    are needed, they must satisfy the code's checks; who is in every explanation of what is seen is accused. What
+    cannot be told from rounding is not guessed: messages in which so small a lie, amplified by the decoding, could turn
+    the gradient by more than 1e-6 (float64; 1e-3 for float32) are in doubt as a whole.
+
+    All replicas must agree to the bit until some worker shows that its machine does not compute so: the first message
+    of each worker that is compared may differ a little (1e-9 for float64, 1e-4 for float32, 1e-2 for shorter numbers),
+    and if it does, all may from then on. Messages that satisfy checks may miss them by 1e-11, 1e-4, and 1e-2.
+
+    Arguments:
+        code: of the messages.
+        layout: where their elements belong; None if each message holds all coordinates in order.
+        tolerance: largest difference of two honest replicas, over their largest element, whatever is found out; 0.0
+            asks for equal bits.
+        liars: workers that may lie, at most. With replicas, a worker is accused if more than half of those that
+            answered, and more than `liars`, agree on something else; by default more than the code was built for
+            (`corrupted`), else any majority of at least two. For checks by default what the code was built for, else
+            half of its tolerance, at least 1; no more than what has arrived can tell, nor, off the unit circle, than
+            all sets of which can be tried. A number that is given is taken at its word: where so many cannot be
+            located, nobody is accused.
+        seed: of the random projections for the checks. Who knows it can make lies that they do not see.
+        seats: the number of the worker in each place of the code; None if they are the same.
+
+    Attributes:
+        accused: workers that have been caught, each with how. Their messages are refused from then on.
+    """
+
+    def __init__(
+        self,
+        code: GradientCode,
+        layout: Layout | None = None,
+        *,
+        tolerance: float | None = None,
+        liars: int | None = None,
+        seed: int = 0,
+        seats: Sequence[int] | None = None,
+    ) -> None:
+        if tolerance is not None and not 0.0 <= real(tolerance) < 0.5:
+            raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
+        self.code, self.layout, self.seed = code, layout, seed
+        self.liars = None if liars is None else check_count("liars", liars)
+        self.accused: dict[int, str] = {}
+        self._seats: list[int] = list(range(code.n_workers)) if seats is None else [int(seat) for seat in seats]
+        self._worker = np.asarray(self._seats, dtype=np.int64)[code.owner]
+        self._tolerance = tolerance
+        self._exact = True  # so far all replicas agreed to the bit
+        self._probed: set[int] = set()
+        self._prints = Prints(code, layout, seed)
+        self._unit_of = {message: unit for unit in units_of(code) for message in unit.messages}
+        self._decoder: Decoder | None = None  # made when its weights are first asked for
+        self._checks: dict[tuple[int, ...], Checks] = {}
+        self._seconds, self._rounds, self._compared = 0.0, 0, 0
+        self._told: set[str] = set()
+        self._found: dict[Unit, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
+
+    def begin(self) -> None:
+        """Forget the last round's messages: an order has been submitted."""
+        self._rounds += 1
+        self._told.clear()
+        self._found.clear()
+
+    def examine(self, arrived: Iterable[int], read: Read, pending: Iterable[int] = ()) -> Examination:
+        """Examine the messages of this round that are in.
+
+        Call it before decoding, when the wait rule has said stop; `Examination.settle` brings the view up to date,
+        and if that changed anything the rule must be asked again. What was compared before is not compared again.
+
+        Arguments:
+            arrived: all messages that are in and not refused, doubtful ones included.
+            read: returns the vector of a message.
+            pending: messages that may still come in this round. What is in doubt, and no pending message can resolve,
+                is refused.
+        """
+        here, hoped = sorted(arrived), set(pending)
+        hoped -= set(here)
+        refused: dict[int, str] = {}
+        vectors: dict[int, Array] = {}
+        for message in here:
+            if (worker := int(self._worker[message])) in self.accused:
+                refused[message] = f"worker {worker} was put aside, because {self.accused[worker]}"
+                continue
+            try:
+                vectors[message] = read(message)
+            except MessageLost as lost:
+                refused[message] = str(lost)
+        begin = time.perf_counter()  # reading is no part of it: an engine may compute a message when it is read
+        accused, doubtful, compared = dict[int, str](), dict[int, str](), 0
+        undecided, error = list[Undecided](), 0.0
+        for finding in self._findings(vectors, hoped):
+            undecided += finding.undecided
+            error = max(error, finding.error)
+            accused |= finding.accused
+            refused |= finding.refused
+            doubtful |= finding.doubtful
+            compared += finding.compared
+        self.accused |= accused
+        guilty = {m: f"worker {w} lies" for m in vectors if (w := int(self._worker[m])) in self.accused}
+        refused |= {message: why for message, why in guilty.items() if message not in refused}
+        doubtful = {message: why for message, why in doubtful.items() if message not in refused}
+        sound = tuple(message for message in here if message not in refused and message not in doubtful)
+        self._compared += compared
+        self._seconds += (seconds := time.perf_counter() - begin)
+        reasons = self._sentences(accused, refused, guilty, doubtful)
+        places = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
+        return Examination(
+            accused, refused, doubtful, sound, tuple(places), compared, seconds, reasons, tuple(undecided), error
+        )
+
+    def joined(self, worker: int) -> None:
+        """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
+        self.accused.pop(worker, None)
+        self._probed.discard(worker)
+
+    def reformed(self, code: GradientCode, layout: Layout | None, seats: Sequence[int] | None = None) -> Verifier:
+        """Return the verifier of a re-formed code, which knows what this one knows of the workers."""
+        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, seats=seats)
+        new.restore(self.state())
+        new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared
+        return new
+
+    def cost(self, seconds: float) -> str:
+        """Return what verification has cost, as a sentence.
+
+        Arguments:
+            seconds: that the same rounds have taken in all, in real time.
+        """
+        rounds = max(1, self._rounds)
+        share = f" ({self._seconds / seconds:.1%} of the step)" if seconds > 0.0 else ""
+        each = f"{1e3 * self._seconds / rounds:.3g} ms a step{share}"
+        return f"verification cost {each}, with {self._compared / rounds:.1f} comparisons a step"
+
+    def state(self) -> dict[str, Tree]:
+        """Return what is known of the workers; what verification has cost is not part of it."""
+        accused: dict[str, Tree] = {str(worker): why for worker, why in sorted(self.accused.items())}
+        return {"exact": self._exact, "probed": sorted(self._probed), "accused": accused}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self._exact = bool(state["exact"])
+        self._probed = {int(worker) for worker in state["probed"]}
+        self.accused = {int(worker): str(why) for worker, why in state["accused"].items()}
+
+    def _findings(self, vectors: Mapping[int, Array], hoped: set[int]) -> list[Finding]:
+        alone = [message for message in vectors if message not in self._unit_of]
+        bad = {message: NOT_FINITE for message in alone if not finite(vectors[message])}
+        findings = [Finding(refused=bad)]
+        by_unit: dict[Unit, dict[int, Array]] = {}
+        for message, vector in vectors.items():
+            if message in self._unit_of:
+                by_unit.setdefault(self._unit_of[message], {})[message] = vector
+        for unit, theirs in by_unit.items():
+            waiting = frozenset(hoped.intersection(unit.messages))
+            key = tuple(theirs)
+            known = self._found.get(unit)
+            if known is not None and known[0] == key and (known[1] == waiting or not known[2].doubtful):
+                findings.append(replace(known[2], compared=0, unlike=frozenset()))
+                continue
+            finding = self._vote(unit, theirs, waiting) if unit.equal else self._solve(unit, theirs, bool(waiting))
+            self._found[unit] = key, waiting, finding
+            findings.append(finding)
+        return findings
+
+    def _vote(self, unit: Unit, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
+        if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows of shards with different supports
+            return self._solve(unit, vectors, bool(waiting))
+        owner = {message: int(self._worker[message]) for message in vectors}
+        pending = frozenset(int(self._worker[message]) for message in waiting) - self.accused.keys()
+        strict = self._tolerance is None and self._exact and self._probed.issuperset(owner.values())
+        stated = self._stated(next(iter(vectors.values())).dtype)
+        needed = max(2, (self._built_for or 0) + 1) if self.liars is None else self.liars + 1
+        finding = vote(Ballot(owner, pending, 0.0 if strict else stated, needed), vectors)
+        if finding.unlike:
+            self._exact = False
+        if len(vectors) > 1 and not finding.doubtful and not finding.refused:
+            self._probed.update(owner.values())
+        return finding
+
+    def _solve(self, unit: Unit, vectors: Mapping[int, Array], more: bool) -> Finding:
+        bad = {message: NOT_FINITE for message, vector in vectors.items() if not finite(vector)}
+        left = [message for message in vectors if message not in bad]
+        if len(left) < 2 or not self._prints.comparable(vectors):
+            return Finding(refused=bad)
+        checks = self._checks_of(unit, tuple(left))
+        compared = len(checks.table)
+        if not compared and self.liars is None:
+            return Finding(refused=bad, error=math.inf)
+        liars, strict, size = self._most(checks), self.liars is not None, vectors[left[0]].dtype.itemsize
+        rounding = _ROUNDING.get(size, 1e-2)
+        few = self._prints.of(left, vectors, _TELLING)
+        if checks.hold(few, rounding):
+            found = locate(checks, few, liars, rounding, size, strict)
+            if found.settled:
+                return Finding(refused=bad, compared=compared, error=found.error)
+        stated = SLACK.get(size, 1e-2) if self._tolerance is None else self._tolerance
+        found = locate(checks, self._prints.of(left, vectors), liars, max(stated, rounding), size, strict)
+        return self._said(found, checks, bad, more)
+
+    def _said(self, found: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
+        """Return what follows from where the errors are."""
+        why = "its messages do not fit those of the others; without it they fit each other"
+        if not found.settled:
+            why = "its messages do not fit those of the others, whoever else may lie"
+        accused = {self._seats[place]: why for place in found.guilty}
+        doubted = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
+        reasons = dict.fromkeys(doubted, found.why)
+        undecided = (Undecided(tuple(self._seats[place] for place in found.suspected), False, found.why),)
+        return Finding(
+            accused,
+            dict(bad) if more else {**bad, **reasons},
+            reasons if more else {},
+            compared=len(checks.table),
+            undecided=() if found.settled else undecided,
+            error=found.error if found.settled else 0.0,
+        )
+
+    def _checks_of(self, unit: Unit, messages: tuple[int, ...]) -> Checks:
+        if messages not in self._checks:
+            if len(self._checks) >= 8:
+                self._checks.pop(next(iter(self._checks)))
+            if self._decoder is None:
+                self._decoder = for_code(self.code)
+            here = np.array(messages, dtype=np.int64)
+            decoding = self._decoder.decode(here)
+            weights = np.zeros((self.code.n_pieces, self.code.n_messages))
+            weights[:, decoding.messages] = decoding.weights
+            self._checks[messages] = Checks.of(self.code, here, weights[:, here], np.array(unit.messages))
+        return self._checks[messages]
+
+    @property
+    def _built_for(self) -> int | None:
+        """How many liars the code was built for; None if for none."""
+        return int(np.asarray(self.code.labels["corrupted"])) if "corrupted" in self.code.labels else None
+
+    def _most(self, checks: Checks) -> int:
+        if self.liars is not None:
+            return max(0, self.liars - len(self.accused.keys() & set(self._seats)))
+        wanted = self._built_for if self._built_for is not None else (self.code.tolerance or 0) // 2
+        if checks.left is not None:
+            beyond = max(0, 2 * wanted - (self.code.tolerance or 0))  # built for liars, where float64 bears fewer gaps
+            wanted = min(wanted, (checks.left + beyond) // 2)
+        return most_liars(checks, max(1, wanted))
+
+    def _stated(self, dtype: np.dtype[Any]) -> float:
+        return TOLERANCES.get(dtype.itemsize, 1e-2) if self._tolerance is None else self._tolerance
+
+    def _sentences(
+        self,
+        accused: Mapping[int, str],
+        refused: Mapping[int, str],
+        guilty: Mapping[int, str],
+        doubtful: Mapping[int, str],
+    ) -> tuple[str, ...]:
+        """Return what is new, as sentences; messages with one reason together."""
+        found = [f"worker {worker} lies, and is put aside: {why}" for worker, why in accused.items()]
+        reasons: dict[str, list[int]] = {}
+        for message, why in {**refused, **doubtful}.items():
+            if message not in guilty:
+                reasons.setdefault(why, []).append(message)
+        for why, messages in reasons.items():
+            for_now = " for now" if messages[0] in doubtful else ""
+            found.append(f"message{'s' * (len(messages) > 1)} {listed(messages)} refused{for_now}: {why}")
+        new = tuple(sentence for sentence in found if sentence not in self._told)
+        self._told.update(new)
+        return new

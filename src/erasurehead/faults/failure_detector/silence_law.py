@@ -1,0 +1,129 @@
+"""How long answers take, learned from those so far, in closed form: the hazard of an answer as silence grows.
+
+The body of the law is the Nelson-Aalen estimate, which assumes nothing; beyond the slowest fifth of the answers there
+are too few of them for that, and a tail is fitted to those: exponential in time, or (a Pareto tail) in the logarithm
+of time where that makes the answers clearly more likely. Both have closed forms with censored samples: the mean excess
+over the threshold, with the time waited for those that were given up counted in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray, Tree
+
+_TAIL = 0.2
+"""Share of the answers that the tail is fitted to."""
+
+_FEWEST = 10
+"""Answers that the tail is fitted to, at least."""
+
+_CLEARLY = 2.0
+"""By how much the logarithm of the likelihood must be larger for a Pareto tail to be believed."""
+
+_REGULAR = 0.05
+"""No machine is taken to be more regular than this: smallest mean excess, over the threshold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """The cumulative hazard of an answer: after a silence of hazard h, one answer in exp(h) is still to come.
+
+    Attributes:
+        answers: how many it was learned from.
+        times: when the hazard of the body rises, ascending, in seconds, shape (points,).
+        hazards: to what it rises, shape (points,).
+        threshold: where the tail begins, in seconds.
+        scale: mean excess of the tail, in seconds, or in the logarithm of seconds for a Pareto tail.
+        pareto: which of the two.
+        tail: how many answers the tail was fitted to.
+    """
+
+    answers: int
+    times: Array
+    hazards: Array
+    threshold: float
+    scale: float
+    pareto: bool
+    tail: int
+
+    @classmethod
+    def of(cls, seconds: Array, censored: BoolArray) -> Law:
+        """Learn a law.
+
+        Arguments:
+            seconds: how long answers took, or were waited for in vain, at least 0, shape (n,).
+            censored: which are of the latter kind, shape (n,); at least `2 * _FEWEST` are not.
+
+        Source: Nelson (1972), Aalen (1978) for the body; Hill (1975) for the Pareto tail.
+        """
+        known = np.sort(seconds[~censored])
+        tail = max(_FEWEST, math.ceil(_TAIL * len(known)))
+        threshold, slowest = float(known[-tail - 1]), known[-tail:]
+        times, counts = np.unique(known[known <= threshold], return_counts=True)
+        at_risk = len(seconds) - np.searchsorted(np.sort(seconds), times, side="left")
+        hazards = np.cumsum(counts / at_risk)
+        beyond = seconds[seconds > threshold]
+        excess = max(float((beyond - threshold).sum()) / tail, _REGULAR * threshold, 1e-9)
+        pareto, scale = False, excess
+        if threshold > 0.0:
+            ratio = max(float(np.log(beyond / threshold).sum()) / tail, _REGULAR)
+            gain = tail * math.log(excess / ratio) - float(np.log(slowest).sum())
+            if gain > _CLEARLY:
+                pareto, scale = True, ratio
+        return cls(len(known), times, hazards, threshold, scale, pareto, tail)
+
+    def body(self, seconds: float) -> float:
+        """Return the hazard of a silence up to the threshold."""
+        place = int(self.times.searchsorted(seconds, side="right"))
+        return float(self.hazards[place - 1]) if place else 0.0
+
+    def beyond(self, seconds: float) -> float:
+        """Return how far a silence reaches into the tail, in units of its mean excess."""
+        if seconds <= self.threshold:
+            return 0.0
+        over = math.log(seconds / self.threshold) if self.pareto else seconds - self.threshold
+        return over / self.scale
+
+    def hazard(self, body: float, beyond: float) -> float:
+        """Return the hazard of silences of `body` and `beyond` in all.
+
+        The mean excess is itself known only from `tail` answers. With it left open, a silence that reaches x times as
+        far is likely with probability (1 + x / tail) ** -tail: exactly so for an exponential tail.
+        """
+        return body + self.tail * math.log1p(beyond / self.tail)
+
+    def seconds(self, hazard: float, body: float = 0.0, beyond: float = 0.0) -> float:
+        """Return after how many seconds of silence the hazard is reached, with that of earlier silences added."""
+        left = hazard - self.hazard(body, beyond)
+        if left <= 0.0:
+            return 0.0
+        if len(self.hazards) and left <= self.hazards[-1]:
+            return float(self.times[int(self.hazards.searchsorted(left, side="left"))])
+        left = hazard - body - (float(self.hazards[-1]) if len(self.hazards) else 0.0)
+        reach = self.tail * math.expm1(min(left / self.tail, 700.0)) - beyond
+        if not self.pareto:
+            return self.threshold + reach * self.scale
+        return self.threshold * math.exp(min(reach * self.scale, 700.0))
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restored` needs."""
+        return dict(vars(self))
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Law:
+        """Return the law of a state."""
+        return cls(
+            int(state["answers"]),
+            np.asarray(state["times"], dtype=np.float64),
+            np.asarray(state["hazards"], dtype=np.float64),
+            float(state["threshold"]),
+            float(state["scale"]),
+            bool(state["pareto"]),
+            int(state["tail"]),
+        )

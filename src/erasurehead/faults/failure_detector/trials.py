@@ -1,0 +1,93 @@
+"""Rounds played before a suspicion: how often it is wrong, and when it finds those that hang."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import check_count, invalid
+from erasurehead.faults.failure_detector.detector import Suspicion
+
+
+@dataclass
+class Played:
+    """What happened in rounds that were played.
+
+    Attributes:
+        suspicion: as it is afterwards.
+        rounds, workers: how many there were.
+        alarms: of each suspicion of a worker that does answer: the round of the order that it works on, and the worker.
+        found: for each worker that hangs and was suspected, how many seconds after it was last heard of it first was.
+    """
+
+    suspicion: Suspicion
+    rounds: int
+    workers: int
+    alarms: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    found: dict[int, float] = field(default_factory=dict[int, float])
+
+    @property
+    def rate(self) -> float:
+        """False alarms a worker and round."""
+        return len(self.alarms) / (self.rounds * self.workers)
+
+
+def play(
+    seconds: Array, suspicion: Suspicion, first: int | None = None, hung: Mapping[int, int] | None = None
+) -> Played:
+    """Play rounds on a clock of their own, with no engine and no gradients.
+
+    Arguments:
+        seconds: that each worker takes for each order, at least 0, shape (rounds, workers).
+        suspicion: is told what happens; its `late` says what workers do with old orders.
+        first: answers that a round waits for, at most as many as workers answer; all that still come if None.
+        hung: workers that hang, each with the round of the order from which on it does.
+
+    Raises:
+        InvalidArgument: if the seconds are no such table, or a round could not end.
+    """
+    hung = hung or {}
+    if seconds.ndim != 2 or not (np.isfinite(seconds) & (seconds >= 0.0)).all():
+        raise invalid("seconds", "must be finite, at least 0, of shape (rounds, workers)", seconds.shape)
+    rounds, workers = seconds.shape
+    if first is not None:
+        check_count("first", first, at_most=workers - len(hung))
+    played = Played(suspicion, rounds, workers)
+    preempt, now = suspicion.late == "preempt", 0.0
+    ends: dict[int, tuple[float, int]] = {}
+    heard = dict.fromkeys(range(workers), 0.0)
+
+    def begin(worker: int, number: int) -> None:
+        stuck = worker in hung and number >= hung[worker]
+        ends[worker] = (math.inf if stuck else now + float(seconds[number, worker])), number
+
+    def look(until: float) -> None:
+        while (at := suspicion.next_check()) <= until:
+            for suspect in suspicion.check(at):
+                if ends[suspect][0] < math.inf:
+                    played.alarms.append((ends[suspect][1], suspect))
+                else:
+                    played.found.setdefault(suspect, at - heard[suspect])
+
+    for number in range(rounds):
+        for worker in range(workers):
+            suspicion.ordered(worker, now)
+            if preempt or worker not in ends:
+                begin(worker, number)
+        answers = 0
+        while answers < (first or workers - sum(number >= start for start in hung.values())):
+            worker = min(ends, key=lambda one: (ends[one][0], one))
+            until, answered = ends[worker]
+            look(until)
+            now = heard[worker] = until
+            suspicion.heard(worker, now, done=answered == number)
+            del ends[worker]
+            if answered == number:
+                answers += 1
+            else:
+                begin(worker, number)
+    return played

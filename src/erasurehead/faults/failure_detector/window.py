@@ -1,0 +1,85 @@
+"""The latest samples of how long answers took, and what is known of each worker's silence."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray, Tree
+
+
+@dataclass
+class Silence:
+    """What is known of one worker.
+
+    Attributes:
+        since: when its present silence began; None if it has nothing to answer.
+        heard: when it was last heard of, if ever.
+        silent: seconds of silence since then in orders that it has dropped.
+        orders: how many those are.
+        body, beyond: their hazard.
+        answers, hazard: of the runs of silence that ended in an answer, fading; their ratio is its slowness.
+        due: when it will be suspected, if that has been worked out.
+    """
+
+    since: float | None = None
+    heard: float | None = None
+    silent: float = 0.0
+    body: float = 0.0
+    beyond: float = 0.0
+    orders: int = 0
+    answers: float = 0.0
+    hazard: float = 0.0
+    due: float | None = None
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that is needed to build it again; `due` is worked out anew."""
+        return {**asdict(self), "due": None}
+
+
+class Window:
+    """The latest samples, in a ring.
+
+    Arguments:
+        size: how many are kept.
+
+    Attributes:
+        taken: samples ever taken.
+        answers: how many of them were answers.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.taken = self.answers = 0
+        # Seconds, censored, worker; written through Python's own array, which takes a tenth of the time for a number.
+        self._cells = array("d", bytes(24 * size))
+        self._ring = np.frombuffer(self._cells).reshape(size, 3)
+
+    def __len__(self) -> int:
+        return min(self.taken, len(self._ring))
+
+    def add(self, seconds: float, censored: bool, worker: int) -> None:
+        """Take a sample: of an answer, or (censored) of a silence that ended without one."""
+        cells, place = self._cells, 3 * (self.taken % len(self._ring))
+        cells[place], cells[place + 1], cells[place + 2] = max(0.0, seconds), censored, worker
+        self.taken += 1
+        self.answers += not censored
+
+    def samples(self, suspects: Sequence[int]) -> tuple[Array, BoolArray]:
+        """Return seconds and whether they are censored, without the silence of suspects."""
+        ring = self._ring[: len(self)]
+        censored = ring[:, 1] > 0.0
+        kept = ~(censored & np.isin(ring[:, 2], suspects))
+        return ring[kept, 0], censored[kept]
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs."""
+        return {"samples": self._ring[: len(self)].copy(), "taken": self.taken, "answers": self.answers}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state of a window of the same size."""
+        self._ring[: len(state["samples"])] = state["samples"]
+        self.taken, self.answers = int(state["taken"]), int(state["answers"])

@@ -1,0 +1,47 @@
+"""Runs on disk: run files, run folders, checkpoints, experiments, comparisons, and models that predict.
+
+>>> import tempfile
+>>> from erasurehead import delays, engines, optimizers, problems, schemes, training
+>>> from erasurehead.runs import Recorder, RunFolder, replay
+>>> problem = problems.LeastSquares([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [1.0, 2.0, 3.0])
+>>> def train(model, *watching):
+...     engine, optimizer = engines.VirtualEngine(model), optimizers.GradientDescent(problem.initial(), rate=0.1)
+...     return training.train(problem, schemes.ignore_stragglers(3, wait_for=2), optimizer, engine, 5, watching)
+>>> with tempfile.TemporaryDirectory() as place:
+...     run = train(delays.Exponential(mean=0.5), Recorder(RunFolder.create(f"{place}/run")))
+...     again = train(replay(RunFolder.open(f"{place}/run")))
+>>> again.x.tolist() == run.x.tolist()
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import later
+
+if TYPE_CHECKING:
+    from erasurehead.runs.checkpoints.checkpointer import Checkpointer as Checkpointer
+    from erasurehead.runs.checkpoints.store import Checkpoint as Checkpoint
+    from erasurehead.runs.checkpoints.store import CheckpointStore as CheckpointStore
+    from erasurehead.runs.comparison import Comparison as Comparison
+    from erasurehead.runs.experiment import Experiment as Experiment
+    from erasurehead.runs.folder import RunFolder as RunFolder
+    from erasurehead.runs.predictor import TrainedModel as TrainedModel
+    from erasurehead.runs.recorder import Recorder as Recorder
+    from erasurehead.runs.replaying import replay as replay
+
+__getattr__, __dir__ = later(
+    __name__,
+    {
+        "Checkpoint": "checkpoints.store",
+        "CheckpointStore": "checkpoints.store",
+        "Checkpointer": "checkpoints.checkpointer",
+        "Comparison": "comparison",
+        "Experiment": "experiment",
+        "Recorder": "recorder",
+        "RunFolder": "folder",
+        "TrainedModel": "predictor",
+        "replay": "replaying",
+    },
+)

@@ -1,0 +1,159 @@
+"""The instrument that makes checkpoints while training goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from erasurehead._internal.arrays import Tree
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.runs.checkpoints.background import Background
+from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs.fingerprints import check_same, of_code
+from erasurehead.runs.recorder import Recorder
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import Run
+
+STATE_BUDGET = 0.02
+"""Share of the time that may go into taking states that are not due, so that one is at hand when training ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Taken:
+    """A state as it was between two steps, and how far the records had come."""
+
+    step: int
+    state: Tree
+    records: Mapping[str, int]
+
+
+class Checkpointer(Instrument):
+    """Makes checkpoints in the folder of a run, in a thread of its own.
+
+    When training ends early, the newest state that was taken is written as a last checkpoint; when it is finished,
+    all are removed.
+
+    Arguments:
+        recorder: of the run, before this one among the instruments.
+        every_steps: make one after every so many steps; 0 for none by steps.
+        every_seconds: make one when so many seconds have gone by since the last; 0 for none by time.
+        keep: how many of the newest are kept, at least 1.
+        behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
+        keep_finished: keep them when training is finished, so that the run can be gone on with for more steps.
+        facts: what else the run is, such as a fingerprint of its data: plain data, found again in the checkpoint.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        every_steps: int = 0,
+        every_seconds: float = 60.0,
+        *,
+        keep: int = 2,
+        behind: int = 10,
+        keep_finished: bool = False,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.recorder = recorder
+        self.every_steps = check_count("every_steps", every_steps, at_least=0)
+        if not (math.isfinite(real(every_seconds)) and every_seconds >= 0):
+            raise invalid("every_seconds", "must be a finite number of seconds, at least 0", every_seconds)
+        self.every_seconds = every_seconds
+        self.behind = check_count("behind", behind, at_least=0)
+        self.keep_finished = keep_finished
+        self.store = recorder.store or CheckpointStore(recorder.folder.path, access=recorder.folder.access)
+        self.store.keep = check_count("keep", keep)
+        self.facts: dict[str, Any] = dict(facts or {})
+        self.most_behind = 0
+        """The most steps that training was ahead of a checkpoint that was due."""
+        self._background = Background(self._save)
+        self._taken: _Taken | None = None
+        self._steps = 0
+        self._spent = 0.0
+        self._began = self._last = time.monotonic()
+        self._off = False
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._steps = steps
+        now = self.facts | {"code": of_code(scheme.code)}
+        if self.recorder.checkpoint is not None:
+            check_same(self.recorder.checkpoint.facts, now)
+        self.facts = now | {"resumed": list(self.recorder.resumed)}
+
+    def ready(self, seconds: float) -> None:
+        self._began = self._last = time.monotonic()
+
+    def settled(self, step: int, state: Callable[[], Tree]) -> None:
+        records = self.recorder.sizes
+        if self._off or records is None:  # without records, nothing could be gone on with
+            return
+        now = time.monotonic()
+        due = step > 0 and self._due(step, now)
+        if due or self._spent <= STATE_BUDGET * (now - self._began):
+            self._taken = _Taken(step, state(), records)
+            self._spent += time.monotonic() - now
+        with self._failing():
+            if due and self._taken is not None:
+                self._last = now
+                self._background.hand_over(step, self._taken)
+            oldest = self._background.oldest()
+            self.most_behind = max(self.most_behind, 0 if oldest is None else min(step - oldest, self.behind))
+            self._background.wait(step - self.behind)
+
+    def finished(self, run: Run) -> None:
+        if run.stopped or self.keep_finished:
+            self.close(quietly=bool(run.stopped))
+            return
+        with self._failing():
+            self._background.close()
+            self.store.clear()
+
+    def close(self, quietly: bool = True) -> None:
+        """Write the last state that was taken, if it is not on disk yet, and end the thread.
+
+        Arguments:
+            quietly: whether a failure to write is only told as a notice: something else has ended the run.
+
+        Raises:
+            RecordsError: if it cannot be written.
+        """
+        taken, self._taken = self._taken, None
+        try:
+            if taken is not None and not self._off:
+                self._background.wait(taken.step)
+                if self.store.step is None or self.store.step < taken.step:
+                    self._background.hand_over(taken.step, taken)
+            self._background.close()
+        except OSError as error:
+            if not quietly:
+                raise
+            self.recorder.notify(f"the last checkpoint could not be written: {error}")
+
+    def _due(self, step: int, now: float) -> bool:
+        by_steps = self.every_steps > 0 and step % self.every_steps == 0
+        at_end = self.keep_finished and step == self._steps
+        return by_steps or at_end or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
+
+    def _save(self, taken: _Taken) -> None:
+        self.store.save(taken.step, taken.state, taken.records, self.facts)
+
+    @contextlib.contextmanager
+    def _failing(self) -> Generator[None]:
+        """Go on without checkpoints where they cannot be written, if that is allowed."""
+        try:
+            yield
+        except OSError as error:
+            if self.recorder.required:
+                raise
+            self._off = True
+            self.recorder.notify(f"{error} Training goes on without checkpoints.")
+
+
+def last_good(step: int | None) -> str:
+    """Say which checkpoint there is to go on from, after an error."""
+    return "There is no checkpoint." if step is None else f"The last good checkpoint is that of step {step}."

@@ -1,0 +1,252 @@
+"""Checkpoints of a run: what is needed to go on to the bit, in files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from erasurehead._internal import state_json as trees
+from erasurehead._internal.arrays import Tree
+from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.storage import Access, Folder
+from erasurehead._internal.storage.checksums import Running, Sum
+from erasurehead._internal.tensor_files import load_tensors
+from erasurehead.errors import DataError, check_count
+from erasurehead.runs.checkpoints.manifests import Manifest, read_manifest
+from erasurehead.runs.checkpoints.tensor_store import Shelf
+from erasurehead.runs.jsonl import check_cut
+from erasurehead.runs.names import CHECKPOINTS, MANIFEST_NAME, of_checkpoints
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A state, as it was read back.
+
+    Attributes:
+        step: number of steps done.
+        state: as the training loop gave it.
+        records: file of rows in the run folder -> bytes of it that belong to these steps.
+        facts: what the run is.
+        passed_over: why newer checkpoints cannot be used, one sentence each.
+    """
+
+    step: int
+    state: Mapping[str, Any]
+    records: Mapping[str, int]
+    facts: Mapping[str, Any]
+    passed_over: tuple[str, ...] = ()
+
+
+class CheckpointStore:
+    """The checkpoints of one run, in a folder `checkpoints` of its run folder.
+
+    A checkpoint is a manifest, `step-0000123.json`, and the files of tensors that it names. The tensors are on disk
+    before the manifest, the manifest before older ones are removed, so that whatever happens at whatever moment, the
+    newest checkpoint that was ever finished can be read, or a newer one. Files of rows are told by a checksum that
+    grows with them: of what was read for one checkpoint, nothing is read again for the next.
+
+    Arguments:
+        run: the run folder.
+        keep: how many of the newest checkpoints are kept, at least 1.
+        access: who may read them.
+    """
+
+    def __init__(self, run: Path, keep: int = 2, access: Access = "private") -> None:
+        self.run = run
+        self.folder = run / CHECKPOINTS
+        self.keep = check_count("keep", keep)
+        self.access: Access = access
+        self._kept: list[Manifest] = []  # ascending
+        self._shelf = Shelf()
+        self._rows: dict[str, Running] = {}
+        self._is_tidy = False
+
+    @property
+    def step(self) -> int | None:
+        """Steps of the newest checkpoint that is safe on disk; None if there is none."""
+        return self._kept[-1].step if self._kept else None
+
+    def save(self, step: int, state: Tree, records: Mapping[str, int], facts: Mapping[str, Any]) -> None:
+        """Write a checkpoint, and remove what is older than those to be kept.
+
+        Arguments:
+            step: number of steps done; greater than that of any before.
+            state: as `Instrument.settled` has it.
+            records: file of rows in the run folder -> bytes of it that belong to these steps.
+            facts: what the run is, as plain data.
+
+        Raises:
+            RecordsError: if something cannot be written; the checkpoints before this one are as they were.
+        """
+        self.tidy()
+        with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
+            encoded = self._shelf.put(state, folder)
+            written: dict[str, Sum] = {}
+            for name, size in records.items():
+                run.sync_file(name)
+                written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
+            shelf = self._shelf
+            manifest = Manifest(step, written, facts, dict(shelf.files), shelf.next_tensor, shelf.next_file, encoded)
+            manifest.write(folder)
+            folder.sync()
+            self._kept.append(manifest)
+            self._prune(folder)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[None]:
+        """Raise what the system refuses in this block as a `RecordsError` that names the file."""
+        try:
+            yield
+        except OSError as error:
+            raise unwritable(Path(str(error.filename or self.folder)), error) from error
+
+    def load(self) -> Checkpoint:
+        """Read the newest checkpoint that is whole, and go on from there with the next `save`.
+
+        Raises:
+            DataError: if there is none, saying what is wrong with the newest.
+        """
+        passed_over: list[str] = []
+        with self._reading() as folders:
+            found = _manifests(folders[1].names()) if folders else []
+            for place, name in enumerate(reversed(found), start=1):
+                assert folders is not None
+                run, folder = folders
+                try:
+                    manifest = read_manifest(folder, name)
+                    state, arrays, rows = self._read(manifest, run, folder)
+                except DataError as error:
+                    passed_over.append(str(error))
+                    continue
+                self._shelf = Shelf(manifest.files, arrays, manifest.next_tensor, manifest.next_file)
+                self._kept = [*_readable(folder, found[: len(found) - place]), manifest]
+                self._rows = rows
+                self._is_tidy = False
+                sizes = {name: written.bytes for name, written in manifest.records.items()}
+                return Checkpoint(manifest.step, state, sizes, manifest.facts, tuple(passed_over))
+        raise self._nothing(passed_over)
+
+    def newest(self) -> tuple[int, Mapping[str, Any]]:
+        """Return step and facts of the newest checkpoint whose manifest is whole, without reading any state.
+
+        Raises:
+            DataError: if there is none, saying what is wrong with the newest.
+        """
+        said: list[str] = []
+        with self._reading() as folders:
+            for name in reversed(_manifests(folders[1].names()) if folders else []):
+                assert folders is not None
+                try:
+                    manifest = read_manifest(folders[1], name)
+                except DataError as error:
+                    said.append(str(error))
+                else:
+                    return manifest.step, manifest.facts
+        raise self._nothing(said)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Generator[tuple[Folder, Folder] | None]:
+        """Open the run folder and that of its checkpoints; None if there is none.
+
+        Raises:
+            DataError: if it cannot be read, or is no folder.
+        """
+        with contextlib.ExitStack() as opened:
+            try:
+                run = opened.enter_context(Folder.open(self.run))
+                folders = run, opened.enter_context(run.inside(CHECKPOINTS))
+            except FileNotFoundError:
+                folders = None
+            except OSError as error:
+                raise DataError(f"{self.folder} cannot be read: {error.strerror}.") from None
+            yield folders
+
+    def _nothing(self, said: Sequence[str]) -> DataError:
+        run = repr(str(self.run))
+        return DataError(
+            f"No checkpoint in {run} can be used. {' '.join(said)}" if said else f"There is no checkpoint in {run}."
+        )
+
+    def tidy(self) -> None:
+        """Make the folder, and remove from it what no checkpoint that is to be kept knows of.
+
+        Newer checkpoints that were passed over are among it: once the records go on from an older one, they are of
+        another run. What is not named as checkpoints are is nobody's of ours, and stays.
+
+        Raises:
+            RecordsError: if that cannot be done.
+        """
+        if self._is_tidy:
+            return
+        with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS, make=True) as folder:
+            _remove(folder, self._used())
+        self._is_tidy = True
+
+    def clear(self) -> None:
+        """Remove all checkpoints, and the folder, unless somebody else keeps something there.
+
+        Raises:
+            RecordsError: if that cannot be done.
+        """
+        with self._writing(), Folder.open(self.run) as run:
+            if run.kind(CHECKPOINTS) != "folder":
+                return
+            with run.inside(CHECKPOINTS) as folder:
+                _remove(folder, set())
+            with contextlib.suppress(OSError):
+                run.remove_folder(CHECKPOINTS)
+        self._kept, self._shelf, self._is_tidy = [], Shelf(), False
+
+    def _read(
+        self, manifest: Manifest, run: Folder, folder: Folder
+    ) -> tuple[Mapping[str, Any], dict[int, NDArray[Any]], dict[str, Running]]:
+        rows = {name: check_cut(run, name, written) for name, written in manifest.records.items()}
+        arrays: dict[int, NDArray[Any]] = {}
+        for name, file in manifest.files.items():
+            arrays |= load_tensors(folder, name, file)
+        try:
+            state = trees.decode(manifest.state, arrays)
+        except (RecursionError, TypeError, ValueError) as error:
+            raise DataError(f"{self.folder / manifest.name} holds no state ({error}).") from None
+        if not isinstance(state, dict):
+            raise DataError(f"{self.folder / manifest.name} holds no state.")
+        return cast("dict[str, Any]", state), arrays, rows
+
+    def _prune(self, folder: Folder) -> None:
+        dropped, self._kept = self._kept[: -self.keep], self._kept[-self.keep :]
+        for manifest in dropped:
+            folder.remove(manifest.name)
+        unused = {name for manifest in dropped for name in manifest.files} - self._used()
+        for name in sorted(unused):
+            folder.remove(name)
+
+    def _used(self) -> set[str]:
+        return {name for manifest in self._kept for name in (manifest.name, *manifest.files)}
+
+
+def _manifests(names: Iterable[str]) -> list[str]:
+    """Return the names of manifests, by step."""
+    matches = (MANIFEST_NAME.fullmatch(name) for name in names)
+    return [match[0] for match in sorted((match for match in matches if match), key=lambda match: int(match[1]))]
+
+
+def _remove(folder: Folder, used: set[str]) -> None:
+    """Remove what is named as checkpoints are and not of use, manifests first: all of it is looked at before."""
+    names = [name for name in folder.names() if of_checkpoints(name) and name not in used]
+    for name in names:
+        folder.check_file(name)
+    for name in sorted(names, key=lambda name: MANIFEST_NAME.fullmatch(name) is None):
+        folder.remove(name)
+
+
+def _readable(folder: Folder, names: Iterable[str]) -> list[Manifest]:
+    manifests: list[Manifest] = []
+    for name in names:
+        with contextlib.suppress(DataError):
+            manifests.append(read_manifest(folder, name))
+    return manifests

@@ -1,0 +1,296 @@
+"""Several schemes on the same data, delays and first model: what `erasurehead compare` runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from erasurehead._internal.atomic_files import write_whole, writing
+from erasurehead._internal.storage import Folder
+from erasurehead.datasets import NAMES
+from erasurehead.errors import Diverged, Unreachable, invalid
+from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
+from erasurehead.runs.config.sections import Config
+from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
+from erasurehead.runs.jsonl import to_text
+from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
+from erasurehead.schemes.text import paper_schemes, parse_scheme
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import LOWER_IS_BETTER, Run
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
+    "mse": (0.0, math.inf), "log_loss": (0.0, math.inf), "error": (0.0, math.inf),
+}  # fmt: skip
+"""The values that a metric can have."""
+
+_SHARE = 0.95
+"""The share of the way to the best value that all runs reach, at which the target lies if the user names none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs to be, of several schemes on the same data, delays and first model.
+
+    Arguments:
+        experiments: one a scheme; each records into a folder of its own in `folder`.
+        folder: for all of it.
+        target: metric and value to be reached; None to choose one when the runs are done.
+    """
+
+    experiments: tuple[Experiment, ...]
+    folder: Path
+    target: tuple[str, float] | None = None
+
+    @classmethod
+    def from_config(cls, config: Config, schemes: Sequence[str] = (), target: str | None = None) -> Comparison:
+        """Check everything, and load the data once.
+
+        Arguments:
+            config: of all runs. If it names no delays, they are those of the published experiments; if it names no
+                twin, one stands in where the paper's data are not to be had.
+            schemes: texts; by default the scheme of the configuration beside `uncoded`, or those of the paper.
+            target: such as `"auc=0.84"`.
+
+        Raises:
+            InvalidArgument: if something does not fit, naming the key.
+            DataError: if the data cannot be used.
+        """
+        workers = config.run.workers
+        texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
+        for text in texts:
+            parse_scheme(text, workers)
+        goal = None if target is None else parse_target(target)
+        if config.run.out is not None:
+            check_free(config.run.out, config.run.overwrite)
+        data = config.data
+        if data.twin is None and data.source in NAMES:
+            data = data.model_copy(update={"twin": "fallback"})
+        delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
+        first = Experiment.from_config(config.model_copy(update={"scheme": texts[0], "data": data, "delays": delays}))
+        folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
+        check_free(folder, config.run.overwrite)
+        names = _names(texts, workers)
+        experiments = [
+            first.with_scheme(text, folder / place, name)
+            for text, name, place in zip(texts, names, _places(names), strict=True)
+        ]
+        if goal is not None:
+            check_metric(goal, first)
+        return cls(tuple(experiments), folder, goal)
+
+    def run(self, instruments: Sequence[Instrument] = ()) -> list[Run]:
+        """Run one scheme after the other; after Ctrl-C the rest is left out.
+
+        A scheme that cannot be trained to the end does not keep the others from running: its run is among those that
+        are returned, up to where it ended, and `stopped` says why.
+
+        Arguments:
+            instruments: hooks that watch every run.
+
+        Raises:
+            EngineError: if workers do not start; the records up to then are in the folder.
+        """
+        section = self.experiments[0].config.run
+        make_folder(self.folder, section.overwrite, section.access)
+        runs: list[Run] = []
+        for experiment in self.experiments:
+            last = _Last()
+            try:
+                runs.append(experiment.run([*instruments, last]))
+            except (Unreachable, Diverged):
+                if last.run is None:  # it was not training that failed
+                    raise
+                runs.append(last.run)
+                continue
+            if runs[-1].stopped:
+                break
+        return runs
+
+    def report(self, runs: Sequence[Run], formats: Sequence[str] = ("png", "svg")) -> Outcome:
+        """Measure the runs against each other, and write table and figures into the folder.
+
+        Arguments:
+            runs: of `run`, at least one.
+            formats: of the figures; none for no figures.
+
+        Raises:
+            MissingExtra: if figures are wanted and matplotlib is not installed.
+        """
+        target = self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
+        rows = comparison_table(runs, target)
+        access = self.experiments[0].config.run.access
+        write_whole(self.folder / TABLE, [f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}".encode()], access)
+        figures: list[Path] = []
+        if formats:
+            with writing(self.folder / FIGURES), Folder.open(self.folder, access) as opened:
+                opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
+            figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title, access)
+        folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
+        ends = [run.summary.get("status", "failed") for run in runs]
+        failures = tuple(f"{row.scheme}: {row.stopped}" for row, end in zip(rows, ends, strict=True) if end == "failed")
+        outcome = Outcome(
+            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends
+        )
+        section = self.experiments[0].config.run
+        price = section.seconds_per_task if section.engine == "virtual" else None
+        facts = {"data": describe(self.experiments[0].data), "engine": section.engine, "workers": section.workers,
+                 "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
+        write_whole(self.folder / COMPARISON, [to_text(facts).encode()], access)
+        return outcome
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a line."""
+        first = self.experiments[0]
+        return f"{first.data.name}, {first.config.delays.model}, {first.config.delays.late}"
+
+    @property
+    def where(self) -> str:
+        """On what the runs ran, and what computing costs there, in a line without a full stop."""
+        section = self.experiments[0].config.run
+        if section.engine != "virtual":
+            return f"Engine: {section.engine}, {section.workers} workers; computing takes the time that it takes"
+        price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
+        return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
+
+    def _metric(self) -> str | None:
+        published = self.experiments[0].data.published
+        return None if published is None else published.metric
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison comes to.
+
+    Attributes:
+        title: what was compared.
+        target: metric and value that the times to the target are about; None if there is none that all runs reach.
+        rows: one a run.
+        figures: the files written.
+        folder: of the comparison.
+        runs: the run folders.
+        failures: for each scheme that could not be trained to the end, which it is and why, in a sentence.
+        interrupted: whether the user stopped the last run, and left out what was to follow.
+    """
+
+    title: str
+    target: tuple[str, float] | None
+    rows: tuple[ComparisonRow, ...]
+    figures: tuple[Path, ...]
+    folder: Path
+    runs: tuple[Path, ...]
+    failures: tuple[str, ...] = ()
+    interrupted: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        basis = self.rows[0].basis
+        return {
+            "title": self.title,
+            "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
+            "speed_up": {"compared": basis.compared, "baseline": basis.baseline},
+            "final_metric": basis.metric,
+            "schemes": [
+                {**{key: value for key, value in asdict(row).items() if key != "basis"}, "folder": str(folder)}
+                for row, folder in zip(self.rows, self.runs, strict=True)
+            ],
+            "figures": [str(path) for path in self.figures],
+            "folder": str(self.folder),
+        }
+
+
+class _Last(Instrument):
+    """Keeps the run as it ended, also where what ended it is raised."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def finished(self, run: Run) -> None:
+        self.run = run
+
+
+def parse_target(text: str) -> tuple[str, float]:
+    """Return the metric and the value of a target.
+
+    >>> parse_target("auc=0.84")
+    ('auc', 0.84)
+    """
+    metric, equals, value = (part.strip() for part in text.partition("="))
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not equals or not metric or number != number:
+        raise invalid(
+            "target", "must be a metric and a value", text, "write auc=0.84; the column of the labels is --label"
+        )
+    low, high = _RANGES.get(metric, (-math.inf, math.inf))
+    if not low <= number <= high or math.isinf(number):
+        bounds = f"from {low:g} to {high:g}" if math.isfinite(low + high) else _one_sided(low, high)
+        raise invalid("target", f"must be a value that {metric} can have, {bounds}", text)
+    return metric, number
+
+
+def _one_sided(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "which is finite"
+    return f"of at most {high:g}" if math.isinf(low) else f"of at least {low:g}"
+
+
+def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, float] | None:
+    """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
+
+    Arguments:
+        runs: from the same first model.
+        metric: by default the first that was measured.
+
+    Returns:
+        Metric and value, to four digits; None if there are no evaluations, or some run never got better.
+    """
+    if not all(run.evaluations for run in runs):
+        return None
+    start = runs[0].evaluations[0].metrics
+    chosen = metric if metric is not None and metric in start else next(iter(start))
+    falls = chosen in LOWER_IS_BETTER
+    values = [[evaluation.metrics.get(chosen, float("nan")) for evaluation in run.evaluations] for run in runs]
+    bests = [min(seen) if falls else max(seen) for seen in values]
+    worst = max(bests) if falls else min(bests)
+    if not (worst < start[chosen] if falls else worst > start[chosen]):
+        return None
+    return chosen, float(f"{start[chosen] + _SHARE * (worst - start[chosen]):.4g}")
+
+
+def _names(texts: Sequence[str], workers: int) -> list[str]:
+    """Return what to call the schemes: their names, or their texts where several have the same."""
+    names = [parse_scheme(text, workers).name for text in texts]
+    total = Counter(names)
+    return [name if total[name] == 1 else text for name, text in zip(names, texts, strict=True)]
+
+
+def _places(names: Sequence[str]) -> list[str]:
+    """Return a folder name for each: letters, digits and a few signs, and no two equal."""
+    plain = [re.sub(r"[^A-Za-z0-9._=-]+", "-", name).strip("-.") for name in names]
+    total, seen = Counter(plain), Counter[str]()
+    places: list[str] = []
+    for name in plain:
+        seen[name] += 1
+        places.append(name if total[name] == 1 else f"{name}-{seen[name]}")
+    return places
+
+
+def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
+    """Raise if the target is about what is never measured.
+
+    Raises:
+        InvalidArgument: naming what is.
+    """
+    known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
+    if target[0] not in known:
+        hint = f"measured are {', '.join(known)}" if known else "there are no test rows, or no evaluations"
+        raise invalid("target", "must name a metric that is measured", target[0], hint)

@@ -1,0 +1,190 @@
+"""From tables to a checked configuration; what is wrong is said in one sentence that names the key."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from erasurehead._internal.user_files import printable
+from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.runs.config.sections import Config
+from erasurehead.runs.config.toml import located, read_tables
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+_MAY_BE_EMPTY = frozenset({"run.address"})
+"""Keys whose own check says more of an empty text."""
+
+
+def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
+    """Check what a run file says.
+
+    Arguments:
+        tables: as `tomllib` reads them.
+        options: key, such as `"run.steps"` -> what the user wrote instead, such as `"--steps"`, for errors.
+
+    Raises:
+        InvalidArgument: naming the key, and the keys that are allowed if there is no such key.
+
+    >>> build_config({"run": {"steps": 5}}).run.steps
+    5
+    >>> build_config({"run": {"step": 5}})
+    Traceback (most recent call last):
+    erasurehead.errors.InvalidArgument: There is no key 'step' in [run]; did you mean 'steps'? The keys of [run] are \
+engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, start_patience, start_limit, address, \
+out, overwrite, records.
+    """
+    try:
+        config = Config.model_validate(dict(tables))
+    except ValidationError as error:
+        raise _sentence(error.errors(include_url=False), options or {}) from None
+    for key, text in _texts(config.model_dump()):
+        if not text.strip() and key not in _MAY_BE_EMPTY:
+            raise invalid(key, "must not be empty", text, "leave it out to have the default")
+        if printable(text) != text:
+            raise invalid(
+                key, "must be a text in UTF-8, as a run file is", printable(text), "rename the file or folder"
+            )
+    return config
+
+
+def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in nested tables and lists, each with its key."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, object]", value).items():
+            yield from _texts(item, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[object]", value):
+            yield from _texts(item, key)
+
+
+def read_config(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Config:
+    """Read a run file.
+
+    Arguments:
+        path: of the TOML file.
+        overrides: tables whose values go before those of the file.
+        options: as for `build_config`.
+
+    Raises:
+        InvalidArgument: if the file cannot be read, or a key or value is not allowed.
+    """
+    try:
+        return build_config(overridden(read_tables(path), overrides or {}), options)
+    except InvalidArgument as error:
+        raise error if options and error.subject in options else located(error, error.subject, path) from None
+
+
+def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `merged` does, without what an option that names another engine leaves without a meaning.
+
+    Arguments:
+        below: tables of a run file, or of a run that goes on.
+        above: what was given besides.
+    """
+    out, run = merged(below, above), above.get("run")
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", run) if isinstance(run, Mapping) else {}
+    if "address" not in given and given.get("engine", "ray") != "ray":
+        out["run"] = {key: value for key, value in out["run"].items() if key != "address"}
+    return out
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables in which the values of `above` go before those of `below`, section by section."""
+    out = dict(below)
+    for key, value in above.items():
+        under = out.get(key)
+        both = isinstance(under, Mapping) and isinstance(value, Mapping)
+        out[key] = merged(cast("Mapping[str, Any]", under), cast("Mapping[str, Any]", value)) if both else value
+    return out
+
+
+def _sentence(errors: list[ErrorDetails], options: Mapping[str, str]) -> InvalidArgument:
+    unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
+    if unknown is not None:
+        return _unknown_key([str(part) for part in unknown["loc"]])
+    key = _key(errors[0])
+    rules = [_rule(error) for error in errors if _key(error) == key]
+    first, *others = dict.fromkeys(rules)
+    return InvalidArgument(
+        key,
+        " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]),
+        errors[0]["input"],
+        _instead(errors[0]),
+        option=options.get(key, ""),
+    )
+
+
+class UnknownKey(InvalidArgument):
+    """A run file has a key that there is not: the message names those that there are.
+
+    Arguments:
+        key: with its section, such as `"run.step"`.
+        said: the sentence.
+    """
+
+    def __init__(self, key: str, said: str) -> None:
+        super().__init__(said)
+        self.args = (key, said)
+        self._key = key
+
+    @property
+    def subject(self) -> str:
+        return self._key
+
+
+def _unknown_key(place: list[str]) -> UnknownKey:
+    *sections, key = place
+    model = _model(sections)
+    where = f"[{'.'.join(sections)}]" if sections else "the run file"
+    keys = list(model.model_fields)
+    nearest = difflib.get_close_matches(key, keys, n=1)
+    guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
+    said = f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}"
+    return UnknownKey(".".join(place), said)
+
+
+def _model(sections: list[str]) -> type[BaseModel]:
+    model: type[BaseModel] = Config
+    for section in sections:
+        model = cast("type[BaseModel]", model.model_fields[section].annotation)
+    return model
+
+
+def _key(error: ErrorDetails) -> str:
+    """Return the key that an error is about, without the alternatives and list indices that pydantic adds."""
+    names: list[str] = []
+    model: type[BaseModel] | None = Config
+    for part in error["loc"]:
+        if model is None or part not in model.model_fields:
+            break
+        names.append(str(part))
+        annotation = model.model_fields[str(part)].annotation
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    return ".".join(names)
+
+
+def _instead(error: ErrorDetails) -> str:
+    """Return what would work where a list of texts was to be and one text came: a list of one."""
+    listed = error["type"] == "tuple_type" and error["loc"][-1] == "tuple[str, ...]" and isinstance(error["input"], str)
+    return f"write {json.dumps([error['input']], ensure_ascii=False)}" if listed else ""
+
+
+def _rule(error: ErrorDetails) -> str:
+    if error["type"] == "model_type":
+        return "must be a section of keys"
+    if error["type"] == "tuple_type":
+        return "must be a list"
+    return error["msg"].replace("Input should", "must", 1)

@@ -1,0 +1,51 @@
+"""Which settings make a run what it is, and may not change when it goes on from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from erasurehead.runs.config.sections import Config
+
+_FREE = frozenset(
+    {
+        "data.source",
+        "data.path",
+        "data.worker_path",
+        "run.engine",
+        "run.address",
+        "run.steps",
+        "run.out",
+        "run.overwrite",
+        "run.access",
+        "run.records",
+        "run.start_limit",
+        "run.start_patience",
+    }
+)
+"""Keys that may change: where things are, and how long the run is. What the data hold is told by their fingerprint."""
+
+_FREE_SECTIONS = frozenset({"checkpoints", "survive"})
+
+
+def determining(config: Config) -> dict[str, Any]:
+    """Return what makes a run what it is, as plain data: key, such as `"problem.l2"`, -> value.
+
+    >>> "run.steps" in determining(Config()), determining(Config())["run.workers"]
+    (False, 30)
+    """
+    found: dict[str, Any] = {}
+    for name, value in config.model_dump(mode="json").items():
+        if name in _FREE_SECTIONS:
+            continue
+        if not isinstance(value, Mapping):
+            found[name] = value
+            continue
+        section = cast("Mapping[str, Any]", value)
+        found |= {f"{name}.{key}": item for key, item in section.items() if f"{name}.{key}" not in _FREE}
+    return found
+
+
+def with_defaults(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `determining` had found, perhaps in another version: a key that it lacks had its default."""
+    return {**determining(Config()), **before}

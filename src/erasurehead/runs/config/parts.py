@@ -1,0 +1,296 @@
+"""What the sections of a configuration stand for: data, problem, first model, optimizer, delays, engine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+import numpy as np
+
+from erasurehead import datasets, delays, optimizers, problems
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.foreign_arrays import freeze
+from erasurehead.datasets.base import Dataset, Task
+from erasurehead.datasets.sharded import ShardedDataset, is_sharded
+from erasurehead.delays.base import Delays, check_rows
+from erasurehead.engines.base import Engine
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.faults.policy import Survival
+from erasurehead.optimizers.base import Optimizer
+from erasurehead.problems.base import Problem
+from erasurehead.problems.sharded import ShardedProblem
+from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection, SurviveSection
+from erasurehead.schemes.named import Scheme
+from erasurehead.schemes.text import parse_rate
+
+_FOR_FILES = (
+    "target", "drop", "delimiter", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction",
+)  # fmt: skip
+_FOR_NAMES = ("path", "twin", "rows")
+_FOR_FOLDERS = ("worker_path",)
+_CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
+"""The largest second derivative of each loss in its margins."""
+_BLOCK = 4096  # steps whose delays are looked at in one go
+
+
+def check_data_keys(section: DataSection) -> None:
+    """Raise if keys are given that do not go with the source.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    named = section.source in datasets.NAMES
+    sharded = not named and is_sharded(section.source)
+    unfit = dict.fromkeys(() if named else _FOR_NAMES, f"the data sets {', '.join(datasets.NAMES)}")
+    unfit |= dict.fromkeys((*_FOR_FILES, "seed") if sharded else _FOR_FILES if named else (), "files of your own")
+    unfit |= dict.fromkeys(() if sharded else _FOR_FOLDERS, "folders of shards")
+    for key, who in unfit.items():
+        if getattr(section, key) != DataSection.model_fields[key].default:
+            hint = "it was settled when the data were sharded" if sharded else "leave it out"
+            raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
+    if section.rows is not None and section.twin != "always":
+        raise invalid("data.rows", "is for twins only", section.rows, "take the twin (--twin always), or all rows")
+
+
+def check_engine_keys(run: RunSection) -> None:
+    """Raise if keys are given that do not go with the engine.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    if run.address is not None and run.engine != "ray":
+        raise invalid(
+            "run.address", f"is for the engine ray, not for {run.engine}", run.address,
+            "leave it out, or take the engine ray",
+        )  # fmt: skip
+    if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
+        raise invalid("run.address", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
+    for key in ("start_patience", "start_limit"):
+        if getattr(run, key) is not None and run.engine != "mpi":
+            raise invalid(
+                f"run.{key}", f"is for the engine mpi, not for {run.engine}", getattr(run, key),
+                "leave it out, or take the engine mpi",
+            )  # fmt: skip
+
+
+def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
+    """Load what `[data]` names.
+
+    Arguments:
+        section: checked by `check_data_keys`.
+        loss: of `[problem]`; tells what labels of the user's own files are.
+
+    Raises:
+        DataError: if the data are not there or cannot be used; the message says where in the file.
+        InvalidArgument: if a key does not fit the file.
+    """
+    if section.source in datasets.NAMES:
+        if section.twin == "always":
+            return datasets.twin(section.source, section.seed, section.rows)
+        fallback = "twin" if section.twin == "fallback" else None
+        return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
+    if is_sharded(section.source):
+        sharded = ShardedDataset.open(section.source)
+        if loss not in (None, sharded.task):
+            raise invalid("problem.loss", f"must be {sharded.task}, which {section.source} is sharded for", loss,
+                          "shard the file anew with another --loss")  # fmt: skip
+        return sharded
+    try:
+        return datasets.read(
+            section.source, section.target, drop=section.drop, one_hot=section.one_hot, categorical=section.categorical,
+            interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
+            constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
+            delimiter=section.delimiter,
+        )  # fmt: skip
+    except InvalidArgument as error:
+        key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
+        known = error.argument == "task" or error.argument in DataSection.model_fields
+        raise error.about(key) if known else error from None
+    except NoFile as error:
+        raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(datasets.NAMES)}") from None
+
+
+def build_problem(
+    data: Dataset | ShardedDataset,
+    loss: str,
+    l2: float,
+    worker_path: str | None = None,
+    penalize_intercept: bool | None = None,
+) -> Problem:
+    """Return the problem of a data set.
+
+    Arguments:
+        data: what is learned from.
+        loss: what is minimised.
+        l2: factor of the penalty.
+        worker_path: of a folder of shards, where the workers see it.
+        penalize_intercept: whether the penalty holds for the column of ones, too, where the data have one; by default
+            as `penalizes_intercept` says.
+
+    Raises:
+        InvalidArgument: if the labels are not those of the loss, or a number is not finite.
+    """
+    penalized = penalizes_intercept(data, penalize_intercept)
+    if isinstance(data, ShardedDataset):
+        return ShardedProblem(data.folder, l2=l2, at=worker_path, penalize_intercept=penalized)
+    for array in (data.X_train, data.X_test, data.y_train, data.y_test):
+        _freeze(array)  # what is read for one run needs no copy of its own
+    intercept = None if penalized else -1
+    test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
+    if loss == "logistic":
+        return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)
+    if loss == "softmax":
+        n_classes = data.n_classes or None
+        return problems.SoftmaxRegression(
+            data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes, intercept=intercept
+        )
+    return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)
+
+
+def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:
+    """Return whether the penalty holds for every column: always, where the data have no column of ones.
+
+    Arguments:
+        data: the paper's have it so by default, as published; others have not.
+        wanted: what the user says; None for nothing.
+    """
+    if not data.encoding.constant:
+        return True
+    return data.published is not None if wanted is None else wanted
+
+
+def _freeze(array: Any) -> None:
+    parts: list[Any] = [] if array is None else [array]
+    if array is not None and not isinstance(array, np.ndarray):
+        parts = [array.data, array.indices, array.indptr]
+    for part in parts:
+        freeze(part)
+
+
+def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float | str:
+    """Return the published step size of a data set of the paper; for other data one over the loss's curvature.
+
+    The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n. Power iteration
+    from a fixed vector comes to within a few percent of it from below; a tenth is added, to be on the safe side.
+    """
+    published = data.published
+    if published is not None:
+        steady = published.rate_factor == 1.0
+        return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
+    return safe_rate(data, loss, l2)
+
+
+def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float:
+    """Return one over the curvature of the objective: the largest step size that is sure to suit full gradients."""
+    try:
+        largest = _largest_eigenvalue(data)
+    except DataError as error:  # shards that the workers may have, and this machine has not
+        raise DataError(
+            f"{str(error)[:-1]}; or name a step size (--rate): the default is found from all data."
+        ) from None
+    curvature = 1.1 * _CURVATURE[loss] * largest + 2.0 * l2
+    return float(f"{1.0 / curvature:.3g}")
+
+
+def _largest_eigenvalue(data: Dataset | ShardedDataset, rounds: int = 30) -> float:
+    """Return that of X^T X / n; 1 if X is zero, when any step size will do."""
+    vector = np.random.default_rng(0).standard_normal(data.n_columns)
+    size = float(np.linalg.norm(vector))
+    for _ in range(rounds):
+        vector = data.covariance(vector / size) / data.n_train
+        size = float(np.linalg.norm(vector))
+        if size == 0.0:
+            return 1.0
+    return size
+
+
+def first_model(section: RunSection, n_parameters: int) -> Array:
+    """Return the model that training starts from, shape (n_parameters,); the published code draws it with randn."""
+    if section.initial == "zeros":
+        return np.zeros(n_parameters)
+    return np.random.default_rng(section.seed).standard_normal(n_parameters)
+
+
+def check_optimizer(section: OptimizerSection) -> None:
+    """Raise if the step size is none, or a momentum is given that nobody uses."""
+    if section.rate is not None:
+        parse_rate(section.rate)
+    if section.momentum is not None and section.name != "heavy_ball":
+        raise invalid("optimizer.momentum", "is for heavy_ball only", section.momentum)
+    if section.restart and section.name != "nesterov":
+        raise invalid("optimizer.restart", "is for nesterov only", section.restart)
+
+
+def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
+    """Return a new optimizer that begins with a model; the rate must be given."""
+    assert section.rate is not None
+    schedule = parse_rate(section.rate)
+    if section.name == "heavy_ball":
+        return optimizers.HeavyBall(x, schedule, *([] if section.momentum is None else [section.momentum]))
+    if section.name == "nesterov":
+        return optimizers.Nesterov(x, schedule, bool(section.restart))
+    return optimizers.GradientDescent(x, schedule)
+
+
+def build_delays(model: str) -> Delays:
+    """Return the delay model that a text stands for.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    try:
+        return delays.parse(model)
+    except InvalidArgument as error:
+        raise error.inside("delays.model", model) from None
+    except DataError as error:
+        raise InvalidArgument("", str(error).removesuffix("."), within=(("delays.model", model),)) from None
+
+
+def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
+    """Return a new engine; the section was checked by `check_engine_keys`."""
+    from erasurehead import engines
+
+    if run.engine == "virtual":
+        return engines.VirtualEngine(model, section.late, run.seconds_per_task, seed=run.seed)
+    if run.engine == "mpi":
+        return engines.MPIEngine(model, section.late)
+    if run.engine == "ray":
+        return engines.RayEngine(model, section.late, run.address)
+    return engines.ProcessEngine(model, section.late)
+
+
+def build_survival(section: SurviveSection) -> Survival:
+    """Return the policy that a section stands for."""
+    return Survival(**section.model_dump())
+
+
+def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
+    """Raise if in some step so many workers never answer, by the delay model, that the wait rule cannot be met.
+
+    Raises:
+        InvalidArgument: naming the first such step and its workers.
+    """
+    code = scheme.code
+    try:
+        model.check_workers(code.n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays.model", str(model)) from None
+    gone = np.zeros((1, code.n_workers), dtype=bool)
+    for first in range(0, steps, _BLOCK):
+        count = min(_BLOCK, steps - first)
+        silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
+        if section.late == "carry":  # who never finishes a step does not take the next one either
+            silent = np.logical_or.accumulate(np.vstack([gone, silent]))[1:]
+            gone = silent[-1:]
+        patterns, place = np.unique(silent, axis=0, return_index=True)
+        times = np.where(patterns[:, code.owner], np.inf, 0.0)
+        never = place[np.isinf(scheme.rule.stop_times(times, scheme.decoder))]
+        if len(never):
+            step = int(never.min())
+            workers = np.flatnonzero(silent[step]).tolist()
+            raise invalid(
+                "delays.model",
+                f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
+                f"never answer (step {first + step})", str(model),
+                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) goes on without",
+            )  # fmt: skip

@@ -1,0 +1,432 @@
+"""A run file made real: data, problem, scheme, optimizer, delays, engine and run folder, ready to run."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets import NAMES, Dataset
+from erasurehead.datasets.sharded import ShardedDataset
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import Engine
+from erasurehead.errors import DataError, Diverged, InvalidArgument, RecordsError, invalid
+from erasurehead.optimizers.base import Optimizer
+from erasurehead.problems.base import Problem, split_samples
+from erasurehead.problems.sharded import ShardedProblem
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer, last_good
+from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs.config import parts
+from erasurehead.runs.config.checking import build_config, overridden, read_config
+from erasurehead.runs.config.fixed_settings import determining, with_defaults
+from erasurehead.runs.config.sections import Config, DataSection
+from erasurehead.runs.config.toml import located, to_toml
+from erasurehead.runs.control import Control
+from erasurehead.runs.fingerprints import check_same, of_code, of_data
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.locks import check_unlocked
+from erasurehead.runs.names import (
+    CONFIG,
+    ENCODING,
+    LOCK,
+    SUMMARY,
+    check_free,
+    check_tame,
+    has_checkpoints,
+    has_steps,
+    next_free,
+)
+from erasurehead.runs.recorder import Recorder
+from erasurehead.runs.resuming import check_unfinished
+from erasurehead.schemes.named import Scheme
+from erasurehead.schemes.text import default_scheme, parse_rate, parse_scheme
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+from erasurehead.training.signals import stopped_by, uninterrupted
+
+RUNS = "runs"
+"""The folder that run folders are made in if the user names none."""
+
+PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
+"""Those of the experiments of the ErasureHead paper, section 5."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One run to be: everything is checked, and no worker started.
+
+    Arguments:
+        config: with every default filled in, but for the run folder.
+        data: what is learned from.
+        problem: what is minimised.
+        scheme: who computes what, and when to stop waiting.
+        delays: what is injected.
+        out: the run folder to be; None to keep no records.
+        resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
+    """
+
+    config: Config
+    data: Dataset | ShardedDataset
+    problem: Problem
+    scheme: Scheme
+    delays: Delays
+    out: Path | None
+    resuming: bool = False
+
+    @classmethod
+    def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
+        """Check a configuration, load its data, and fill in the defaults.
+
+        Arguments:
+            config: a configuration, or tables as a run file has them, such as `{"run": {"steps": 50}}`.
+
+        Raises:
+            InvalidArgument: if something does not fit, naming the key; before any data is read where that is possible.
+            DataError: if the data cannot be used.
+        """
+        if not isinstance(config, Config):
+            config = build_config(config)
+        workers = config.run.workers
+        published = config.data.source in NAMES
+        late = published or config.delays.model is not None
+        text = (default_scheme(workers) if late else "uncoded()") if config.scheme is None else config.scheme
+        scheme = parse_scheme(text, workers)
+        parts.check_engine_keys(config.run)
+        parts.check_data_keys(config.data)
+        parts.check_optimizer(config.optimizer)
+        if config.delays.model is not None:
+            _check_delays(scheme, config, parts.build_delays(config.delays.model))
+        if config.run.out is not None:
+            check_free(config.run.out, config.run.overwrite)
+        data = parts.load_data(config.data, config.problem.loss)
+        loss = config.problem.loss or data.task
+        l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
+        problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
+        _check_tasks(scheme, text, problem)
+        rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        restart = config.optimizer.restart
+        if restart is None:
+            restart = data.published is None and config.optimizer.name == "nesterov"
+        delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
+        complete = config.model_copy(
+            update={
+                "scheme": text,
+                "data": _absolute(config.data),
+                "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
+                "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
+                "delays": config.delays.model_copy(update={"model": str(delays)}),
+            }
+        )
+        _check_delays(scheme, complete, delays)
+        out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
+        return cls(complete, data, problem, scheme, delays, Path(config.run.out) if config.run.out else out)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
+        """Read a run file; see `from_config`."""
+        try:
+            return cls.from_config(read_config(path))
+        except InvalidArgument as error:
+            raise located(error, error.subject, path) from None
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str | os.PathLike[str],
+        changes: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Experiment:
+        """Take up a run that was cut off, or ended early, where its newest checkpoint was made.
+
+        Arguments:
+            folder: of the run.
+            changes: tables whose values go before those of the run, such as `{"run": {"steps": 200}}`: how long the
+                run is, where it runs, and where its data are. What makes it the run that it is cannot change.
+            options: as for `build_config`.
+
+        Raises:
+            DataError: if there is no run, or no checkpoint of it that can be used.
+            InvalidArgument: if the run is finished, or still going on, or it would be another run: naming what differs.
+        """
+        opened = RunFolder.open(folder)
+        check_tame(opened.path)
+        check_unlocked(opened.path / LOCK)
+        if not opened.tables:
+            raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
+        damage = opened.damage(CONFIG)
+        try:
+            config = build_config(overridden(opened.tables, changes or {}), options)
+        except InvalidArgument:
+            if damage:
+                raise DataError(damage) from None
+            raise
+        if config.run.out is not None or config.run.overwrite:
+            raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
+        check_unfinished(opened, config.run.steps)
+        if not has_steps(opened.path):  # it was ended before it began in earnest
+            return replace(cls.from_config(config), out=opened.path)
+        if not has_checkpoints(opened.path):
+            again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
+            raise DataError(
+                f"There is no checkpoint in {str(folder)!r}: the run ended before its first. To begin it again, in the"
+                f" same folder: {again} --overwrite"
+            )
+        step, facts = CheckpointStore(opened.path).newest()
+        if config.run.steps < step:
+            raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
+        check_same(with_defaults(facts.get("configuration", {})), determining(config))
+        if damage:
+            raise DataError(f"{damage} What is to be changed is said when the run goes on.")
+        if damage := opened.damage(ENCODING):
+            raise DataError(f"{damage} Where it is removed, it is written anew when the run goes on.")
+        experiment = replace(cls.from_config(config), out=opened.path, resuming=True)
+        check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
+        return experiment
+
+    def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:
+        """Return the same experiment with another scheme: same data, problem, delays and first model.
+
+        Arguments:
+            text: of the scheme.
+            out: its run folder.
+            name: of the scheme, if not its own.
+
+        Raises:
+            InvalidArgument: if the text stands for no scheme, or the folder is used.
+        """
+        scheme = parse_scheme(text, self.config.run.workers)
+        _check_tasks(scheme, text, self.problem)
+        _check_delays(scheme, self.config, self.delays)
+        folder = None if out is None else check_free(out, self.config.run.overwrite)
+        config = self.config.model_copy(update={"scheme": text})
+        named = replace(scheme, name=name) if name else scheme
+        return replace(self, config=config, scheme=named, out=folder)
+
+    def first_model(self) -> Array:
+        """Return the model that training starts from, shape (n_parameters,)."""
+        return parts.first_model(self.config.run, self.problem.n_parameters)
+
+    def optimizer(self) -> Optimizer:
+        """Return a new optimizer at the first model."""
+        return parts.build_optimizer(self.config.optimizer, self.first_model())
+
+    def engine(self) -> Engine:
+        """Return a new engine; it starts no worker before it is used."""
+        return parts.build_engine(self.config.run, self.config.delays, self.delays)
+
+    def run(self, instruments: Sequence[Instrument] = (), engine: Engine | None = None) -> Run:
+        """Train, and record everything in the run folder.
+
+        Arguments:
+            instruments: hooks that watch, besides the recorder.
+            engine: where to, if not on a new one as configured.
+
+        Returns:
+            The run; `stopped` says so after Ctrl-C and the like, as for `train`.
+
+        Raises:
+            InvalidArgument: if the run folder was taken meanwhile.
+            Unreachable, Diverged, EngineError: what ended the run; the records up to then are in the folder.
+        """
+        section = self.config.run
+        engine, optimizer = engine or self.engine(), self.optimizer()
+        watching, recorder, checkpointer, control = [*instruments], None, None, None
+        if self.out is not None:
+            with uninterrupted():  # a folder that is there can be gone on with
+                recorder = self._recorder(self.out, instruments)
+                checkpointer = self._checkpointer(recorder)
+            watching = [recorder, *instruments, checkpointer]
+            control = Control(self.out)
+        least = _LeastCounted()
+        watching.append(least)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
+                run = train(
+                    self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
+                    survival=parts.build_survival(self.config.survive),
+                    resume=None if recorder is None else recorder.resumption,
+                    wanted=lambda step: None if control is None else control.wanted(),
+                )  # fmt: skip
+        except BaseException as error:
+            if recorder is None or checkpointer is None:
+                raise
+            with contextlib.suppress(OSError):  # a full disk may be what ended the run
+                if isinstance(error, KeyboardInterrupt):
+                    recorder.end("stopped", stopped_by(error))
+                else:
+                    recorder.end("failed", _said(error))
+            checkpointer.close()
+            if isinstance(error, Diverged) and not least.neglected:
+                raise Diverged(f"{error} {self._remedy(least.coverage)}") from error
+            if isinstance(error, RecordsError):
+                if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
+                    self._save_elsewhere(recorder, self.out, instruments)
+                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
+            raise
+        if recorder is not None:
+            saved = self._save_elsewhere(recorder, self.out, instruments)
+            run.summary = {**recorder.summary, "model": None if saved is None else str(saved)}
+        return run
+
+    def _save_elsewhere(self, recorder: Recorder, out: Path | None, instruments: Sequence[Instrument]) -> Path | None:
+        """Save the model where there is room, if there was none in the run folder, and say where.
+
+        Returns:
+            The folder that it is in: one that `predict` takes; None if nothing can be written anywhere.
+        """
+        if recorder.saved or recorder.x is None or out is None:
+            return out if recorder.saved else None
+        for where in (lambda: out.absolute().parent, Path.cwd, Path.home, lambda: Path(tempfile.gettempdir())):
+            place = out
+            try:
+                place = next_free(where(), f"{out.name}-rescued")
+                folder = RunFolder.create(place)
+                folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
+                folder.write(ENCODING, self.data.encoding.to_json())
+                folder.write_model(recorder.x)
+                folder.write_summary(recorder.summary)
+            except (OSError, RuntimeError, InvalidArgument):  # there is no such folder, or no room in it
+                if place != out:
+                    shutil.rmtree(place, ignore_errors=True)
+                continue
+            for instrument in instruments:
+                instrument.notice(f"the model could not be saved in {out}; it is in {place}")
+            return place
+        for instrument in instruments:
+            instrument.notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
+        return None
+
+    def _remedy(self, coverage: float) -> str:
+        """Return which step size does not diverge on these data, as a sentence.
+
+        Arguments:
+            coverage: the least share of the gradient that a step counted, scaled up: its curvature is so much larger.
+        """
+        section = self.config.optimizer
+        assert section.rate is not None
+        rate = parse_rate(section.rate)(0)
+        try:
+            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0))
+        except DataError:
+            safe = math.inf
+        safe *= coverage
+        if safe < rate:
+            return f"The step size was {section.rate}; --rate {safe:.2g} is small enough for these data."
+        return (
+            f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
+            "gradient_descent, which adds no momentum."
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
+        data = self.data
+        return {
+            "configuration": determining(self.config),
+            "data": (
+                data.fingerprint
+                if isinstance(data, ShardedDataset)
+                else of_data(data.X_train, data.y_train, data.X_test, data.y_test)
+            ),
+        }
+
+    def _recorder(self, out: Path, instruments: Sequence[Instrument]) -> Recorder:
+        def notify(text: str) -> None:
+            for instrument in instruments:
+                instrument.notice(text)
+
+        facts = {"engine": self.config.run.engine, "data": describe(self.data)}
+        required = self.config.run.records == "required"
+        if self.resuming:
+            folder = RunFolder.open(out, self.config.run.access)
+            recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
+            for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
+                notify(f"an older checkpoint is gone on from: {said}")
+            if said := folder.damage(SUMMARY):
+                notify(f"the summary is written anew: {said}")
+            if not folder.has(ENCODING):
+                folder.write(ENCODING, self.data.encoding.to_json())
+        else:
+            folder = RunFolder.create(out, self.config.run.overwrite, self.config.run.access)
+            recorder = Recorder(folder, facts, required=required, notify=notify)
+            folder.write(ENCODING, self.data.encoding.to_json())
+        folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
+        return recorder
+
+    def _checkpointer(self, recorder: Recorder) -> Checkpointer:
+        section = self.config.checkpoints
+        return Checkpointer(
+            recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
+            keep_finished=section.keep_finished, facts=self.facts(),
+        )  # fmt: skip
+
+
+class _LeastCounted(Instrument):
+    """Keeps the least share of the gradient that a step has counted."""
+
+    def __init__(self) -> None:
+        self.coverage = 1.0
+        self.neglected = False
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if row.stepped and row.coverage > 0.0:
+            self.coverage = min(self.coverage, row.coverage)
+
+    def finished(self, run: Run) -> None:
+        self.neglected = bool(run.neglected)
+
+
+def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
+    """Return what a data set is, as plain data."""
+    return {
+        "name": data.name,
+        "source": data.source,
+        "task": data.task,
+        "train_rows": data.n_train,
+        "test_rows": data.n_test,
+        "columns": data.n_columns,
+        "notes": list(data.notes),
+        "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
+    }
+
+
+def _default_l2(data: Dataset | ShardedDataset) -> float:
+    return data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
+
+
+def _absolute(section: DataSection) -> DataSection:
+    changes: dict[str, str] = {}
+    if section.source not in NAMES:
+        changes["source"] = str(Path(section.source).expanduser().absolute())
+    if section.path is not None:
+        changes["path"] = str(Path(section.path).expanduser().absolute())
+    return section.model_copy(update=changes)
+
+
+def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
+    try:
+        split_samples(problem.n_samples, scheme.code.n_tasks)
+        if isinstance(problem, ShardedProblem):
+            problem.check_tasks(scheme.code.n_tasks)
+    except InvalidArgument as error:
+        rule = f"{text!r} with {scheme.code.n_workers} workers: the number of its tasks {error.rule}"
+        raise error.but(argument="scheme", rule=rule) from None
+
+
+def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:
+    parts.check_reachable(scheme, delays, config.delays, config.run.steps)
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

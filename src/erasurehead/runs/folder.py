@@ -1,0 +1,351 @@
+"""The run folder: what a run leaves behind, and reading it back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tomllib
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.storage import Access, Folder
+from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
+from erasurehead.errors import DataError
+from erasurehead.runs.jsonl import lines_in, to_text
+from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, ROWS, STEPS, SUMMARY, make_folder
+from erasurehead.training.rows import ArrivalRow, StepRow
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.preprocessing.encoding import Encoding
+    from erasurehead.training.result import FinalModel, Run
+
+_Row = TypeVar("_Row", StepRow, ArrivalRow)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What a run leaves behind.
+
+    ================== ==================================================================
+    config.toml        all settings; `erasurehead train` takes it as it is
+    steps.jsonl        one `StepRow` a line, while the run goes on
+    arrivals.jsonl     one `ArrivalRow` a line, while the run goes on
+    evaluations.jsonl  one `Evaluation` a line, at the end
+    model.safetensors  the last model, as the tensor `x`
+    encoding.json      how raw rows become rows of the design matrix
+    summary.json       status, versions, figures of the whole run
+    checksums.json     what each of these was when it was written, so that damage is noticed
+    checkpoints        while the run goes on, and when it ended early: what it goes on from
+    .lock              while the run goes on: keeps other runs out
+    ================== ==================================================================
+
+    Nothing in it is followed elsewhere: links, pipes and the like in place of its files are refused. Every file but
+    the last two is compared with its checksum when it is read.
+
+    Arguments:
+        path: of the folder.
+        access: who may read what is written into it from now on.
+    """
+
+    path: Path
+    access: Access = "private"
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Self:
+        """Make a new run folder, with those above it.
+
+        Arguments:
+            path: of the folder. One that is there already keeps its mode.
+            overwrite: whether to remove what an earlier run left there.
+            access: who may read it: only its owner (`"private"`), its `"group"`, or `"all"`.
+
+        Raises:
+            InvalidArgument: if it is used already, or cannot be written to.
+        """
+        place = make_folder(path, overwrite, access)
+        made = cls(place, access)
+        with made._writing(STEPS) as folder:
+            write_checksums(folder, {})
+            os.close(folder.writable(STEPS))
+        return made
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
+        """Return the folder of an earlier run, or of one that is still going on.
+
+        Arguments:
+            path: of the folder.
+            access: who may read what is newly written into it.
+
+        Raises:
+            DataError: if there is none, or it was recorded without checksums, by an earlier version.
+        """
+        place = Path(path).expanduser()
+        try:
+            with Folder.open(place) as folder:
+                if not folder.kind(STEPS):
+                    raise DataError(f"{str(place)!r} is no run folder: there is no {STEPS} in it.")
+                folder.check_file(STEPS)
+                read_checksums(folder)
+        except FileNotFoundError:
+            raise DataError(f"{str(place)!r} is no run folder: it is not there.") from None
+        except NotADirectoryError:
+            raise DataError(f"{str(place)!r} is no run folder: it is a file.") from None
+        except OSError as error:
+            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
+        return cls(place, access)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` holds; empty if it is not there.
+
+        Raises:
+            DataError: if it cannot be read, or is damaged.
+        """
+        text = self._text(SUMMARY)
+        try:
+            return {} if text is None else cast("dict[str, Any]", json.loads(text))
+        except ValueError as error:
+            raise DataError(f"{self.path / SUMMARY} cannot be read: {error}.") from None
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """What `config.toml` holds; empty if it is not there.
+
+        Raises:
+            DataError: if it cannot be read. That it was edited is no matter here: see `damage`.
+        """
+        text = self._text(CONFIG, check=False)
+        try:
+            return {} if text is None else tomllib.loads(text)
+        except ValueError as error:
+            raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
+
+    def has(self, name: str) -> bool:
+        """Return whether there is something of this name."""
+        with self._reading(name) as folder:
+            return folder.kind(name) != ""
+
+    def damage(self, name: str) -> str:
+        """Return what is wrong with a file that is to be as it was written, as a sentence; empty if nothing is."""
+        try:
+            self._data(name)
+        except DataError as error:
+            return str(error)
+        return ""
+
+    @property
+    def encoding(self) -> Encoding:
+        """How raw rows become rows of the design matrix.
+
+        Raises:
+            DataError: if there is none, or it is damaged.
+        """
+        from erasurehead.datasets.preprocessing.encoding import Encoding
+
+        text = self._text(ENCODING)
+        if text is None:
+            raise DataError(f"There is no {ENCODING} in {str(self.path)!r}.")
+        return Encoding.from_json(text)
+
+    @property
+    def x(self) -> Array:
+        """The last model, shape (n_parameters,).
+
+        Raises:
+            DataError: if there is none, as the run did not come to its end, or it is damaged.
+        """
+        from erasurehead._internal.tensor_files import model_in
+
+        data = self._data(MODEL)
+        if data is None:
+            raise DataError(f"There is no {MODEL} in {str(self.path)!r}: the run was cut off, or is still going on.")
+        return model_in(data, self.path / MODEL)
+
+    @property
+    def run(self) -> Run:
+        """The run as it was, as far as it was recorded; with an empty model if none was saved.
+
+        Raises:
+            DataError: if a file is damaged; a last line that was cut off is no damage.
+        """
+        from erasurehead.training.result import Evaluation, Run
+        from erasurehead.training.task_counts import Neglected
+
+        summary = self.summary
+        steps, arrivals = self.step_rows(), self.arrival_rows()
+        evaluations = [
+            Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
+            for row in self._lines(EVALUATIONS)
+        ]
+        ended = summary.get("status") == "finished"
+        return Run(
+            scheme=str(summary.get("scheme", self.path.name)),
+            engine=str(summary.get("engine", "")),
+            x=self.x if self.has(MODEL) else np.empty(0),
+            steps=steps,
+            arrivals=arrivals,
+            start_seconds=float(summary.get("start_seconds") or 0.0),
+            evaluations=evaluations,
+            stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
+            final=_final(summary.get("final")),
+            neglected=[Neglected(**row) for row in summary.get("neglected", ())],
+        )
+
+    def step_rows(self, size: int | None = None) -> list[StepRow]:
+        """Return the rows of the steps, of the first `size` bytes or of all.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._rows(STEPS, StepRow, size)
+
+    def arrival_rows(self, size: int | None = None) -> list[ArrivalRow]:
+        """Return the rows of the messages, of the first `size` bytes or of all.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._rows(ARRIVALS, ArrivalRow, size)
+
+    def arrivals(self) -> list[dict[str, Any]]:
+        """Return the lines of `arrivals.jsonl`, as they are.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._lines(ARRIVALS)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the folder as a whole: whoever reads it meanwhile finds the old one or the new one.
+
+        Raises:
+            RecordsError: if it cannot be written.
+        """
+        self._write(name, text.encode())
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write `summary.json`."""
+        self.write(SUMMARY, to_text(summary))
+
+    def write_model(self, x: Array) -> None:
+        """Write `model.safetensors`."""
+        from erasurehead._internal.tensor_files import model_bytes
+
+        self._write(MODEL, model_bytes(x))
+
+    def rows_may_change(self) -> None:
+        """Take the files of rows off the list of what is known by a checksum: they are going to be written.
+
+        Raises:
+            RecordsError: if that cannot be written down.
+        """
+        with self._writing(CHECKSUMS) as folder:
+            sums = read_checksums(folder)
+            if any(name in sums for name in ROWS):
+                write_checksums(folder, {name: kept for name, kept in sums.items() if name not in ROWS})
+
+    def rows_are_final(self, names: Iterable[str] = ROWS) -> None:
+        """Flush the files of rows to the disk, and keep their checksums: they are not going to change any more.
+
+        Raises:
+            RecordsError: if one cannot be read, or that cannot be written down.
+        """
+        with self._writing(CHECKSUMS) as folder:
+            sums = read_checksums(folder)
+            for name in names:
+                folder.sync_file(name)
+                sums[name] = (Running().upto(folder, name, folder.size(name)),)
+            write_checksums(folder, sums)
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Write a file: announced before, so that it, or the one before, fits the checksums at any moment."""
+        with self._writing(name) as folder:
+            sums = read_checksums(folder)
+            known, after = sums.get(name, ()), Sum.of(data)
+            there = Sum.of(folder.read(name)) if known and folder.kind(name) == "file" else None
+            before = (there,) if there is not None and there in known and there != after else ()
+            if known != (announced := (*before, after)):
+                write_checksums(folder, {**sums, name: announced})
+            folder.write_whole(name, [data])
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Generator[Folder]:
+        try:
+            with Folder.open(self.path, self.access) as folder:
+                yield folder
+        except OSError as error:
+            raise unwritable(Path(str(error.filename or self.path / name)), error) from error
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Generator[Folder]:
+        try:
+            with Folder.open(self.path) as folder:
+                yield folder
+        except OSError as error:
+            raise DataError(f"{self.path / name} cannot be read: {error.strerror}.") from None
+
+    def _data(self, name: str, check: bool = True) -> bytes | None:
+        """Return what a file holds, compared with its checksum; None if it is not there."""
+        with self._reading(name) as folder:
+            if not folder.kind(name):
+                return None
+            data = folder.read(name)
+        if check:
+            self._check(name, data)
+        return data
+
+    def _check(self, name: str, data: bytes) -> None:
+        with self._reading(name) as folder:
+            check_data(self.path / name, data, read_checksums(folder))
+
+    def _text(self, name: str, check: bool = True) -> str | None:
+        data = self._data(name, check)
+        try:
+            return None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
+
+    def _lines(self, name: str, size: int | None = None) -> list[dict[str, Any]]:
+        data = self._data(name, check=False)
+        if data is None:
+            return []
+        lines = lines_in(data[:size], self.path / name)  # which says where the damage is, if it shows there
+        if size is None:
+            self._check(name, data)
+        return lines
+
+    def _rows(self, name: str, kind: type[_Row], size: int | None) -> list[_Row]:
+        path, names = self.path / name, {field.name for field in fields(kind)}
+        needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
+        rows: list[_Row] = []
+        for number, row in enumerate(self._lines(name, size), start=1):
+            missing = next((key for key in needed if key not in row), None)
+            if missing is not None:
+                raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
+            # Keys of later versions are passed over.
+            rows.append(kind(**{key: row[key] for key in names & row.keys()}))
+        return rows
+
+
+def _final(row: Mapping[str, Any] | None) -> FinalModel | None:
+    from erasurehead.training.result import FinalModel
+
+    if row is None:
+        return None
+    scales = row["column_scales"]
+    return FinalModel(
+        column_scales=None if scales is None else (scales[0], scales[1]),
+        **_numbers({name: value for name, value in row.items() if name != "column_scales"}),
+    )
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float("nan") if value is None else float(value) for name, value in metrics.items()}

@@ -1,0 +1,99 @@
+"""One run at a time in a folder: a lock that the system takes back when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from erasurehead._internal.storage import Access, Folder
+from erasurehead.errors import InvalidArgument
+
+
+class FolderLock:
+    """A lock on a folder, held until it is released or this process ends.
+
+    Arguments:
+        path: of the lock file; it is made, names the process that holds it, and is removed when the lock is released.
+        access: who may read it.
+
+    Raises:
+        InvalidArgument: if a living process holds it.
+        OSError: if the file cannot be made, or something else is in its place.
+    """
+
+    def __init__(self, path: Path, access: Access = "private") -> None:
+        self._name = path.name
+        self._folder = Folder.open(path.parent, access)
+        try:
+            self._file = _locked(self._folder, path)
+        except BaseException:
+            self._folder.close()
+            raise
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Let others have the folder; may be called twice."""
+        if self._file >= 0:
+            with contextlib.suppress(OSError):
+                self._folder.remove(self._name)
+            os.close(self._file)
+            self._folder.close()
+            self._file = -1
+
+
+def check_unlocked(path: Path) -> None:
+    """Raise if a living process holds the lock. It is looked at only: nothing is made, changed or removed.
+
+    Raises:
+        InvalidArgument: naming the process.
+    """
+    with contextlib.suppress(OSError):  # what cannot be read is no lock of ours; whoever takes it is told why not
+        with Folder.open(path.parent) as folder:
+            file = folder.opened(path.name)
+        try:
+            _lock(file, path, shared=True)
+        finally:
+            os.close(file)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a living process holds the lock."""
+    try:
+        check_unlocked(path)
+    except InvalidArgument:
+        return True
+    return False
+
+
+def _locked(folder: Folder, path: Path) -> int:
+    while True:
+        file = folder.writable(path.name)
+        try:
+            _lock(file, path)
+            if folder.same(path.name, file):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # who held it has removed it meanwhile: this is the lock of a file that nobody finds any more
+
+
+def _lock(file: int, path: Path, shared: bool = False) -> None:
+    try:
+        fcntl: Any = importlib.import_module("fcntl")
+    except ImportError:  # a system without it
+        return
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(file, 32).decode(errors="replace").strip()
+        who = f" (process {holder})" if holder.isdigit() else ""
+        raise InvalidArgument(
+            f"The run in {str(path.parent)!r} is still going on{who}; wait for its end, or end it."
+        ) from None
+    except OSError:  # a file system without locks
+        return

@@ -1,0 +1,254 @@
+"""Where runs and comparisons leave their files: the names, stated in this one place, and folders for them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from erasurehead._internal.storage import Access, Folder
+from erasurehead._internal.storage.checksums import CHECKSUMS
+from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.runs.locks import check_unlocked
+
+CONFIG = "config.toml"
+STEPS = "steps.jsonl"
+ARRIVALS = "arrivals.jsonl"
+EVALUATIONS = "evaluations.jsonl"
+MODEL = "model.safetensors"
+ENCODING = "encoding.json"
+SUMMARY = "summary.json"
+CHECKPOINTS = "checkpoints"
+LOCK = ".lock"
+CONTROL = "control.json"
+COMPARISON = "comparison.json"
+TABLE = "comparison.md"
+FIGURES = "figures"
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline")
+"""The names of a comparison's figures, without what says their format."""
+
+ROWS = (STEPS, ARRIVALS)
+"""Files that grow while a run goes on, and are written in place."""
+
+OF_A_RUN = frozenset({CONFIG, *ROWS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, CHECKSUMS})
+MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
+TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)
+
+_OF_A_COMPARISON = frozenset({COMPARISON, TABLE})
+_OF_FIGURES = frozenset(f"{name}.{form}" for name in PICTURES for form in ("png", "svg", "pdf"))
+_PROBE = ".erasurehead-"
+
+
+def of_checkpoints(name: str) -> bool:
+    """Say whether a file of this name is made among the checkpoints of a run."""
+    whole = _whole(name)
+    return MANIFEST_NAME.fullmatch(whole) is not None or TENSORS_NAME.fullmatch(whole) is not None
+
+
+def _whole(name: str) -> str:
+    """Return what a file is called when it is whole: `.NAME.new` is what it is called while it is written."""
+    return name[1:-4] if name.startswith(".") and name.endswith(".new") else name
+
+
+def _of_a_run(name: str) -> bool:
+    return name == LOCK or _whole(name) in OF_A_RUN
+
+
+def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Return the path of a folder to be, which must not be used and must be writable; it is not made yet.
+
+    Arguments:
+        path: of the folder.
+        overwrite: whether it may hold an earlier run or comparison, and nothing else. A run that ended before its
+            first step is no more than an empty folder.
+
+    Raises:
+        InvalidArgument: if it is used, or cannot be written to.
+    """
+    place = Path(path).expanduser()
+    try:
+        if place.is_dir():
+            with Folder.open(place) as folder, contextlib.ExitStack() as opened:
+                _earlier(folder, overwrite, opened)
+        elif place.exists():
+            raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
+    except OSError as error:
+        raise _unwritable(place, error.strerror or str(error)) from None
+    check_writable(place)
+    return place
+
+
+def check_writable(place: Path, what: str = "The run folder") -> None:
+    """Raise if a folder, or the folders above it that are not there yet, cannot be written to.
+
+    Arguments:
+        place: the folder, or where it is to be.
+        what: it is, for errors.
+
+    Raises:
+        InvalidArgument: saying why.
+    """
+    above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
+    if not above.is_dir():
+        raise _unwritable(place, f"{str(above)!r} is a file", what)
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=_PROBE, dir=above))  # asking for permission alone is not enough
+    except OSError as error:
+        raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})", what) from None
+
+
+def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Path:
+    """Make an empty folder; errors as for `check_free`.
+
+    Everything that is in it is looked at before anything of it is removed.
+
+    Arguments:
+        path: of the folder. If it is there, it keeps its mode.
+        overwrite: as for `check_free`.
+        access: who may read it.
+    """
+    place = check_free(path, overwrite)
+    try:
+        with Folder.made(place, access) as folder, contextlib.ExitStack() as opened:
+            for entry in _earlier(folder, overwrite, opened):
+                entry.remove()
+    except OSError as error:
+        raise _unwritable(place, error.strerror or str(error)) from None
+    return place
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """What an earlier run left, and is to be removed."""
+
+    folder: Folder
+    name: str
+    is_folder: bool
+
+    def remove(self) -> None:
+        if self.is_folder:
+            self.folder.remove_folder(self.name)
+        else:
+            self.folder.remove(self.name)
+
+
+def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> list[_Entry]:
+    """Return what an earlier run or comparison left in a folder, files before the folders that they are in.
+
+    Arguments:
+        folder: that is looked at.
+        overwrite: whether there may be one.
+        opened: closes the folders in it that stay open for what is to be removed.
+
+    Raises:
+        InvalidArgument: if it is used, or holds something that no run wrote.
+    """
+    names = folder.names()
+    inner = [name for name in names if _ours_in_a_comparison(name) and folder.kind(name) == "folder"]
+    for place in (folder.path, *(folder.path / name for name in inner)):
+        check_unlocked(place / LOCK)
+    if names and not overwrite and (_has_steps(folder) or folder.kind(STEPS) != "file"):
+        raise InvalidArgument(
+            f"The run folder {str(folder.path)!r} is used already: it is not empty; name another one, leave it out to"
+            " have a new one made, or say overwrite (--overwrite)."
+        )
+    return _found(folder, names, opened, whole=True)
+
+
+def _ours_in_a_comparison(name: str) -> bool:
+    return name.isprintable() and name not in (CHECKPOINTS, FIGURES) and not name.startswith(_PROBE)
+
+
+def _found(folder: Folder, names: list[str], opened: contextlib.ExitStack, whole: bool) -> list[_Entry]:
+    """Return all that is in the folder of a run, or, if `whole`, of a comparison."""
+    entries: list[_Entry] = []
+    for name in names:
+        kind = folder.kind(name) if name.isprintable() else ""
+        if kind == "file" and (_of_a_run(name) or (whole and _whole(name) in _OF_A_COMPARISON)):
+            entries.append(_Entry(folder, name, False))
+        elif kind == "folder" and (whole or name == CHECKPOINTS):
+            entries += [*_found_inside(folder, name, opened), _Entry(folder, name, True)]
+        else:
+            raise _strange(folder, name, kind)
+    return entries
+
+
+def _found_inside(folder: Folder, name: str, opened: contextlib.ExitStack) -> list[_Entry]:
+    """Return all that is in a folder of a run or a comparison."""
+    inner = opened.enter_context(folder.inside(name))
+    names = inner.names()
+    if name not in (CHECKPOINTS, FIGURES) and not name.startswith(_PROBE):
+        if inner.kind(STEPS) != "file":
+            raise _strange(folder, name, "folder")
+        return _found(inner, names, opened, whole=False)
+    for entry in names:
+        ours = (name == CHECKPOINTS and of_checkpoints(entry)) or (name == FIGURES and _whole(entry) in _OF_FIGURES)
+        if not ours or inner.kind(entry) != "file":
+            raise _strange(inner, entry, inner.kind(entry) if ours else "")
+    return [_Entry(inner, entry, False) for entry in names]
+
+
+def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
+    what = f" (it is a {kind})" if kind not in ("", "file", "folder") else ""
+    return InvalidArgument(
+        f"The run folder {str(folder.path)!r} is not overwritten: it holds {name!r}, which no run wrote there{what};"
+        " name another one."
+    )
+
+
+def check_tame(place: Path) -> None:
+    """Raise if something in the folder of a run, by a name that runs give, is not what runs make.
+
+    To be called before anything in it is changed. What is not of a run is none of ours.
+
+    Raises:
+        DataError: naming it.
+    """
+    try:
+        with Folder.open(place) as folder:
+            for name in folder.names():
+                if name == CHECKPOINTS:
+                    with folder.inside(name) as inner:
+                        for file in filter(of_checkpoints, inner.names()):
+                            inner.check_file(file)
+                elif _of_a_run(name):
+                    folder.check_file(name, single=name in (*ROWS, LOCK))
+    except OSError as error:
+        raise DataError(f"{error.filename or place} cannot be used: {error.strerror}.") from None
+
+
+def has_steps(place: Path) -> bool:
+    """Whether a folder holds steps of a run. One that ended before its first step leaves nothing worth keeping."""
+    try:
+        with Folder.open(place) as folder:
+            return _has_steps(folder)
+    except OSError:
+        return False
+
+
+def _has_steps(folder: Folder) -> bool:
+    return folder.size(STEPS) > 0 or folder.kind(CHECKPOINTS) != ""
+
+
+def has_checkpoints(place: Path) -> bool:
+    """Whether a folder holds a checkpoint of a run, whether or not it can be used."""
+    try:
+        with Folder.open(place) as folder, folder.inside(CHECKPOINTS) as inner:
+            return any(MANIFEST_NAME.fullmatch(name) for name in inner.names())
+    except OSError:
+        return False
+
+
+def next_free(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the first of `name-1`, `name-2`, ... in a folder that is not there yet."""
+    number = 1
+    while os.path.lexists(place := Path(folder) / f"{name}-{number}"):
+        number += 1
+    return place
+
+
+def _unwritable(place: Path, why: str, what: str = "The run folder") -> InvalidArgument:
+    return InvalidArgument(f"{what} {str(place)!r} cannot be written to: {why}; name another one (--out).")

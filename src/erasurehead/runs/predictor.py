@@ -1,0 +1,191 @@
+"""A trained model with the encoding of its data: what it makes of new files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets.base import Report
+from erasurehead.datasets.preprocessing.encoding import Encoding, Source
+from erasurehead.errors import DataError
+from erasurehead.problems.linear import LinearModel
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.names import CONFIG, SUMMARY
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.preprocessing.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a model says of rows.
+
+    Attributes:
+        values: one a row: the class as the training file names it, or the number in the training file's units.
+        classes: the names of the classes, in the order of `probabilities`; empty for numbers.
+        probabilities: of each class, shape (n_rows, n_classes); None for numbers.
+        report: unseen and missing values.
+    """
+
+    values: list[str] | list[float]
+    classes: tuple[str, ...]
+    probabilities: Array | None
+    report: Report
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "predictions": self.values,
+            "classes": list(self.classes),
+            "probabilities": None if self.probabilities is None else self.probabilities.tolist(),
+            "report": _plain(self.report),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How good a model is on labelled rows.
+
+    Attributes:
+        metrics: such as `{"auc": 0.84}`; errors are in the units in which the model was trained.
+        report: unseen and missing values.
+    """
+
+    metrics: dict[str, float]
+    report: Report
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"metrics": self.metrics, "report": _plain(self.report)}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A model, and how raw rows become what it was trained on.
+
+    Arguments:
+        model: the parameters and what they mean.
+        encoding: of the training data.
+    """
+
+    model: LinearModel
+    encoding: Encoding
+
+    def __repr__(self) -> str:
+        target = self.encoding.target
+        name = f" of {target.name!r}" if target.name else ""
+        return f"TrainedModel({self.model.sample_loss.name}{name}, {self.model.n_features:,} coefficients)"
+
+    def coefficients(self, *, standardized: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
+        """Return what each column adds to the score, by the column's name.
+
+        The score is the predicted number, or the log odds of the second class against the first; of more than two
+        classes each has its own. It is the constant plus the sum over the columns of coefficient times value.
+
+        Arguments:
+            standardized: of numbers, whether the value is the standardised one, as in training; else it is that of
+                the file, and the constant is what remains when all numbers are 0.
+
+        Returns:
+            Column -> coefficient, such as `{"size": 2001.3, "town=Ely": -310.2, "(constant)": 88123.4}`; with more
+            than two classes, class -> such a mapping.
+        """
+        rows = self.model.x.reshape(self.model.sample_loss.n_outputs, -1)
+        target = self.encoding.target
+        unit = target.unit if target.classes is None else 1.0
+        made = [self.encoding.named_coefficients(row * unit, standardized) for row in rows]
+        if len(made) == 1 or target.classes is None:
+            return made[0]
+        return dict(zip(target.classes.labels(), made, strict=True))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Load the model of a run.
+
+        Arguments:
+            folder: of the run.
+
+        Raises:
+            DataError: if there is no run, or it has no model or no encoding, or its model is not finite.
+        """
+        run = RunFolder.open(folder)
+        encoding, x = run.encoding, run.x
+        if not np.isfinite(x).all():
+            status = "unknown" if run.damage(SUMMARY) else run.summary.get("status", "unknown")
+            raise DataError(
+                f"The model in {str(folder)!r} is not finite (status of the run: {status}), so that it predicts"
+                f" nothing; train again with a smaller rate."
+            )
+        if damage := run.damage(CONFIG):
+            raise DataError(damage)
+        loss = run.tables.get("problem", {}).get("loss", encoding.target.task)
+        model = LinearModel.named(str(loss), x, max(2, encoding.target.n_classes))
+        if model.n_features != encoding.n_columns:
+            raise DataError(
+                f"The model in {str(folder)!r} has {model.n_features} features, but its encoding has"
+                f" {encoding.n_columns} columns: the files are not of one run."
+            )
+        return cls(model, encoding)
+
+    def predict(self, source: Source) -> Predictions:
+        """Predict rows that may be without labels.
+
+        Arguments:
+            source: a file in the format of the training file, rows as mappings, or a matrix.
+
+        Raises:
+            DataError: if the rows cannot be encoded; the message says where.
+        """
+        encoded = self.encoding.apply(source, labels=False)
+        target, predicted = self.encoding.target, self.model.predict(encoded.X)
+        if self.model.sample_loss.name != target.task or target.classes is None:
+            return Predictions((predicted * target.unit).tolist(), (), None, encoded.report)
+        classes = tuple(target.classes.labels())
+        return Predictions(
+            [classes[index] for index in _class_numbers(predicted, target)],
+            classes,
+            _of_each_class(self.model.probabilities(encoded.X)),
+            encoded.report,
+        )
+
+    def evaluate(self, source: Source, labels: str | os.PathLike[str] | None = None) -> Scores:
+        """Measure the model on labelled rows.
+
+        Arguments:
+            source: as for `predict`.
+            labels: the file that holds the labels, where the training data had them in a file of their own.
+
+        Raises:
+            DataError: if the rows cannot be encoded, or have no labels.
+        """
+        encoded = self.encoding.apply(source, labels=True if labels is None else labels)
+        if encoded.y is None:
+            name = self.encoding.target.name
+            raise DataError(f"There are no labels{f' {name!r}' if name else ''} to evaluate the model on.")
+        return Scores(self.model.evaluate(encoded.X, encoded.y), encoded.report)
+
+
+def _class_numbers(predicted: NDArray[Any], target: Target) -> list[int]:
+    """Return 0, 1, ... for each row: -1 and +1 stand for the first and the second class."""
+    numbers = (predicted > 0).astype(np.int64) if target.task == "logistic" else predicted.astype(np.int64)
+    return numbers.tolist()
+
+
+def _of_each_class(probabilities: Array | None) -> Array | None:
+    if probabilities is None or probabilities.ndim == 2:
+        return probabilities
+    return np.column_stack([1.0 - probabilities, probabilities])
+
+
+def _plain(report: Report) -> dict[str, Any]:
+    return {
+        "rows": report.n_rows,
+        "unseen": dict(report.unseen),
+        "missing": dict(report.missing),
+        "dropped": report.dropped,
+    }

@@ -1,0 +1,239 @@
+"""The instrument that writes a run down while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.atomic_files import unwritable
+from erasurehead.errors import DataError
+from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.jsonl import RowFile, to_line
+from erasurehead.runs.locks import FolderLock
+from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, check_tame
+from erasurehead.runs.resuming import resumption
+from erasurehead.runs.summaries import figures, versions
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import Resumption, Run
+from erasurehead.training.rows import ArrivalRow, StepRow
+
+
+class Recorder(Instrument):
+    """Writes a run into its folder: each step as it ends, and model, evaluations and summary at the end.
+
+    While it does, no other run can use the folder: it is locked, until the run ends or this process does.
+
+    Arguments:
+        folder: made by `RunFolder.create`.
+        facts: what else is to stand in `summary.json`, such as the data's name and shape.
+        required: whether training is to end where the records cannot be written any more; else it goes on without.
+        notify: told, in a sentence, when it goes on without.
+
+    Attributes:
+        checkpoint: where an earlier run goes on; None for a new run.
+        resumption: the same, for the training loop.
+        resumed: steps after which the run was gone on with, each time that it was.
+        store: of the checkpoints of an earlier run; None for a new run.
+        x: the newest model; None before the first step.
+        saved: whether the last model is in the folder.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        required: bool = True,
+        notify: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.folder = folder
+        self.required = required
+        self.notify = notify
+        self.checkpoint: Checkpoint | None = None
+        self.resumption: Resumption | None = None
+        self.resumed: list[int] = []
+        self.store: CheckpointStore | None = None
+        self._summary: dict[str, Any] = {"status": "running", "reason": "", **(facts or {}), "versions": versions()}
+        self._files: dict[str, RowFile] = {}
+        self._lock: FolderLock | None = None
+        self._lost = False
+        self.x: Array | None = None
+        self.saved = False
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` says, or would, if it could be written."""
+        return dict(self._summary)
+
+    @classmethod
+    def reopen(
+        cls,
+        folder: RunFolder,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        required: bool = True,
+        notify: Callable[[str], None] = lambda text: None,
+    ) -> Recorder:
+        """Return the recorder of a run that goes on from its newest checkpoint, in the same folder.
+
+        What was recorded after the checkpoint is cut off when training begins. The folder is locked from now on:
+        train, or call `end`.
+
+        Arguments:
+            folder: of the run.
+            facts, required, notify: as for a new one.
+
+        Raises:
+            DataError: if there is no checkpoint that can be used, or the records do not fit it, or something in the
+                folder is not what runs make; nothing was changed then.
+            InvalidArgument: if the run is still going on.
+        """
+        recorder = cls(folder, facts, required=required, notify=notify)
+        check_tame(folder.path)
+        recorder._take_lock()
+        try:
+            store = CheckpointStore(folder.path, access=folder.access)
+            checkpoint = store.load()
+            for name in ROWS:
+                if name not in checkpoint.records:
+                    raise DataError(f"The newest checkpoint in {str(folder.path)!r} says nothing of {name}.")
+            recorder.resumption = resumption(folder, checkpoint)
+        except BaseException:
+            recorder._release_lock()
+            raise
+        recorder.store, recorder.checkpoint = store, checkpoint
+        recorder.resumed = [*map(int, checkpoint.facts.get("resumed", ())), checkpoint.step]
+        return recorder
+
+    @property
+    def sizes(self) -> Mapping[str, int] | None:
+        """File of rows -> bytes written; None where they could not be written."""
+        return None if self._lost else {name: file.size for name, file in self._files.items()}
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self._summary |= {
+            "scheme": scheme.name,
+            "code": repr(scheme.code),
+            "wait": str(scheme.rule),
+            "workers": scheme.code.n_workers,
+            "steps_planned": steps,
+            "resumed": self.resumed,
+        }
+        self._try(self._open)
+        self._try(lambda: self.folder.write_summary(self._summary))
+
+    def _open(self) -> None:
+        if self._lock is None:
+            self._take_lock()
+        if self.store is not None:
+            self.store.tidy()
+        self.folder.rows_may_change()
+        before = self.checkpoint
+        for name in ROWS:
+            size = before.records[name] if before else 0
+            self._files[name] = RowFile(self.folder.path / name, size, self.folder.access)
+
+    def ready(self, seconds: float) -> None:
+        self._summary["start_seconds"] = seconds
+        self._try(lambda: self.folder.write_summary(self._summary))
+
+    def arrival(self, row: ArrivalRow) -> None:
+        if not self._lost:
+            self._files[ARRIVALS].add(vars(row))
+
+    def step(self, row: StepRow, x: Array) -> None:
+        self.x = x
+        if not self._lost:
+            self._files[STEPS].add(vars(row))
+            self._try(self._flush)
+
+    def _flush(self) -> None:
+        self._files[ARRIVALS].flush()  # before the step, so that whose step is there has its arrivals there, too
+        self._files[STEPS].flush()
+
+    def finished(self, run: Run) -> None:
+        lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
+        self.x = run.x
+        self._summary |= {"engine": run.engine} | figures(run)
+        status = "finished" if not run.stopped else "stopped" if run.stopped.startswith("stopped") else "failed"
+        self._end(status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
+
+    def end(self, status: str, reason: str) -> None:
+        """Save the last model and the summary, and close the files. What was ended once stays as it was.
+
+        Arguments:
+            status: `"finished"`, `"stopped"` (by the user) or `"failed"`.
+            reason: why it ended early, in a sentence.
+
+        Raises:
+            RecordsError: if something of it cannot be written; all else is.
+        """
+        self._end(status, reason)
+
+    def _end(self, status: str, reason: str, first: Callable[[], None] = lambda: None) -> None:
+        if self._summary["status"] != "running":
+            return
+        acts: list[Callable[[], None]] = [first]
+        for file in self._files.values():
+            file.close()
+        if self._files:
+            acts.append(self.folder.rows_are_final)
+        if self.x is not None:
+            acts.append(partial(self._write_model, self.x))
+        failure = _first_failure(acts)
+        serious = status == "finished" and self.required
+        if failure is not None and serious:
+            status, reason = "failed", str(failure)  # so that it can be gone on with, and be finished
+        self._summary |= {"status": status, "reason": reason}
+        failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
+        self._release_lock()
+        if failure is not None and serious:
+            raise failure
+        if failure is not None and not self._lost:
+            self.notify(str(failure))
+
+    def _write_model(self, x: Array) -> None:
+        self.folder.write_model(x)
+        self.saved = True
+
+    def _try(self, act: Callable[[], None]) -> None:
+        """Write something down; where that fails, go on without records if that is allowed."""
+        if self._lost:
+            return
+        try:
+            act()
+        except OSError as error:
+            self._lost = True
+            self._summary["unrecorded"] = str(error)
+            if self.required:
+                raise
+            for file in self._files.values():
+                file.close()
+            self.notify(f"{error} Training goes on without records.")
+
+    def _take_lock(self) -> None:
+        path = self.folder.path / LOCK
+        try:
+            self._lock = FolderLock(path, self.folder.access)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _first_failure(acts: Iterable[Callable[[], None]]) -> OSError | None:
+    """Do everything, as where one file finds no room a smaller one may; return what went wrong first."""
+    failure: OSError | None = None
+    for act in acts:
+        try:
+            act()
+        except OSError as error:
+            failure = failure or error
+    return failure

@@ -1,0 +1,48 @@
+"""Whether a run can go on, and with what: its checkpoint, and the rows up to there."""
+
+from __future__ import annotations
+
+from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.runs.checkpoints.store import Checkpoint
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.names import ARRIVALS, STEPS, has_checkpoints
+from erasurehead.training.result import Resumption
+
+
+def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
+    """Return what the training loop goes on with.
+
+    Raises:
+        DataError: if the records are not those of the checkpoint's steps.
+    """
+    steps = folder.step_rows(checkpoint.records.get(STEPS))
+    if [row.step for row in steps] != list(range(checkpoint.step)):
+        raise DataError(
+            f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
+        )
+    return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))
+
+
+def check_unfinished(folder: RunFolder, steps: int) -> None:
+    """Raise if there is nothing left to do in a run that is to take so many steps in all.
+
+    Raises:
+        InvalidArgument: if it is finished after as many or more, or its checkpoints were removed when it finished.
+    """
+    try:
+        summary = folder.summary
+    except DataError:  # a run goes on without its summary, which it writes anew
+        return
+    if summary.get("status") != "finished":
+        return
+    done = int(summary.get("steps", 0))
+    if steps <= done:
+        raise invalid(
+            "run.steps", f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished",
+            steps, "there is nothing to go on with",
+        )  # fmt: skip
+    if not has_checkpoints(folder.path):
+        raise InvalidArgument(
+            f"The run in {str(folder.path)!r} is finished, and its checkpoints are gone: there is nothing to go on"
+            " from. They stay when a run is trained with checkpoints.keep_finished = true (--keep-checkpoints)."
+        )

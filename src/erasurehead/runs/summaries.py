@@ -1,0 +1,58 @@
+"""What stands in the summary of a run: its figures, and the versions that made it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import scipy
+
+from erasurehead.training.result import Run
+
+
+def figures(run: Run) -> dict[str, Any]:
+    """Return what a whole run comes to, as plain data; means are over its steps."""
+    steps = run.steps
+    last = run.evaluations[-1] if run.evaluations else None
+    return {
+        "steps": len(steps),
+        "steps_without_estimate": sum(not row.stepped for row in steps),
+        "seconds": run.seconds,
+        "seconds_per_step": run.seconds_per_step,
+        "start_seconds": run.start_seconds,
+        "loss": steps[-1].loss if steps else None,
+        "loss_share": steps[-1].coverage if steps else None,
+        "objective": run.objective,
+        "final": None if run.final is None else asdict(run.final),
+        "neglected": [asdict(task) for task in run.neglected],
+        "metrics": dict(last.metrics) if last else {},
+        "workers_waited_for": fmean(row.arrived for row in steps) if steps else None,
+        "residual": fmean(row.residual for row in steps) if steps else None,
+        "coverage": fmean(row.coverage for row in steps) if steps else None,
+        "bytes_per_step": fmean(row.received for row in steps) if steps else None,
+        "dead": sorted({worker for row in steps for worker in row.dead}),
+        "deaths": sum(len(row.befallen("died")) for row in steps),
+        "joined": sum(len(row.befallen("joined")) for row in steps),
+        "liars": sorted({worker for row in steps for worker in row.befallen("lied")}),
+        "workers_at_end": steps[-1].workers - len(steps[-1].dead) if steps else None,
+        "failures": sum(row.failures for row in steps),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a run depends on."""
+    try:
+        own = version("erasurehead")
+    except PackageNotFoundError:  # run from its source, without being installed
+        own = "unknown"
+    return {
+        "erasurehead": own,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "platform": platform.platform(),
+    }

@@ -1,0 +1,12 @@
+"""When to stop and what the optimizer sees: wait rules, aggregations, and the named schemes of the papers."""
+
+from erasurehead.schemes.aggregation import Aggregation as Aggregation
+from erasurehead.schemes.aggregation import ByCoverage as ByCoverage
+from erasurehead.schemes.aggregation import ByExpectation as ByExpectation
+from erasurehead.schemes.aggregation import Plain as Plain
+from erasurehead.schemes.named import Scheme as Scheme
+from erasurehead.schemes.named import custom as custom
+from erasurehead.schemes.named import erasurehead as erasurehead
+from erasurehead.schemes.named import exact as exact
+from erasurehead.schemes.named import ignore_stragglers as ignore_stragglers
+from erasurehead.schemes.named import uncoded as uncoded

@@ -1,0 +1,177 @@
+"""The named combinations of the papers: a code, its decoder, a wait rule and an aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from erasurehead import codes, decoding
+from erasurehead.codes.base import GradientCode
+from erasurehead.codes.transforms import reformed
+from erasurehead.decoding.base import Decoder
+from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
+from erasurehead.schemes.wait_rules.base import WaitRule, scaled_count
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """All that decides how a gradient is gathered.
+
+    Arguments:
+        name: for tables and pictures.
+        decoder: of the code.
+        rules: the wait rule of each kind of order; `"gradient"` must be there.
+        aggregation: what the optimizer sees.
+        reform: returns the same scheme for another number of workers over the same tasks, given how many of the
+            workers that stay hold each task, for when some have left for good or more have come; None if there is no
+            such thing.
+    """
+
+    name: str
+    decoder: Decoder
+    rules: Mapping[str, WaitRule]
+    aggregation: Aggregation
+    reform: Callable[[int, Sequence[int] | None], Scheme] | None = None
+
+    def __post_init__(self) -> None:
+        if "gradient" not in self.rules:
+            raise invalid("rules", "must have a wait rule for orders of kind 'gradient'", ", ".join(self.rules))
+        for rule in self.rules.values():
+            rule.check(self.decoder)
+
+    @property
+    def code(self) -> GradientCode:
+        """Who computes what."""
+        return self.decoder.code
+
+    @property
+    def rule(self) -> WaitRule:
+        """The wait rule of gradient orders."""
+        return self.rules["gradient"]
+
+    def reformed(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
+        """Return the same scheme for another number of workers over the same tasks.
+
+        Arguments:
+            n_workers: the new number.
+            held: how many of the workers that stay hold each task; few tasks move then, where the code allows.
+
+        Raises:
+            InvalidArgument: if there is none with so many.
+        """
+        if self.reform is None:
+            raise InvalidArgument(f"the scheme {self.name} cannot be re-formed for {n_workers} workers.")
+        return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.code!r}, stop at {self.rule}, {type(self.aggregation).__name__}"
+
+
+def custom(
+    code: GradientCode,
+    rule: WaitRule | str,
+    aggregation: Aggregation | None = None,
+    name: str = "",
+    decoder: Decoder | None = None,
+) -> Scheme:
+    """Return a scheme of one's own.
+
+    Arguments:
+        code: any code.
+        rule: a wait rule, or its text, such as `"first(11) | decodable()"`.
+        aggregation: by default the decoded sum as it is.
+        name: by default the code's.
+        decoder: by default the fastest exact one for the code.
+    """
+    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
+    rule = waiting.parse(rule) if isinstance(rule, str) else rule
+
+    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
+        other = reformed(code, n_workers, held)
+        return custom(other, rule.for_workers(code.n_workers, n_workers), aggregation)
+
+    again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
+    chosen = decoder or decoding.for_code(code)
+    return Scheme(name or code.name, chosen, {"gradient": rule}, aggregation or Plain(), again)
+
+
+def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
+    """Return plain distributed gradient descent: every worker is waited for.
+
+    Arguments:
+        n_workers: number of workers.
+        n_tasks: number of tasks, at least n_workers; by default one a worker.
+    """
+    return custom(codes.uncoded(n_workers, n_tasks), waiting.decodable(), name="uncoded")
+
+
+def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") -> Scheme:
+    """Return uncoded training that goes on after the first `wait_for` workers and scales up what they sent.
+
+    The baseline of Tandon et al. (2017), who divide by the samples seen; also known as backup workers (Chen et al.,
+    2016).
+
+    Arguments:
+        n_workers: number of workers.
+        wait_for: how many arrivals to wait for, in 1..n_workers.
+        rescale: `"coverage"`, `"expectation"` (here the same, unless workers die) or `"none"`.
+    """
+    return _first_arrivals("ignore_stragglers", codes.uncoded(n_workers), _check_wait(wait_for, n_workers), rescale)
+
+
+def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) -> Scheme:
+    """Return exact gradient coding: wait until the full gradient can be decoded (Tandon et al., 2017).
+
+    Arguments:
+        n_workers: number of workers.
+        load: tasks a worker; any load - 1 stragglers are tolerated, often more.
+        code: `"repetition"` (fractional repetition) or `"cyclic"` (`codes.exact_cyclic`: the real cyclic MDS code where
+            there is one that float64 bears, else Tandon's cyclic repetition, else a Reed-Solomon code).
+        seed: of the random draws of the latter.
+    """
+    if code == "repetition":
+        built = codes.fractional_repetition(n_workers, load)
+    elif code == "cyclic":
+        built = codes.exact_cyclic(n_workers, load - 1, seed=seed)
+    else:
+        raise invalid("code", "must be 'repetition' or 'cyclic'", code)
+    return custom(built, waiting.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
+
+
+def erasurehead(
+    n_workers: int, load: int, wait_for: int | float, rescale: str = "coverage", n_tasks: int | None = None
+) -> Scheme:
+    """Return ErasureHead (Algorithms 1 and 2): stop after some arrivals, or as soon as every group is in.
+
+    The paper's algorithm takes the decoded sum as it is (`rescale="none"`, equations (1)-(2)); its analysis divides by
+    1 - p (`"expectation"`). Dividing by the fraction that did arrive (`"coverage"`) has the smaller variance, and is
+    the default.
+
+    Arguments:
+        n_workers: number of workers (k in the paper).
+        load: tasks a worker (c).
+        wait_for: arrivals to wait for, in 1..n_workers, or a fraction in (0, 1) of the workers (delta).
+        rescale: `"coverage"`, `"expectation"` or `"none"`.
+        n_tasks: number of tasks (n in the paper); by default one a worker.
+    """
+    code = codes.fractional_repetition(n_workers, load, n_tasks)
+    if isinstance(wait_for, float) and 0 < wait_for < 1:
+        wait_for = waiting.fraction(wait_for).workers(code)
+    return _first_arrivals("erasurehead", code, _check_wait(wait_for, n_workers), rescale)
+
+
+def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
+    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
+        other = reformed(code, n_workers, held)
+        return _first_arrivals(name, other, scaled_count(arrivals, code.n_workers, n_workers), rescale)
+
+    rule = waiting.first(arrivals) | waiting.decodable()
+    scheme = custom(code, rule, rescaling(rescale, code, arrivals), name)
+    return replace(scheme, reform=reform)
+
+
+def _check_wait(wait_for: int | float, n_workers: int) -> int:
+    return check_count("wait_for", wait_for, 1, n_workers)

@@ -1,0 +1,103 @@
+"""Schemes and step sizes as texts, the same in run files, on the command line and in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from erasurehead import schemes
+from erasurehead._internal import text_parser as specs
+from erasurehead.codes.text import parse_code
+from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.optimizers.base import Schedule, as_schedule
+from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes.aggregation import rescaling
+from erasurehead.schemes.named import Scheme
+
+_T = TypeVar("_T")
+
+PAPER_WORKERS = 30
+PAPER_LOAD = 3
+PAPER_WAIT_FOR = 11
+
+
+def parse_scheme(text: str, n_workers: int) -> Scheme:
+    """Return the scheme that a text stands for.
+
+    Arguments:
+        text: `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`, `exact(load=3, code='cyclic')`,
+            `erasurehead(load=3, wait_for=11)`, each with the arguments of `erasurehead.schemes`; or
+            `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
+            arguments.
+        n_workers: number of workers.
+
+    Raises:
+        InvalidArgument: if the text stands for no scheme, or for none with so many workers.
+
+    >>> print(parse_scheme("erasurehead(load=3, wait_for=11)", 30).rule)
+    first(11) | decodable()
+    """
+    makers: dict[str, Callable[..., Scheme]] = {
+        "uncoded": partial(schemes.uncoded, n_workers),
+        "ignore_stragglers": partial(schemes.ignore_stragglers, n_workers),
+        "exact": partial(schemes.exact, n_workers),
+        "erasurehead": partial(schemes.erasurehead, n_workers),
+        "custom": partial(_custom, n_workers),
+    }
+    return _naming("scheme", text, lambda: specs.read(_call(text), "scheme", Scheme, makers, {}))
+
+
+def parse_rate(rate: float | str) -> Schedule:
+    """Return the step sizes that a number or a text stands for.
+
+    Arguments:
+        rate: a number, or `constant(rate)`, `geometric(rate, factor)` or `inverse_time(rate, half_life)`.
+
+    >>> parse_rate("geometric(0.1, 0.99)")
+    Geometric(rate=0.1, factor=0.99)
+    """
+    return _naming("rate", str(rate), lambda: as_schedule(rate))
+
+
+def default_scheme(n_workers: int) -> str:
+    """Return ErasureHead as published, for 30 workers; for others with as large a share waited for.
+
+    >>> default_scheme(30), default_scheme(8)
+    ('erasurehead(load=3, wait_for=11)', 'erasurehead(load=3, wait_for=3)')
+    """
+    wait_for = max(1, round(n_workers * PAPER_WAIT_FOR / PAPER_WORKERS))
+    return f"erasurehead(load={_load(n_workers)}, wait_for={wait_for})"
+
+
+def paper_schemes(n_workers: int) -> tuple[str, ...]:
+    """Return the schemes that the paper's figures compare: uncoded, exact coding, ErasureHead."""
+    return "uncoded()", f"exact(load={_load(n_workers)})", default_scheme(n_workers)
+
+
+def _load(n_workers: int) -> int:
+    return min(PAPER_LOAD, n_workers)
+
+
+def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: str = "") -> Scheme:
+    built = parse_code(_call(code), n_workers)
+    if rescale not in ("none", "coverage"):
+        raise invalid(
+            "rescale", "must be 'none' or 'coverage' in a custom scheme", rescale,
+            "erasurehead and ignore_stragglers know 'expectation' as well",
+        )  # fmt: skip
+    return schemes.custom(built, waiting.parse(wait), rescaling(rescale, built, None), name)
+
+
+def _call(text: str) -> str:
+    return f"{text}()" if text.strip().isidentifier() else text
+
+
+def _naming(key: str, text: str, build: Callable[[], _T]) -> _T:
+    """Build; what the parts of the text have to say is said of the key and the text."""
+    try:
+        return build()
+    except InvalidArgument as error:
+        if error.value == f"{text}()":  # a bare name is a call without arguments
+            error = error.but(value=text)
+        raise error.inside(key, text) from None

@@ -1,0 +1,55 @@
+"""When to stop: wait rules, written in Python as in configuration files.
+
+>>> from erasurehead import waiting
+>>> rule = waiting.first(11) | waiting.decodable()
+>>> str(rule)
+'first(11) | decodable()'
+>>> waiting.parse("first(11) | decodable()") == rule
+True
+"""
+
+from erasurehead._internal.text_parser import read
+from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, NeverMet, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.confirmed import Confirmed as confirmed
+from erasurehead.schemes.wait_rules.counts import First as first
+from erasurehead.schemes.wait_rules.counts import Fraction as fraction
+from erasurehead.schemes.wait_rules.deadline import Deadline as deadline
+from erasurehead.schemes.wait_rules.residual import Decodable as decodable
+from erasurehead.schemes.wait_rules.residual import ResidualBelow as residual_below
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "NeverMet",
+    "Verdict",
+    "View",
+    "WaitRule",
+    "confirmed",
+    "deadline",
+    "decodable",
+    "first",
+    "fraction",
+    "parse",
+    "residual_below",
+]
+
+
+def parse(text: str) -> WaitRule:
+    """Return the rule that a text stands for, as a configuration file writes it; the inverse of `str(rule)`.
+
+    Arguments:
+        text: calls of `first(workers)`, `fraction(share)`, `decodable()`, `residual_below(tasks)`,
+            `deadline(seconds)` and `confirmed(copies)`, joined by `|` and `&` (which binds tighter), with brackets.
+
+    Raises:
+        InvalidArgument: the text is of another form, or a number in it is out of its range.
+    """
+    makers = {
+        "first": first,
+        "fraction": fraction,
+        "decodable": decodable,
+        "residual_below": residual_below,
+        "deadline": deadline,
+        "confirmed": confirmed,
+    }
+    return read(text, "wait", WaitRule, makers, {"|": WaitRule.__or__, "&": WaitRule.__and__})

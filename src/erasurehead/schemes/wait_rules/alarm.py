@@ -1,0 +1,67 @@
+"""When a rule wants to be asked again although nothing has arrived: kept apart from the roundings of a clock."""
+
+from __future__ import annotations
+
+import math
+
+from erasurehead.errors import invalid
+from erasurehead.schemes.wait_rules.base import View, WaitRule
+
+_MOST_RINGS = 100
+"""Wake-ups at which the clock has not moved, after which a rule that asks for the next bit of time is let wait."""
+
+
+class Alarm:
+    """The wake-ups of one round.
+
+    A clock that was to read `begin + wake` may read a rounding less; a rule that compares `view.elapsed` with its own
+    number would then ask for the same time for ever. So after a wake-up the view has at least the time asked for. A
+    rule that waits even then, as one does that compares with `>`, is asked once more, a moment later; after that the
+    time is past, and only an arrival can change what the rule says.
+
+    Arguments:
+        rule: of the round.
+    """
+
+    def __init__(self, rule: WaitRule) -> None:
+        self._rule = rule
+        self._reached = 0.0  # the time that has come, whatever the clock reads
+        self._twice = False  # the rule has been asked at that time, and a moment later
+        self._clock = -math.inf
+        self._rings = 0  # since the clock has moved, or something has happened
+
+    def elapsed(self, clock: float) -> float:
+        """Return what the view is to show, given what the clock does."""
+        if clock > self._clock:
+            self._clock, self._rings = clock, 0
+        return max(clock, self._reached)
+
+    def next(self, view: View) -> float | None:
+        """Return the elapsed seconds at which to ask the rule again, or None if only an arrival can matter.
+
+        Raises:
+            InvalidArgument: if the rule names no time.
+        """
+        wake = self._rule.wake(view)
+        if wake is None or wake == math.inf:
+            return None
+        if math.isnan(wake):
+            raise invalid(f"wake(view) of the wait rule {self._rule}", "must be a number of seconds, or None", wake)
+        if self._rings >= _MOST_RINGS:
+            return None
+        if wake > view.elapsed:
+            self._twice = False
+            return wake
+        if self._twice or wake < self._reached or self._reached == 0.0:
+            return None
+        self._twice = True
+        return math.nextafter(view.elapsed, math.inf)
+
+    def ring(self, wake: float) -> None:
+        """Take note that the time has come."""
+        self._reached = max(self._reached, wake)
+        self._rings += 1
+
+    def stop(self) -> None:
+        """Take note that something has happened: the rule may have another opinion."""
+        self._twice, self._rings = False, 0

@@ -1,0 +1,330 @@
+"""What a wait rule is, what it may see, and rules joined by | and &."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from typing import ClassVar, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray, Tree
+from erasurehead.decoding.base import Decoder, Session
+from erasurehead.errors import InvalidArgument, invalid
+
+
+class Verdict(Enum):
+    """What a rule says of the arrivals so far."""
+
+    WAIT = "wait"
+    STOP = "stop"
+    NEVER = "never"
+    """It cannot be met any more, whoever still answers."""
+
+
+class NeverMet(InvalidArgument):
+    """A rule that a code does not meet even when every message is in. Beside another rule, joined by |, it may stay."""
+
+
+class View:
+    """The arrivals of one round, without their vectors: all that a wait rule may see.
+
+    The training loop and the simulator feed it; rules only read it.
+
+    Attributes:
+        step: the optimizer's step.
+        elapsed: seconds since the order was submitted.
+        arrived: messages that are in, in the order of their arrival.
+        able: workers that can still answer, those that are done included.
+        refused: messages that are erasures in this round although their worker lives.
+        session: the decoding so far.
+    """
+
+    def __init__(self, decoder: Decoder, step: int = 0, able: Iterable[int] | None = None) -> None:
+        self.decoder = decoder
+        self.code = decoder.code
+        self.step = step
+        self.elapsed = 0.0
+        self.able: set[int] = set(range(self.code.n_workers) if able is None else able)
+        self.arrived: list[int] = []
+        self.refused: set[int] = set()
+        self.session: Session = decoder.begin()
+        self._is_in = np.zeros(self.code.n_messages, dtype=bool)
+        self._waiting_for = self.code.messages_per_worker.copy()
+        self._finished = 0
+        self._reachable: float | None = None
+
+    @property
+    def finished(self) -> int:
+        """Number of workers whose messages are all in. A worker with nothing to send is never among them."""
+        return self._finished
+
+    @property
+    def pending(self) -> IntArray:
+        """Messages that may still come, ascending."""
+        hoped = np.zeros(self.code.n_messages, dtype=bool)
+        hoped[self.code.messages_of_workers(np.fromiter(self.able, dtype=np.int64))] = True
+        hoped[list(self.refused)] = False
+        return np.flatnonzero(hoped & ~self._is_in)
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether any message may still come: cheaper than to count those that are pending."""
+        if len(self.arrived) < self.code.n_messages and self.whole:
+            return True
+        return bool(len(self.pending))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every message of the code has come or may still come."""
+        return len(self.able) == self.code.n_workers and not self.refused
+
+    def can_finish(self) -> int:
+        """Return how many workers will be finished if everybody who still can answers."""
+        able = np.zeros(self.code.n_workers, dtype=bool)
+        able[np.fromiter(self.able, dtype=np.int64)] = True
+        able[self.code.owner[list(self.refused)]] = False
+        return int(((able | (self._waiting_for == 0)) & (self.code.messages_per_worker > 0)).sum())
+
+    def reachable_residual(self) -> float:
+        """Return the residual if every message that may still come does come."""
+        if self._reachable is None:
+            self._reachable = self.decoder.residual([*self.arrived, *self.pending.tolist()])
+        return self._reachable
+
+    def add(self, message: int) -> None:
+        """Take note of an arrival. One that is in already (a replaced worker sends again) changes nothing."""
+        if self._is_in[message]:
+            return
+        self._is_in[message] = True
+        self.arrived.append(message)
+        self.session.add(message)
+        worker = int(self.code.owner[message])
+        if worker not in self.able:
+            self._reachable = None
+        self._waiting_for[worker] -= 1
+        self._finished += int(self._waiting_for[worker] == 0)
+
+    def lose(self, worker: int) -> None:
+        """Take note that a worker will not answer any more; what it sent stays."""
+        self.able.discard(worker)
+        self._reachable = None
+
+    def regain(self, worker: int) -> None:
+        """Take note that a worker will answer after all: it, or a replacement, has joined. What it sends is new."""
+        self.able.add(worker)
+        self.refused.difference_update(self.code.messages_of(worker).tolist())
+        self._reachable = None
+
+    def refuse(self, messages: Iterable[int]) -> None:
+        """Turn messages into erasures: their vectors cannot be used, or (a worker failed) will not come this round."""
+        self.refused.update(messages)
+        self._reachable = None
+        if self._is_in[list(self.refused)].any():
+            self._take_back(self.refused)
+
+    def doubt(self, messages: Iterable[int]) -> None:
+        """Take messages back out that cannot be trusted yet: they count again when they are added once more."""
+        self._reachable = None
+        self._take_back(set(messages))
+
+    def _take_back(self, messages: set[int]) -> None:
+        kept = [message for message in self.arrived if message not in messages]
+        self.arrived, self.session = [], self.decoder.begin()
+        self._is_in[:] = False
+        self._waiting_for, self._finished = self.code.messages_per_worker.copy(), 0
+        for message in kept:
+            self.add(message)
+
+
+def scaled_count(count: int, before: int, after: int) -> int:
+    """Return the part of `after` workers that `count` is of `before`, rounded up.
+
+    >>> scaled_count(11, 30, 20)
+    8
+    """
+    return -(-count * after // before)
+
+
+class WaitRule(ABC):
+    """When to stop waiting: arrivals so far -> stop or go on (the ErasureHead paper's delta). Combine with | and &.
+
+    Attributes:
+        lasting: whether a rule that is met stays so when more arrives.
+    """
+
+    lasting: ClassVar[bool] = True
+
+    @abstractmethod
+    def verdict(self, view: View) -> Verdict:
+        """Say whether to stop now."""
+
+    def wake(self, view: View) -> float | None:
+        """Return the elapsed seconds at which to ask again although nothing has arrived, or None.
+
+        When that time has come, `view.elapsed` is at least what was returned here, so that a rule may compare the two.
+        A time that is past, at which the rule has been asked already, is as good as None.
+        """
+        return None
+
+    @abstractmethod
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        """Apply the same rule to whole rounds at once, for the planner.
+
+        Arguments:
+            times: when each message arrives, in seconds since the order; inf if never. Shape (rounds, n_messages).
+            decoder: of the code in question.
+
+        Returns:
+            When the rule stops, shape (rounds,); inf where it never does. Rounds are taken as independent.
+        """
+
+    def stop_times_since(self, times: Array, decoder: Decoder, since: Array) -> Array:
+        """Return the first time, not before `since`, at which the rule is met, shape (rounds,).
+
+        Arguments:
+            times, decoder: as for `stop_times`.
+            since: in seconds since the order, shape (rounds,).
+        """
+        return np.maximum(self.stop_times(times, decoder), since)
+
+    def check(self, decoder: Decoder) -> None:
+        """Raise `InvalidArgument` if this rule asks for what the code does not have.
+
+        Raises:
+            InvalidArgument: it can never be met, even when everybody answers; `NeverMet` where that is a matter of
+                the code's residual.
+        """
+        return
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        """Return the rule for another number of workers: it waits for as large a share of them."""
+        return self
+
+    def state(self) -> Tree:
+        """Return all that `restore` needs to continue to the bit: nothing, for a rule that learns nothing."""
+        return {}
+
+    def restore(self, state: Tree) -> None:
+        """Continue from a state."""
+        return
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return the rule as it is written in a configuration: `"first(11) | decodable()"`."""
+
+    def __or__(self, other: WaitRule) -> WaitRule:
+
+        return self if self == other else AnyOf((self, other))
+
+    def __and__(self, other: WaitRule) -> WaitRule:
+
+        return self if self == other else AllOf((self, other))
+
+
+@dataclass(frozen=True)
+class _Joined(WaitRule):
+    rules: tuple[WaitRule, ...]
+    sign: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        flat: list[WaitRule] = []
+        for rule in self.rules:
+            parts = rule.rules if isinstance(rule, _Joined) and type(rule) is type(self) else (rule,)
+            flat.extend(part for part in parts if part not in flat)
+        if len(flat) < 2:
+            raise invalid("rules", f"must be at least two different rules to join by {self.sign}", tuple(self.rules))
+        object.__setattr__(self, "rules", tuple(flat))
+
+    @property
+    def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(rule.lasting for rule in self.rules)
+
+    def wake(self, view: View) -> float | None:
+        return min((time for rule in self.rules if (time := rule.wake(view)) is not None), default=None)
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        scaled = tuple(dict.fromkeys(rule.for_workers(before, after) for rule in self.rules))
+        return scaled[0] if len(scaled) == 1 else type(self)(scaled)
+
+
+@final
+@dataclass(frozen=True)
+class AnyOf(_Joined):
+    """Stop as soon as one of several rules would: the ErasureHead paper's Algorithm 1 is `fraction(d) | decodable()`.
+
+    Arguments:
+        rules: at least two; nested `AnyOf` are flattened, and equal rules kept once.
+    """
+
+    sign: ClassVar[str] = "|"
+
+    def verdict(self, view: View) -> Verdict:
+        never = True
+        for rule in self.rules:
+            verdict = rule.verdict(view)
+            if verdict is Verdict.STOP:
+                return Verdict.STOP
+            never &= verdict is Verdict.NEVER
+        return Verdict.NEVER if never else Verdict.WAIT
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return reduce(np.minimum, (rule.stop_times(times, decoder) for rule in self.rules))
+
+    def stop_times_since(self, times: Array, decoder: Decoder, since: Array) -> Array:
+        return reduce(np.minimum, (rule.stop_times_since(times, decoder, since) for rule in self.rules))
+
+    def check(self, decoder: Decoder) -> None:
+        unmet: list[NeverMet] = []
+        for rule in self.rules:
+            try:
+                rule.check(decoder)
+            except NeverMet as error:
+                unmet.append(error)
+        if len(unmet) == len(self.rules):
+            raise unmet[0]
+
+    def __str__(self) -> str:
+        return " | ".join(str(rule) for rule in self.rules)
+
+
+@final
+@dataclass(frozen=True)
+class AllOf(_Joined):
+    """Stop once all of several rules would: `first(11) & deadline(0.5)` takes whoever comes in the first half second.
+
+    Arguments:
+        rules: at least two; nested `AllOf` are flattened, and equal rules kept once.
+    """
+
+    sign: ClassVar[str] = "&"
+
+    def verdict(self, view: View) -> Verdict:
+        verdicts = [rule.verdict(view) for rule in self.rules]
+        if Verdict.NEVER in verdicts:
+            return Verdict.NEVER
+        return Verdict.WAIT if Verdict.WAIT in verdicts else Verdict.STOP
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return self.stop_times_since(times, decoder, np.zeros(len(times)))
+
+    def stop_times_since(self, times: Array, decoder: Decoder, since: Array) -> Array:
+        lasting = [rule.stop_times(times, decoder) for rule in self.rules if rule.lasting]
+        stop = reduce(np.maximum, lasting, since)
+        passing = [rule for rule in self.rules if not rule.lasting]
+        while passing:  # while one of them is waited for, another may be met no longer
+            later = reduce(np.maximum, (rule.stop_times_since(times, decoder, stop) for rule in passing), stop)
+            if (later == stop).all():
+                break
+            stop = later
+        return stop
+
+    def check(self, decoder: Decoder) -> None:
+        for rule in self.rules:
+            rule.check(decoder)
+
+    def __str__(self) -> str:
+        return " & ".join(f"({rule})" if isinstance(rule, AnyOf) else str(rule) for rule in self.rules)

@@ -1,0 +1,46 @@
+"""The rule that looks at the clock alone: `deadline(seconds)`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.decoding.base import Decoder
+from erasurehead.errors import invalid, real
+from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule
+
+_SLACK = 1e-6  # a clock that reads start + seconds may be a rounding short of it, and must not be asked for ever
+
+
+@final
+@dataclass(frozen=True)
+class Deadline(WaitRule):
+    """Stop at a fixed time after the order, whatever has arrived by then; with nothing, the loop takes no step.
+
+    It waits out its time even when everybody has answered: write `first(30) | deadline(2)` to stop at either.
+
+    Arguments:
+        seconds: greater than 0, finite.
+    """
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(real(self.seconds)) and self.seconds > 0.0):
+            raise invalid("deadline(seconds)", "must be greater than 0 and finite", self.seconds)
+
+    def verdict(self, view: View) -> Verdict:
+        return Verdict.STOP if view.elapsed >= self.seconds - min(_SLACK, 1e-3 * self.seconds) else Verdict.WAIT
+
+    def wake(self, view: View) -> float | None:
+        return self.seconds if self.verdict(view) is Verdict.WAIT else None
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return np.full(len(times), self.seconds)
+
+    def __str__(self) -> str:
+        return f"deadline({self.seconds!r})"

@@ -1,0 +1,209 @@
+"""The k-th smallest of each row of a large table, without ordering the rest."""
+
+from __future__ import annotations
+
+import time
+from functools import cache, lru_cache
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.decoding.compiled import compiled
+
+LANES = 64
+"""Rows that are ordered side by side."""
+
+
+@lru_cache(maxsize=256)
+def network(n: int, k: int) -> IntArray:
+    """Return the pairs of places to put in order, one after the other, for the k-th smallest of n to reach its place.
+
+    Arguments:
+        n: at least 1.
+        k: from 1 to n.
+
+    Returns:
+        Shape (n_pairs, 2), the smaller place first.
+    """
+    needed, kept = {k - 1}, list[tuple[int, int]]()
+    for pair in reversed(_merge_sort(n)):
+        if not needed.isdisjoint(pair):
+            kept.append(pair)
+            needed.update(pair)
+    return np.array(kept[::-1], dtype=np.int64).reshape(len(kept), 2)
+
+
+def _merge_sort(n: int) -> list[tuple[int, int]]:
+    pairs: list[tuple[int, int]] = []
+    widest = 1 << max(0, (n - 1).bit_length() - 1)
+    size = widest
+    while size:
+        step, offset, distance = widest, 0, size
+        while True:
+            pairs.extend((place, place + distance) for place in range(n - distance) if place & size == offset)
+            if step == size:
+                break
+            distance, step, offset = step - size, step // 2, size
+        size //= 2
+    return pairs
+
+
+@compiled
+def select(rows: Array, pairs: IntArray, place: int, answers: Array) -> None:
+    """Put every row in order as far as the pairs go, in a copy, and read one place of each.
+
+    Arguments:
+        rows: no NaN, shape (at least `LANES`, n).
+        pairs: as `network` returns them.
+        place: the one to read, from 0.
+        answers: filled, shape (rounds,).
+    """
+    rounds, n = rows.shape
+    lanes = np.empty((n, LANES))
+    for start in range(0, rounds, LANES):
+        first = min(start, rounds - LANES)  # the last rows are done with some of those before them
+        some = rows[first : first + LANES]
+        for worker in range(n):
+            for lane in range(LANES):
+                lanes[worker, lane] = some[lane, worker]
+        for pair in range(pairs.shape[0]):
+            low, high = lanes[pairs[pair, 0]], lanes[pairs[pair, 1]]
+            for lane in range(LANES):
+                one, other = low[lane], high[lane]
+                low[lane] = min(one, other)
+                high[lane] = max(one, other)
+        for lane in range(LANES):
+            answers[first + lane] = lanes[place, lane]
+
+
+_FEW = 64  # up to so many columns a sorting network is quicker, twice as quick up to 32
+_MANY = 1 << 14  # elements for which it is worth loading
+_SHORT = 300  # up to so many columns numpy's own selection is quicker everywhere
+_PIECE = 1 << 15  # elements that numpy selects from in one go: it copies them, and the copy stays in cache
+_SAMPLE = 1024
+_CACHED = 1 << 16  # elements looked at in one go: they stay in cache, and so do the masks over them
+_SPREAD = 2.8  # standard errors on either side of the guess; rows that fall out of it are selected by numpy
+
+
+def kth_smallest(times: Array, k: int) -> Array:
+    """Return the k-th smallest value of each row.
+
+    Arguments:
+        times: at least 0, inf allowed, shape (rounds, n), C-contiguous or not.
+        k: from 1 to n.
+
+    Returns:
+        Shape (rounds,).
+    """
+    n = times.shape[1]
+    if n <= _FEW and times.size >= _MANY:
+        return networked(times, k)
+    return partitioned(times, k) if n <= _SHORT or _vectors_compress() else bracketed(times, k)
+
+
+@cache
+def _vectors_compress() -> bool:
+    """Try once whether numpy's selection is the quicker one here, to the same answers.
+
+    It rests on an instruction that packs the chosen elements of a vector: with a good one it is twice as quick as
+    `bracketed`; some processors have none, or one that takes a hundred times as long.
+    """
+    times = np.random.default_rng(0).random((8, 4096))
+    seconds = {partitioned: np.inf, bracketed: np.inf}
+    for _ in range(5):
+        for select in seconds:
+            begin = time.perf_counter()
+            select(times, 1638)
+            seconds[select] = min(seconds[select], time.perf_counter() - begin)
+    return seconds[partitioned] <= seconds[bracketed]
+
+
+def networked(times: Array, k: int) -> Array:
+    """Return what `kth_smallest` does, by a sorting network; of short rows, many at once.
+
+    Arguments:
+        times: as for `kth_smallest`, but of no fewer rounds than `networks.LANES`.
+        k: from 1 to n.
+    """
+
+    answers = np.empty(len(times))
+    select(np.ascontiguousarray(times), network(times.shape[1], k), k - 1, answers)
+    return answers
+
+
+def partitioned(times: Array, k: int) -> Array:
+    """Return what `kth_smallest` does, by numpy's selection."""
+    rounds, n = times.shape
+    answers = np.empty(rounds)
+    height = max(1, _PIECE // n)
+    for first in range(0, rounds, height):
+        # Floats of at least 0 are ordered as their bits are, and integers are selected quicker.
+        bits = np.ascontiguousarray(times[first : first + height]).view(np.int64)
+        answers[first : first + height] = np.partition(bits, k - 1, axis=1)[:, k - 1].view(np.float64)
+    return answers
+
+
+def bracketed(times: Array, k: int) -> Array:
+    """Return what `kth_smallest` does, by a guess.
+
+    Long rows are alike as a rule, so that a sample of the table tells between which two values all of their answers
+    lie; then only the few elements between those are ordered. A row for which the guess was wrong is done by numpy.
+    """
+    rounds, n = times.shape
+    low, high = _bracket(times, k)
+    answers = np.full(rounds, np.nan)
+    height = max(1, _CACHED // n)
+    for first in range(0, rounds, height):
+        rows = times[first : first + height]
+        if n <= _CACHED:
+            answers[first : first + height] = _between(rows, k, low, high)
+        else:
+            answers[first] = _between_in_long_row(rows[0], k, low, high)
+    missed = np.flatnonzero(np.isnan(answers))
+    if len(missed):
+        answers[missed] = partitioned(times[missed], k)
+    return answers
+
+
+def _bracket(times: Array, k: int) -> tuple[float, float]:
+    flat = times.reshape(-1)
+    sample = np.sort(flat[:: (max(1, flat.size // _SAMPLE)) | 1])  # an odd stride meets every worker in turn
+    share = k / times.shape[1]
+    error = _SPREAD * np.sqrt(share * (1.0 - share) * (1.0 / len(sample) + 1.0 / times.shape[1]))
+    reach = error + 1.5 / len(sample)
+    low = int(np.floor((share - reach) * len(sample)))
+    high = int(np.ceil((share + reach) * len(sample)))
+    return (
+        float(sample[low]) if low >= 0 else -np.inf,
+        float(sample[high]) if high < len(sample) else np.inf,
+    )
+
+
+def _between(rows: Array, k: int, low: float, high: float) -> Array:
+    """Return the k-th smallest of each row if it lies in [low, high), and NaN for the other rows."""
+    count, n = rows.shape
+    below = rows < low
+    ranks = k - np.array([np.count_nonzero(row) for row in below])  # several times quicker than along an axis
+    below ^= rows < high
+    places = np.flatnonzero(below)
+    edges: IntArray = np.arange(count + 1, dtype=np.int64) * n
+    bounds: IntArray = np.searchsorted(places, edges)
+    sizes: IntArray = np.diff(bounds)
+    table = np.full((count, int(sizes.max()) + 1), np.inf)
+    shift: IntArray = np.arange(count, dtype=np.int64) * table.shape[1] - bounds[:-1]
+    table.reshape(-1)[np.arange(len(places)) + np.repeat(shift, sizes)] = rows.reshape(-1)[places]
+    table.sort(axis=1)
+    found = (ranks >= 1) & (ranks <= sizes)
+    return np.where(found, table[np.arange(count), np.where(found, ranks - 1, 0)], np.nan)
+
+
+def _between_in_long_row(row: Array, k: int, low: float, high: float) -> float:
+    rank, kept = k, list[Array]()
+    for first in range(0, len(row), _CACHED):
+        piece = row[first : first + _CACHED]
+        below = piece < low
+        rank -= int(np.count_nonzero(below))
+        below ^= piece < high
+        kept.append(piece[np.flatnonzero(below)])
+    values = np.concatenate(kept)
+    return float(np.partition(values, rank - 1)[rank - 1]) if 1 <= rank <= len(values) else np.nan

@@ -1,0 +1,28 @@
+"""The training loop: every engine, every scheme and every problem goes through it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import later
+
+if TYPE_CHECKING:
+    from erasurehead.training.callbacks import Instrument as Instrument
+    from erasurehead.training.loop import train as train
+    from erasurehead.training.result import Evaluation as Evaluation
+    from erasurehead.training.result import Run as Run
+    from erasurehead.training.rows import ArrivalRow as ArrivalRow
+    from erasurehead.training.rows import StepRow as StepRow
+
+# Workers need the programs alone, and reports the rows: neither pays for the loop.
+__getattr__, __dir__ = later(
+    __name__,
+    {
+        "ArrivalRow": "rows",
+        "Instrument": "callbacks",
+        "Evaluation": "result",
+        "Run": "result",
+        "StepRow": "rows",
+        "train": "loop",
+    },
+)

@@ -1,0 +1,59 @@
+"""What Python callers may give as a text, as run files do; and what they give by mistake, said in a sentence."""
+
+from __future__ import annotations
+
+from erasurehead import engines
+from erasurehead.engines.base import Engine
+from erasurehead.errors import invalid
+from erasurehead.optimizers.base import Optimizer
+from erasurehead.problems.base import Problem
+from erasurehead.schemes.named import Scheme
+from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
+
+_ENGINES = {"processes": "ProcessEngine", "virtual": "VirtualEngine", "mpi": "MPIEngine", "ray": "RayEngine"}
+"""The names of engines in texts, and their classes, which are loaded when they are asked for."""
+
+
+def as_scheme(scheme: Scheme | str, n_workers: int = PAPER_WORKERS) -> Scheme:
+    """Return a scheme, or what a text stands for.
+
+    Arguments:
+        scheme: one, or a text such as `"uncoded"` or `"erasurehead(load=3, wait_for=11)"`.
+        n_workers: of a text.
+
+    Raises:
+        InvalidArgument: if it is neither, or the text stands for none.
+    """
+    if isinstance(scheme, str):
+        return parse_scheme(scheme, n_workers)
+    if not isinstance(scheme, Scheme):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("scheme", "must be a scheme, or the text of one", scheme, "such as schemes.uncoded(30)")
+    return scheme
+
+
+def as_engine(engine: Engine | str) -> Engine:
+    """Return an engine, or a new one without delays of the kind that a text names.
+
+    Raises:
+        InvalidArgument: if it is neither.
+    """
+    if isinstance(engine, str):
+        if engine not in _ENGINES:
+            raise invalid("engine", f"must be one of {', '.join(_ENGINES)}", engine)
+        return getattr(engines, _ENGINES[engine])()
+    if not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("engine", "must be an engine, or the name of one", engine, "such as engines.VirtualEngine()")
+    return engine
+
+
+def check_parts(problem: object, optimizer: object) -> None:
+    """Raise if the problem or the optimizer is none.
+
+    Raises:
+        InvalidArgument: naming which.
+    """
+    if not isinstance(problem, Problem):
+        raise invalid("problem", "must be a problem", problem, "such as problems.LogisticRegression(X, y)")
+    if not isinstance(optimizer, Optimizer):
+        hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
+        raise invalid("optimizer", "must be an optimizer", optimizer, hint)

@@ -1,0 +1,401 @@
+"""The one training loop: every engine, every scheme and every problem goes through it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, Tree, finite, squared_norm
+from erasurehead.decoding.layout import Layout
+from erasurehead.engines.base import Engine, Order
+from erasurehead.errors import (
+    DataError,
+    Diverged,
+    ErasureHeadError,
+    RecordsError,
+    Unreachable,
+    check_count,
+    invalid,
+    numbered,
+)
+from erasurehead.faults.policy import Survival
+from erasurehead.optimizers.base import Optimizer
+from erasurehead.problems.base import Problem, split_samples
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.arguments import as_engine, as_scheme, check_parts
+from erasurehead.training.assignment import Formation
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.evaluation import Snapshots
+from erasurehead.training.programs import CodedProgram, Shards, build_programs
+from erasurehead.training.result import FinalModel, Resumption, Run
+from erasurehead.training.round import DIVERGED, Gathered, Gathering, Thinned
+from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
+from erasurehead.training.task_counts import Counting, sentence
+from erasurehead.training.worker_pool import Crew
+
+
+def train(
+    problem: Problem,
+    scheme: Scheme | str,
+    optimizer: Optimizer,
+    engine: Engine | str,
+    steps: int,
+    instruments: Sequence[Instrument] = (),
+    evaluate_every: int = 1,
+    survival: Survival | None = None,
+    resume: Resumption | None = None,
+    wanted: Callable[[int], int | None] = lambda step: None,
+) -> Run:
+    """Train a model on many workers without waiting for the slow ones.
+
+    The clock starts when all workers are ready and runs through all waiting, decoding, moving and recording; models
+    are evaluated after the last step, from snapshots, so that evaluating neither costs time nor gives late workers
+    any. So is the exact objective of the final model (`Run.final`): what steps report is an estimate, from the data
+    that were counted in them.
+
+    Arguments:
+        problem: what is minimised.
+        scheme: who computes what, when to stop waiting, and what to make of it; or its text, as a run file has it,
+            such as `"uncoded"`, for as many workers as a run file has by default: 30.
+        optimizer: holds the initial model and moves it.
+        engine: where the workers run; it is closed at the end, whatever happens. Or its name, as a run file has it:
+            `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
+        steps: how many, at least 1, those of an earlier run that is resumed included.
+        instruments: hooks that watch.
+        evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
+        survival: what to do when workers die, hang or lie; by default the dead are replaced.
+        resume: where an earlier run of the same problem and scheme is to go on.
+        wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
+
+    Returns:
+        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is up
+        to then, with `stopped` saying so.
+
+    Raises:
+        InvalidArgument: before any worker is started.
+        Unreachable: when too many workers have died for the wait rule; instruments have seen the run so far.
+        Diverged: when the model is not finite any more, or its objective after 10 steps or more is at the end a tenth
+            above that of the first model; likewise.
+        RecordsError: when what happens cannot be written down any more; likewise.
+
+    >>> import numpy as np
+    >>> from erasurehead import delays, engines, optimizers, problems, schemes
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((600, 5))
+    >>> y = np.sign(X @ np.array([1.0, -2.0, 0.5, 0.0, 1.0]))
+    >>> problem = problems.LogisticRegression(X, y, l2=1 / 600)
+    >>> engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=0))
+    >>> run = train(problem, schemes.erasurehead(30, load=3, wait_for=11),
+    ...             optimizers.Nesterov(problem.initial(), rate=1.0), engine, steps=40)
+    >>> bool(run.losses[-1] < 0.3)
+    True
+    >>> 0.1 < run.seconds_per_step < 0.4  # waiting for all 30 would take 2 seconds a step
+    True
+    """
+    check_count("steps", steps)
+    check_count("evaluate_every", evaluate_every, at_least=0)
+    check_parts(problem, optimizer)
+    scheme, engine = as_scheme(scheme), as_engine(engine)
+    if len(optimizer.x) != problem.n_parameters:
+        raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
+    first = optimizer.x
+    snapshots = Snapshots(evaluate_every, first, last=steps)
+    with engine:
+        training = _Training(problem, scheme, optimizer, engine, survival or Survival(), snapshots, instruments)
+        for watcher in training.watchers:
+            watcher.preparing(scheme, steps)
+        training.begin(resume)
+        failure = training.go(steps, wanted)
+    run = training.run
+    try:
+        if not training.hurried and not isinstance(failure, Diverged):
+            run.final = training.final(first)
+        for evaluation in () if training.hurried else snapshots.evaluate(problem):
+            run.evaluations.append(evaluation)
+            for watcher in training.watchers:
+                watcher.evaluated(len(run.evaluations), len(snapshots.kept))
+    except KeyboardInterrupt as error:
+        run.stopped = run.stopped or f"{stopped_by(error)} while the models were evaluated"
+    if failure is None and not run.stopped and (said := _why_worse(run)):
+        failure, run.stopped = Diverged(said), said
+    for watcher in training.watchers:
+        watcher.finished(run)
+    if failure is not None:
+        raise failure
+    return run
+
+
+_SOON = 10
+"""Steps before which a model that got worse may get better yet."""
+
+
+def _why_worse(run: Run) -> str:
+    """Return why a run that came to its end has failed all the same, as a sentence; empty if it has not."""
+    final, rise = run.final, run.rise
+    if final is None or len(run.steps) < _SOON:
+        return ""
+    first, steps = f"{final.first_objective:.5g} at the first model", len(run.steps)
+    if run.neglected and final.worse:
+        return (
+            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"was {first}, as {numbered('task', [one.task for one in run.neglected])} were hardly ever counted."
+        )
+    if final.worse:
+        return (
+            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"was {first}; take a smaller step size (rate)."
+        )
+    if rise is not None and rise.exact and final.above_first(rise.last):
+        return (
+            f"training goes up and down without end: the last steps have a mean training loss of {rise.last:.5g}, "
+            f"and it was {first}; take a smaller step size (rate)."
+        )
+    return ""
+
+
+class _Training:
+    """A run under way, with all its state."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        optimizer: Optimizer,
+        engine: Engine,
+        survival: Survival,
+        snapshots: Snapshots,
+        instruments: Sequence[Instrument],
+    ) -> None:
+        self.problem = problem
+        self.optimizer = optimizer
+        self.engine = engine
+        self.snapshots = snapshots
+        self.history = _History()
+        self.watchers = [self.history, snapshots, *instruments]
+        self.start_seconds = 0.0
+        self.stopped = ""
+        self.hurried = False  # nothing is done any more that can be done when the run goes on
+        self._shards: Shards = {}
+        self.crew = Crew(engine, Formation.first(scheme, *self._form(scheme)), self._form, survival)
+        self.gathering = Gathering(self.crew, self.watchers)
+        self.counting = Counting(scheme.code.n_tasks)
+        self._scheme = scheme
+        self._samples = split_samples(problem.n_samples, scheme.code.n_tasks)
+        self._sizes = [part.stop - part.start for part in self._samples]
+        self._origin = 0.0
+        self._round = 0
+        self._between = True  # steps, when the engine's state can be taken
+
+    def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
+        programs, layout = build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
+        used = {id(shard) for program in programs for shard in program.shards}
+        for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
+            del self._shards[tasks]  # workers that keep theirs are the only ones to hold those of earlier codes
+        return programs, layout
+
+    @property
+    def run(self) -> Run:
+        """All that there is so far, but for the evaluations."""
+        history = self.history
+        return Run(
+            self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
+            self.start_seconds, stopped=self.stopped, neglected=self.counting.neglected(),
+        )  # fmt: skip
+
+    def final(self, first: Array) -> FinalModel | None:
+        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are.
+
+        Arguments:
+            first: the model that training began with.
+        """
+        problem, x = self.problem, self.optimizer.x
+        lost = self.history.steps[-1].lost if self.history.steps else []
+        with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
+            start, end = problem.exact([first, x], [self._samples[task] for task in lost])
+        if not end.n_samples:
+            return None
+        norms = [
+            math.sqrt(squared_norm(found.gradient + problem.penalty_gradient(point)))
+            for found, point in ((start, first), (end, x))
+        ]
+        return FinalModel(
+            objective=end.loss + problem.penalty(x),
+            first_objective=start.loss + problem.penalty(first),
+            share=end.n_samples / problem.n_samples,
+            gradient_norm=norms[1],
+            first_gradient_norm=norms[0],
+            column_scales=problem.column_scales(),
+        )
+
+    def begin(self, resume: Resumption | None) -> None:
+        """Start the workers, and set the clock to zero; or put everything as it was."""
+        elapsed, running = 0.0, False
+        if resume is not None:
+            try:
+                elapsed = float(resume.state["elapsed"])
+                running = resume.state["engine"] is not None and self.engine.state() is not None
+                self._restore(resume, running)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                if isinstance(error, ErasureHeadError):
+                    raise
+                raise DataError(
+                    f"The checkpoint does not fit this run, which cannot go on from it: {error!r}."
+                ) from None
+        if not running:
+            self.start_seconds += self.crew.start()
+        for watcher in self.watchers:
+            watcher.ready(self.start_seconds)
+        if not running:  # else the clock goes on from where it stood
+            self._origin = self.engine.now() - elapsed
+        if resume is None:
+            for watcher in self.watchers:
+                watcher.settled(self.optimizer.step, self.state)
+
+    def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
+        """Take all steps; return what ended them early, if it is for the caller to know."""
+        try:
+            while self.optimizer.step < steps:
+                self.crew.wanted = wanted(self.optimizer.step) or self.crew.wanted
+                self.crew.settle()
+                self._between = False
+                self._step()
+                self._between = True
+                for watcher in self.watchers:
+                    watcher.settled(self.optimizer.step, self.state)
+            self.gathering.end()
+            if found := self.counting.neglected():
+                self.gathering.notice(f"at the end of training {sentence(found, self._sizes)}")
+        except KeyboardInterrupt as error:
+            self.stopped, self.hurried = stopped_by(error), isinstance(error, Terminated)
+        except (Unreachable, Diverged, RecordsError) as error:
+            self.stopped = str(error)
+            return error
+        return None
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that is needed to go on from here to the bit: see `Instrument.settled`."""
+        return {
+            "step": self.optimizer.step,
+            "round": self._round,
+            "elapsed": self.engine.now() - self._origin,
+            "origin": self._origin,
+            "start_seconds": self.start_seconds,
+            "optimizer": self.optimizer.state(),
+            "aggregation": self._scheme.aggregation.state(),
+            "rules": {kind: rule.state() for kind, rule in self._scheme.rules.items()},
+            "crew": self.crew.state(),
+            "gathering": self.gathering.state(),
+            "snapshots": self.snapshots.state(),
+            "counting": self.counting.state(),
+            "engine": self.engine.state() if self._between else None,
+        }
+
+    def _restore(self, resume: Resumption, running: bool) -> None:
+        state = resume.state
+        self.optimizer.restore(state["optimizer"])
+        self._scheme.aggregation.restore(state["aggregation"])
+        for kind, rule in self._scheme.rules.items():
+            rule.restore(state["rules"][kind])
+        self.crew.restore(state["crew"], running)
+        if running:
+            formation = self.crew.formation
+            self.gathering.restore(state["gathering"])
+            self.engine.restore(state["engine"], dict(zip(formation.seats, formation.programs, strict=True)))
+        self.snapshots.restore(state["snapshots"])
+        if "counting" in state:
+            self.counting.restore(state["counting"])
+        self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
+        self.start_seconds = float(state["start_seconds"])
+        self._round, self._origin = int(state["round"]), float(state["origin"])
+
+    def _step(self) -> None:
+        optimizer = self.optimizer
+        asked = optimizer.ask()
+        while True:
+            order = replace(asked, round=self._round, epoch=self.crew.formation.epoch)
+            self._round += 1
+            try:
+                gathered = self.gathering.gather(order)
+                break
+            except Thinned:
+                self.crew.settle()  # if that changes nothing, the next round is the last, or goes on without
+        gradient, loss = self._penalised(gathered, order)
+        self.counting.add(gathered.decoding, gathered.lost)
+        notices, neglected = [*gathered.notices], self.counting.found()
+        if neglected:
+            notices.append(sentence(self.counting.neglected(neglected), self._sizes))
+            for watcher in self.watchers:
+                watcher.notice(notices[-1])
+        with uninterrupted():  # a model that has moved is a step that is recorded
+            optimizer.tell(gradient)
+            if not finite(optimizer.x):
+                raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
+            row = replace(self._row(order, gathered, gradient, loss), failed=notices, neglected=neglected)
+            for watcher in self.watchers:
+                for arrival in gathered.rows:
+                    watcher.arrival(arrival)
+                watcher.step(row, optimizer.x)
+
+    def _penalised(self, gathered: Gathered, order: Order) -> tuple[Array | None, float | None]:
+        """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
+        estimate = gathered.estimate
+        if estimate is None:
+            return None, None
+        if gathered.lost:  # the mean over the samples that are left
+            lost = sum(self._sizes[task] for task in gathered.lost)
+            estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
+        gradient = estimate[:-1]
+        if self.problem.l2:
+            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+                penalty = self.problem.penalty_gradient(point)
+                if factor != 1.0:
+                    penalty *= factor
+                penalty += gradient  # in place: a further array of a large model would be fetched from far memory
+                gradient = penalty
+        if order.coefficients:
+            return gradient, None
+        return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
+
+    def _row(self, order: Order, gathered: Gathered, gradient: Array | None, loss: float | None) -> StepRow:
+        formation, decoding = gathered.formation, gathered.decoding
+        kept = 1.0 - len(gathered.lost) / formation.code.n_tasks
+        return StepRow(
+            step=order.step,
+            round=order.round,
+            kind=order.kind,
+            begin=gathered.begin - self._origin,
+            waited=gathered.waited,
+            end=self.engine.now() - self._origin,
+            arrived=gathered.view.finished,
+            used=decoding.used.tolist(),
+            missing=sorted({row.worker for row in gathered.rows if row.censored}),
+            dead=sorted(self.crew.dead),
+            failed=[],
+            residual=decoding.residual + len(gathered.lost),
+            coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
+            stepped=gradient is not None,
+            loss=loss,
+            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
+            received=gathered.received,
+            workers=formation.code.n_workers,
+            lost=list(gathered.lost),
+            happened=self.crew.take_happenings(self._origin),
+        )
+
+
+class _History(Instrument):
+    """Keeps every row in memory for the run that is returned."""
+
+    def __init__(self) -> None:
+        self.steps: list[StepRow] = []
+        self.arrivals: list[ArrivalRow] = []
+
+    def arrival(self, row: ArrivalRow) -> None:
+        self.arrivals.append(row)
+
+    def step(self, row: StepRow, x: Array) -> None:
+        self.steps.append(row)

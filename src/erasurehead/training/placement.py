@@ -1,0 +1,66 @@
+"""Which worker goes to which host: replicas of a task never all on one, where there are several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead.codes.base import GradientCode
+
+
+def spread(
+    code: GradientCode, hosts: Mapping[str, int | None], settled: Mapping[int, str] | None = None
+) -> list[str | None]:
+    """Return the host of each of a code's workers, shape (n_workers,); None where all hosts are full.
+
+    Worker by worker, each goes where the fewest replicas of its tasks are, and among such hosts to the emptiest, so
+    that the loss of one host costs as few tasks as may be.
+
+    Arguments:
+        code: who holds what.
+        hosts: each host, with the number of workers that it bears; None for any number.
+        settled: workers that are somewhere already, and stay there.
+
+    >>> from erasurehead.codes import fractional_repetition
+    >>> spread(fractional_repetition(4, load=2), {"a": None, "b": None})
+    ['a', 'b', 'a', 'b']
+    """
+    names = list(hosts)
+    rooms = np.array([np.inf if room is None else room for room in hosts.values()])
+    held = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
+    count = np.zeros(len(names))
+    settled = settled or {}
+    for worker, name in settled.items():
+        if name in hosts:
+            held[names.index(name), code.tasks_of(worker)] += 1
+            count[names.index(name)] += 1
+    chosen: list[str | None] = []
+    for worker in range(code.n_workers):
+        tasks = code.tasks_of(worker)
+        if worker in settled:
+            chosen.append(settled[worker])
+            continue
+        free = count < rooms
+        if not free.any():
+            chosen.append(None)
+            continue
+        clash = np.where(free, held[:, tasks].sum(axis=1), np.inf)
+        fullness = np.where(np.isinf(rooms), count, count / np.maximum(rooms, 1.0))
+        host = int(np.lexsort((fullness, clash))[0])
+        held[host, tasks] += 1
+        count[host] += 1
+        chosen.append(names[host])
+    return chosen
+
+
+def gathered_on_one(code: GradientCode, hosts: list[str | None]) -> IntArray:
+    """Return the tasks with several replicas that are all on one host, ascending: its loss would cost them."""
+    replicas = code.replication
+    alone: list[int] = []
+    for task in np.flatnonzero(replicas > 1).tolist():
+        holders = np.flatnonzero(code.assignment[:, [task]].toarray().ravel())
+        if len({hosts[worker] for worker in holders.tolist()}) == 1:
+            alone.append(task)
+    return np.array(alone, dtype=np.int64)

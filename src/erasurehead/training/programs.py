@@ -1,0 +1,256 @@
+"""What each worker sends: the programs of a code over a problem, and where their messages' elements belong.
+
+Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
+that each step's estimate of the training loss costs nothing and has the same residual.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import pickle
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.decoding.layout import Layout
+from erasurehead.engines.base import Order, Part, Program
+from erasurehead.problems.base import Problem, Shard, split_samples
+
+if TYPE_CHECKING:
+    from erasurehead.codes.base import GradientCode
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How one message is made of a shard.
+
+    Arguments:
+        part: the message.
+        shard: which of the program's shards holds its tasks.
+        coefficients: of each task of that shard, shape (n_pieces, tasks of the shard).
+        places: for each piece, which element of the shard's vector (gradient, then loss) goes into each element of
+            the message, -1 for none, shape (n_pieces, part.length); None if the message is that vector.
+    """
+
+    part: Part
+    shard: int
+    coefficients: Array
+    places: IntArray | None
+
+
+class CodedProgram(Program):
+    """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages."""
+
+    def __init__(
+        self, shards: Sequence[Shard], recipes: Sequence[Recipe], problem: Problem, max_points: int = 1
+    ) -> None:
+        self.shards = tuple(shards)
+        self.recipes = {recipe.part.message: recipe for recipe in recipes}
+        self.preload = problem.preload
+        self._outbox = tuple(recipe.part for recipe in recipes)
+        self._inbox = max_points * problem.n_parameters
+
+    @property
+    def work(self) -> tuple[Hashable, ...]:
+        """What it computes, whatever the numbers of its messages: programs of equal work may stand in for each other.
+
+        Only programs whose shards are the same objects are told to be equal.
+        """
+        return tuple(
+            (id(self.shards[recipe.shard]), recipe.part.length, recipe.coefficients.tobytes(),
+             None if recipe.places is None else recipe.places.tobytes())
+            for recipe in self.recipes.values()
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that it brings along: those of its shards, in the main."""
+        total = 0
+
+        def count(buffer: pickle.PickleBuffer) -> bool:
+            nonlocal total
+            total += buffer.raw().nbytes
+            return False
+
+        pickle.dumps(self.shards, protocol=5, buffer_callback=count)
+        return total
+
+    def renumbered(self, messages: Sequence[int]) -> CodedProgram:
+        """Return the same program under other numbers of its messages, in the order of its outbox."""
+        renamed = [
+            replace(self.recipes[part.message], part=replace(part, message=message))
+            for part, message in zip(self._outbox, messages, strict=True)
+        ]
+        program = copy.copy(self)
+        program.recipes = {recipe.part.message: recipe for recipe in renamed}
+        program._outbox = tuple(recipe.part for recipe in renamed)
+        return program
+
+    @property
+    def outbox(self) -> Sequence[Part]:
+        return self._outbox
+
+    @property
+    def inbox(self) -> int:
+        return self._inbox
+
+    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+        return self._outbox[len(done) :]
+
+    def take(self, order: Order) -> Any:
+        local = [[shard.take(point) for shard in self.shards] for point in order.points]
+        return local, order.coefficients or (1.0,) * len(local), order.step
+
+    def compute(self, part: Part, taken: Any, out: Array) -> None:
+        local, factors, step = taken
+        recipe = self.recipes[part.message]
+        shard = self.shards[recipe.shard]
+        target, scratch = out, np.empty(0)
+        if recipe.places is not None or len(local) > 1:
+            out[:] = 0.0
+            target = scratch = np.empty(len(local[0][recipe.shard]) + 1)
+        for models, factor in zip(local, factors, strict=True):
+            for piece in range(len(recipe.coefficients)):
+                coefficients = factor * recipe.coefficients[piece]
+                target[-1] = shard.combine(models[recipe.shard], coefficients, step, target[:-1])
+                if target is scratch:
+                    _place(scratch, None if recipe.places is None else recipe.places[piece], out)
+
+
+def _place(vector: Array, places: IntArray | None, out: Array) -> None:
+    if places is None:
+        out += vector
+    else:
+        out += np.where(places >= 0, vector[places], 0.0)
+
+
+Shards: TypeAlias = dict[tuple[int, ...], Shard]
+"""The shards of a problem, by the tasks that they hold."""
+
+
+def build_programs(
+    code: GradientCode, problem: Problem, max_points: int = 1, shards: Shards | None = None
+) -> tuple[list[CodedProgram], Layout]:
+    """Return one program a worker, and the layout of all messages.
+
+    Workers of equal tasks share their shards, and their messages' contents, so that an engine in one process keeps
+    and computes them once.
+
+    Arguments:
+        code: who computes what.
+        problem: cut into `code.n_tasks` tasks of consecutive samples.
+        max_points: the most points that an order will bring.
+        shards: those that are built already, by their tasks; what is built here is added.
+
+    Returns:
+        Programs, one a worker; and the layout, whose last coordinate is the loss.
+
+    Raises:
+        InvalidArgument: if there are more tasks than samples.
+    """
+    ranges = split_samples(problem.n_samples, code.n_tasks)
+    shards = {} if shards is None else shards
+    positions: list[NDArray[np.integer] | None] = [None] * code.n_messages
+    places: dict[tuple[int, ...], _Places] = {}  # equal for equal tasks, and kept once
+    programs: list[CodedProgram] = []
+    for worker in range(code.n_workers):
+        held: list[tuple[int, ...]] = []
+        recipes: list[Recipe] = []
+        for message, tasks in _task_sets(code, worker):
+            if tasks not in shards:
+                shards[tasks] = problem.shard([ranges[task] for task in tasks])
+            if tasks not in held:
+                held.append(tasks)
+            if tasks not in places:
+                places[tasks] = _places(code, shards[tasks], problem.n_parameters)
+            recipes.append(_recipe(code, message, tasks, held.index(tasks), places[tasks]))
+            positions[message] = places[tasks].positions
+        programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points))
+    return programs, Layout(problem.n_parameters + 1, positions)
+
+
+def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each message of a worker, the tasks of the shard that it is made of.
+
+    Messages over disjoint tasks get a shard each, and so the smallest supports; messages that share tasks share one
+    shard, so that no sample is held twice.
+    """
+    messages = code.messages_of(worker).tolist()
+    own = [frozenset(code.tasks_of_message(message).tolist()) for message in messages]
+    shards: list[frozenset[int]] = []
+    for tasks in own:
+        touching = [shard for shard in shards if shard & tasks]
+        shards = [shard for shard in shards if not shard & tasks] + [tasks.union(*touching)]
+    held = [next(shard for shard in shards if shard & tasks or shard == tasks) for tasks in own]
+    return [(message, tuple(sorted(shard))) for message, shard in zip(messages, held, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the elements of a shard's vector go: into a message (`Recipe.places`), and from there to the coordinates.
+
+    Attributes:
+        within: for each piece and element of the message, the element of the vector; None if it is that vector.
+        positions: for each piece and element of the message, the coordinate; None if it holds them all in order.
+        length: of the message.
+    """
+
+    within: IntArray | None
+    positions: NDArray[np.integer] | None
+    length: int
+
+
+def _places(code: GradientCode, shard: Shard, n_parameters: int) -> _Places:
+    coordinates = None if shard.support is None else np.append(shard.support, np.int32(n_parameters))
+    if code.n_pieces > 1:
+        within, positions = _cut(code, coordinates, n_parameters + 1)
+        return _Places(within, positions, within.shape[1])
+    if coordinates is None:
+        return _Places(None, None, n_parameters + 1)
+    return _Places(None, coordinates[np.newaxis, :], len(coordinates))
+
+
+def _recipe(code: GradientCode, message: int, tasks: tuple[int, ...], index: int, places: _Places) -> Recipe:
+    own = code.tasks_of_message(message)
+    coefficients = np.zeros((code.n_pieces, len(tasks)))
+    coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
+    # Equal rows have equal vectors only if they come of the same shard, and so lie on the same support.
+    part = Part(message, float(len(own)), places.length, content=_content(code, tasks, coefficients))
+    return Recipe(part, index, coefficients, places.within)
+
+
+def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
+    """Return a number for what a message says: the same in every code, and in every run."""
+    said = repr((tasks, code.n_pieces, code.groups is not None, coefficients.tolist()))
+    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=7).digest(), "big")
+
+
+def _cut(code: GradientCode, coordinates: NDArray[np.integer] | None, n_coordinates: int) -> tuple[IntArray, IntArray]:
+    """Cut a shard's vector into pieces: each group its own support, other codes all workers at the same places.
+
+    Returns:
+        For each piece and element of the message: the element of the shard's vector, and the coordinate; -1 for
+        padding. Both of shape (n_pieces, length).
+    """
+    everything = np.arange(n_coordinates)
+    if coordinates is None:
+        coordinates = everything
+    if code.groups is not None:
+        grid = _padded(np.arange(len(coordinates)), code.n_pieces)
+        return grid, np.where(grid >= 0, coordinates[grid], -1)
+    cut = _padded(everything, code.n_pieces)
+    element = np.full(n_coordinates, -1, dtype=np.int64)
+    element[coordinates] = np.arange(len(coordinates))
+    return np.where(cut >= 0, element[cut], -1), cut
+
+
+def _padded(values: IntArray, n_pieces: int) -> IntArray:
+    length = -(-len(values) // n_pieces)
+    grid = np.full(n_pieces * length, -1, dtype=np.int64)
+    grid[: len(values)] = values
+    return grid.reshape(n_pieces, length)

@@ -1,0 +1,208 @@
+"""What training returns: the model, what happened on the way, and how good the model was when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.training.task_counts import Neglected
+
+_SMOOTHED = 50
+"""The most steps that a loss is smoothed over."""
+
+_ENOUGH = 5
+"""Estimates of a loss from parts of the data whose mean says something."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good the model was after a number of steps.
+
+    Attributes:
+        step: number of steps done; 0 is the initial model.
+        time: seconds of training until then.
+        metrics: such as `{"auc": 0.84}`.
+    """
+
+    step: int
+    time: float
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class FinalModel:
+    """What the final model comes to, from the data themselves, when the clock has stopped: no estimate.
+
+    Attributes:
+        objective: the mean loss over the training samples in reach, plus the penalty.
+        first_objective: the same of the model that training began with, over the same samples.
+        share: of how much of the training data these are: 1 is all; less where tasks were lost, or shards are out of
+            the coordinator's reach.
+        gradient_norm: Euclidean norm of the objective's gradient at the final model.
+        first_gradient_norm: the same at the first model.
+        column_scales: the smallest and the largest root mean square of a column that is not 0 throughout; None where
+            the problem does not know its columns.
+    """
+
+    objective: float
+    first_objective: float
+    share: float
+    gradient_norm: float
+    first_gradient_norm: float
+    column_scales: tuple[float, float] | None = None
+
+    @property
+    def gradient_left(self) -> float:
+        """Length of the gradient as a share of what it was at first; 0 where there was none at first."""
+        return self.gradient_norm / self.first_gradient_norm if self.first_gradient_norm else 0.0
+
+    @property
+    def worse(self) -> bool:
+        """Whether training has led away from the minimum: to an objective a tenth above the first, or not finite."""
+        return self.above_first(self.objective)
+
+    def above_first(self, objective: float) -> bool:
+        """Return whether an objective is a tenth above that of the first model, or not finite."""
+        return not objective <= self.first_objective + 0.1 * abs(self.first_objective) + 1e-9
+
+
+@dataclass(frozen=True)
+class Rise:
+    """A loss that has risen from its best.
+
+    Attributes:
+        best: the least mean of the loss estimates over some steps.
+        step: the last of those steps.
+        last: the mean over the last steps.
+        exact: whether the last of these losses were of all data, and no estimates.
+    """
+
+    best: float
+    step: int
+    last: float
+    exact: bool
+
+
+@dataclass(eq=False)
+class Run:
+    """A training run.
+
+    Attributes:
+        scheme: its name.
+        engine: its name.
+        x: the final model, shape (n_parameters,).
+        steps: one row a step.
+        arrivals: one row a message.
+        start_seconds: from nothing to all workers ready; not part of any other time.
+        evaluations: metrics of the model along the way; empty if there is nothing to evaluate on.
+        stopped: why training ended before its last step; empty if it did not.
+        summary: what `summary.json` says of it, or would, if it could have been written, with `model`: the folder that
+            its model was saved in, None if there is none; empty if no records were to be kept.
+        final: the exact objective of the final model, and what goes with it; None where it is not known, as after a
+            run that was told to end at once, or one that diverged.
+        neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never
+            in the whole run.
+    """
+
+    scheme: str
+    engine: str
+    x: Array
+    steps: Sequence[StepRow] = ()
+    arrivals: Sequence[ArrivalRow] = ()
+    start_seconds: float = 0.0
+    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    stopped: str = ""
+    summary: dict[str, Any] = field(default_factory=dict[str, Any])
+    final: FinalModel | None = None
+    neglected: Sequence[Neglected] = ()
+
+    @property
+    def objective(self) -> float | None:
+        """The exact objective of the final model; None where it is not known. See `final`."""
+        return None if self.final is None else self.final.objective
+
+    @property
+    def rise(self) -> Rise | None:
+        """How far the training loss has risen from its best, smoothed over a tenth of the steps; None if it has not.
+
+        A tenth of the way that it had fallen is no rise yet, nor is what the noise of the estimates may account for.
+        """
+        taken = [row for row in self.steps if row.loss is not None]
+        losses = np.array([row.loss for row in taken], dtype=np.float64)
+        width = max(1, min(_SMOOTHED, len(losses) // 10))
+        if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # so few estimates say too little
+            return None
+        finite = np.isfinite(losses)
+        if not finite.all():  # it has risen out of all bounds
+            if not finite.any():
+                return None
+            place = int(np.where(finite, losses, np.inf).argmin())
+            return Rise(float(losses[place]), taken[place].step, float("inf"), _all_counted(taken[-width:]))
+        sums = np.concatenate([[0.0], np.cumsum(losses)])
+        means = (sums[width:] - sums[:-width]) / width
+        place = int(means.argmin())
+        best, last = float(means[place]), float(losses[-width:].mean())
+        noise = 2.0 * float(losses[-width:].std()) / width**0.5 if width > 1 else 0.0
+        if last - best <= 0.1 * (float(losses[0]) - best) + noise:
+            return None
+        return Rise(best, taken[place + width - 1].step, last, _all_counted(taken[-width:]))
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all steps, with all the waiting, without start and evaluation."""
+        return self.steps[-1].end if self.steps else 0.0
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean wall time of a step; NaN if there is none."""
+        return self.seconds / len(self.steps) if self.steps else float("nan")
+
+    @property
+    def losses(self) -> Array:
+        """Estimate of the training objective at the beginning of each step; NaN where nothing had arrived."""
+        return np.array([np.nan if row.loss is None else row.loss for row in self.steps])
+
+    @property
+    def times(self) -> Array:
+        """Seconds of training at the end of each step."""
+        return np.array([row.end for row in self.steps])
+
+    def time_to(self, metric: str, target: float) -> float | None:
+        """Return the seconds of training after which a metric first reached a target, or None if it never did.
+
+        Losses and errors (`loss`, `mse`, `log_loss`) are to fall to the target, all others to rise to it.
+        """
+        falling = metric in LOWER_IS_BETTER
+        for evaluation in self.evaluations:
+            value = evaluation.metrics[metric]
+            if value <= target if falling else value >= target:
+                return evaluation.time
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Resumption:
+    """Where an earlier run is to go on.
+
+    Attributes:
+        state: as `Instrument.settled` was given it.
+        steps: the rows of the steps up to there.
+        arrivals: the rows of the messages up to there.
+    """
+
+    state: Mapping[str, Any]
+    steps: Sequence[StepRow]
+    arrivals: Sequence[ArrivalRow]
+
+
+LOWER_IS_BETTER = frozenset({"loss", "mse", "log_loss", "objective"})
+"""Metrics that are to fall."""
+
+
+def _all_counted(rows: Sequence[StepRow]) -> bool:
+    return all(abs(row.coverage - 1.0) < 1e-9 for row in rows)

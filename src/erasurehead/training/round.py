@@ -1,0 +1,348 @@
+"""One round: submit an order, take events until the wait rule says stop, and decode what is there."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead.codes.transforms import restricted
+from erasurehead.decoding.base import Decoding
+from erasurehead.decoding.choice import general
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
+from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
+from erasurehead.faults.byzantine import NOT_FINITE, unusable
+from erasurehead.schemes.wait_rules.alarm import Alarm
+from erasurehead.schemes.wait_rules.base import Verdict, View
+from erasurehead.training.assignment import Formation
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.health import Oversight
+from erasurehead.training.round_state import Begun, Round
+from erasurehead.training.rows import ArrivalRow
+from erasurehead.training.worker_pool import Crew
+
+DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
+
+STUCK = (
+    "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
+    "time at which to ask it again: let its `verdict` stop when nothing is pending, or at the time that `wake` says."
+)
+
+REMEMBERED = 1_000
+"""Rounds whose late messages are still told apart; a message later than that is dropped."""
+
+TELL_EVERY = 0.05
+"""Seconds between two reports to instruments of who is late."""
+
+
+class Thinned(ErasureHeadError):
+    """The wait rule cannot be met with the workers that are left, but may be once the code is re-formed over them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What one round brought.
+
+    Attributes:
+        estimate: gradient, then loss, shape (n_parameters + 1,); None if there is nothing to go by.
+        decoding: the weights that were used.
+        view: the arrivals.
+        formation: who sat where.
+        begin: when the order was submitted, in the engine's seconds.
+        waited: seconds from there until the rule said stop.
+        rows: one for each message that has arrived and is not refused, and for each that may still come, censored.
+        notices: what happened, in words.
+        received: bytes that arrived in time.
+        lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
+    """
+
+    estimate: Array | None
+    decoding: Decoding
+    view: View
+    formation: Formation
+    begin: float
+    waited: float
+    rows: tuple[ArrivalRow, ...]
+    notices: tuple[str, ...]
+    received: int
+    lost: tuple[int, ...] = ()
+
+
+class Gathering:
+    """Gathers rounds, one after the other, from a crew."""
+
+    def __init__(self, crew: Crew, instruments: Sequence[Instrument] = ()) -> None:
+        self.crew = crew
+        self.engine = crew.engine
+        self.instruments = instruments
+        self._oversight = Oversight(crew, self.notice)
+        self._begun: dict[int, Begun] = {}
+        self._notices: list[str] = []
+        self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
+        self._failed: set[int] = set()  # workers that failed in this round
+        self._erased: set[str] = set()  # what was said of rules that are not met for erasures
+        self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
+        crew.tell = self.notice
+
+    def gather(self, order: Order) -> Gathered:
+        """Run one round to its end.
+
+        Raises:
+            Thinned: if the wait rule cannot be met before the crew has settled; gather again then, with a new round.
+            Unreachable: if the wait rule cannot be met any more.
+            Diverged: if the estimate is not finite although every message is, or if no message that came is.
+        """
+        real = time.perf_counter()
+        formation = self.crew.formation
+        self._oversight.begin()
+        self._failed.clear()
+        view = View(formation.scheme.decoder, order.step, self.crew.able())
+        begin = self.engine.now()
+        self._begun[order.round] = Begun(begin, formation.epoch, formation.numbers)
+        if len(self._begun) > REMEMBERED:
+            del self._begun[next(iter(self._begun))]
+        current = Round(order, formation, view, formation.scheme.rules[order.kind], begin)
+        self._submit(order, self.crew.present())
+        read = current.read
+        while True:
+            self._wait(current)
+            waited = current.view.elapsed
+            if self._oversight.examine(current):
+                continue
+            found = current.view.session.decoding()
+            used: list[int] = found.messages.tolist()
+            try:
+                vectors = [read(message) for message in used]
+            except MessageLost:
+                self._refuse(current, unusable(used, read))
+                continue
+            estimate = formation.scheme.aggregation.estimate(found, vectors, formation.layout, order)
+            if estimate is None or finite(estimate):
+                break
+            bad = unusable(used, read)
+            if not bad:
+                raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+            self._refuse(current, bad)
+        received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in current.arrivals.values())
+        rows = current.rows(set(found.used.tolist()))
+        for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
+            self._failing.pop(worker, None)
+        notices, self._notices = tuple(self._notices), []
+        self._seconds += time.perf_counter() - real
+        return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
+
+    def _submit(self, order: Order, workers: Sequence[int]) -> None:
+        self.engine.submit(order, workers)
+        self._oversight.ordered(workers)
+
+    def notice(self, text: str, again: bool = False) -> None:
+        """Take down something that a person should know: for the record of the step, and for the instruments if new."""
+        self._notices.append(text)
+        for instrument in () if again else self.instruments:
+            instrument.notice(text)
+
+    def _tell_failure(self, worker: int, text: str) -> None:
+        """Say what a worker fails with: not again in every round, if it has not answered properly in between."""
+        said = self._failing.setdefault(worker, set())
+        self.notice(text, again=text in said)
+        said.add(text)
+        self._failed.add(worker)
+
+    def end(self) -> None:
+        """Say what is to be said when the last round is over."""
+        self._oversight.end(self._seconds)
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs: the rounds that may still be answered, and who is trusted."""
+        numbers = {begun.epoch: begun.numbers for begun in self._begun.values()}
+        return {
+            "begun": [[number, begun.begin, begun.epoch] for number, begun in self._begun.items()],
+            "numbers": [
+                [epoch, [[*message, *number] for message, number in table.items()]] for epoch, table in numbers.items()
+            ],
+            **self._oversight.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state; the crew is restored already."""
+        numbers = {
+            epoch: {(worker, message): (row, unit) for worker, message, row, unit in table}
+            for epoch, table in state["numbers"]
+        }
+        self._begun = {number: Begun(begin, epoch, numbers[epoch]) for number, begin, epoch in state["begun"]}
+        self._oversight.restore(state)
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    def _wait(self, current: Round) -> None:
+        told = 0.0
+        alarm = Alarm(current.rule)
+        while True:
+            view = current.view
+            view.elapsed = alarm.elapsed(self.engine.now() - current.begin)
+            freed = current.unruled or current.erased
+            verdict = _when_all_is_in(view) if freed else current.rule.verdict(view)
+            if current.erased and verdict is Verdict.STOP and not _decodes(view):
+                current.erased, verdict = False, Verdict.NEVER  # more was erased while the others were waited for
+            nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
+            if verdict is Verdict.STOP and not nobody:
+                if current.unruled and self._leave_out(current):
+                    continue
+                return
+            if verdict is Verdict.NEVER or nobody:
+                self._despair(current)
+                continue
+            wake = None if freed else alarm.next(view)
+            if wake is None and not (freed or current.doubtful or view.hopeful):
+                if view.whole:
+                    raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
+                self._despair(current)  # everything that could come is here, and the rule would wait for ever
+                continue
+            until = None if wake is None else current.begin + wake
+            check = self._oversight.next_look()
+            if check < math.inf:
+                until = check if until is None else min(until, check)
+            try:
+                event = self.engine.next_event(until)
+            except NothingUnderWay as error:
+                if current.unruled:
+                    raise
+                raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
+            if event is not None:
+                alarm.stop()
+                self._take(event, current)
+            elif wake is not None and until == current.begin + wake:
+                alarm.ring(wake)
+            if check < math.inf and (now := self.engine.now()) >= check:
+                for worker in self._oversight.look(now):
+                    self._lose(worker, current)
+            if current.doubtful:
+                self._oversight.examine(current)
+            if view.elapsed >= told + TELL_EVERY:
+                told = view.elapsed
+                self._tell_of(current)
+
+    def _tell_of(self, current: Round) -> None:
+        """Tell those who want to know who is late."""
+        watching = [one for one in self.instruments if type(one).waiting is not Instrument.waiting]
+        missing = current.missing if watching else []
+        for instrument in watching:
+            instrument.waiting(current.order.step, missing, current.view.elapsed)
+
+    def _despair(self, current: Round) -> None:
+        """Find a way to go on although the rule cannot be met, or raise."""
+        view = current.view
+        if current.refused and not view.arrived and {*current.refused.values()} == {NOT_FINITE}:
+            what = f"{len(current.refused)} messages are all"  # all that came was bad: no worker's fault
+            raise Diverged(DIVERGED.format(step=current.order.step, what=what))
+        erased = {*current.failed, *self._oversight.accused(current)}
+        erased |= {current.formation.workers_of_rows[message] for message in current.refused}
+        if erased and _decodes(view):
+            current.erased = True
+            who = numbered("worker", sorted(erased))
+            text = f"{current.rule} cannot be met without {who}; what the others send decodes exactly, and is used"
+            self.notice(text, again=text in self._erased)
+            self._erased.add(text)
+            return
+        if self.crew.thinned and self.crew.able():
+            raise Thinned(current.why_never(self.crew.dead))
+        if self.crew.survival.lost == "stop" or len(current.out_of_reach()) == current.formation.code.n_tasks:
+            raise Unreachable(current.why_never(self.crew.dead))
+        if not self._leave_out(current):
+            current.unruled = True
+
+    def _leave_out(self, current: Round) -> bool:
+        """Decode without the tasks that nobody can bring any more; return whether there are more of them than before.
+
+        The rule is then asked again, of the others.
+        """
+        lost = current.out_of_reach()
+        if not set(lost) - set(current.lost) or len(lost) == current.formation.code.n_tasks:
+            return False
+        said = numbered("task", lost)
+        self.notice(f"{said} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others")
+        before, current.lost = current.view, tuple(lost)
+        view = View(general(restricted(current.formation.code, lost)), before.step, before.able)
+        view.elapsed, view.refused = before.elapsed, before.refused
+        for message in before.arrived:
+            view.add(message)
+        current.view = view
+        return True
+
+    def _take(self, event: Event, current: Round) -> None:
+        if isinstance(event, Arrived):
+            self._oversight.heard(event, current)
+            self._take_arrival(event, current)
+        elif isinstance(event, Failed):
+            if event.order_round == current.order.round and self._lose(event.worker, current):
+                current.failed[event.worker] = event.reason
+                self._tell_failure(event.worker, f"worker {event.worker} failed: {event.reason}")
+                self.crew.happened("failed", event.worker, event.reason)
+            self._oversight.failed(event.worker)
+        elif isinstance(event, Died):
+            self._oversight.forget(event.worker)
+            self._failing.pop(event.worker, None)
+            if not self.crew.die(event):
+                self._lose(event.worker, current)
+        elif isinstance(event, Joined):
+            self._oversight.forget(event.worker)
+            if self.crew.join(event):
+                current.regain(event.worker)
+                self._submit(current.order, [event.worker])
+                self.notice(f"worker {event.worker} is there, on {event.host}")
+        else:
+            self.crew.offered(event)
+
+    def _lose(self, worker: int, current: Round) -> bool:
+        """Wait for a worker no more; return whether it sits anywhere in this round."""
+        place = current.formation.places.get(worker)
+        if place is not None:
+            current.view.lose(place)
+        return place is not None
+
+    def _take_arrival(self, event: Arrived, current: Round) -> None:
+        if event.order_round == current.order.round:
+            row = current.formation.rows.get((event.worker, event.part.message))
+            # A worker that came back may send again what it had sent before it died.
+            if row is None or row in current.arrivals or row in current.view.refused:
+                self.engine.release(event)
+                return
+            current.arrivals[row] = event
+            current.view.elapsed = event.time - current.begin
+            current.view.add(row)
+            return
+        begun = self._begun.get(event.order_round)
+        if begun is not None:
+            aggregation = self.crew.formation.scheme.aggregation
+            if begun.epoch == self.crew.formation.epoch and aggregation.wants_late:
+                aggregation.late(event)
+            if (late := begun.late_row(event)) is not None:
+                for instrument in self.instruments:
+                    instrument.arrival(late)
+        self.engine.release(event)
+
+    # --- what cannot be used --------------------------------------------------------------------------------------
+
+    def _refuse(self, current: Round, messages: Mapping[int, str]) -> None:
+        """Turn messages that cannot be used into erasures, and say so."""
+        current.view.refuse(messages)
+        current.refused.update(messages)
+        for message, why in messages.items():
+            arrived = current.arrivals.pop(message)
+            self.engine.release(arrived)
+            self._tell_failure(arrived.worker, f"message {message} of worker {arrived.worker} is refused: {why}")
+            self.crew.happened("refused", arrived.worker, why)
+
+
+def _decodes(view: View) -> bool:
+    """Return whether what has come and may still come gives the full gradient."""
+    return view.decoder.decode([*view.arrived, *view.pending.tolist()]).exact
+
+
+def _when_all_is_in(view: View) -> Verdict:
+    return Verdict.WAIT if len(view.pending) else Verdict.STOP

@@ -1,0 +1,194 @@
+"""A round under way: what has come of it, what may still come, and the rows that tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import numbered
+from erasurehead.training.rows import ArrivalRow
+
+if TYPE_CHECKING:
+    from erasurehead.engines.base import Arrived, Order
+    from erasurehead.schemes.wait_rules.base import View, WaitRule
+    from erasurehead.training.assignment import Formation
+
+
+@dataclass(eq=False)
+class Round:
+    """A round under way. Messages are rows of its formation's code.
+
+    Attributes:
+        order: what was asked.
+        formation: of whom.
+        view: what the wait rule sees of it.
+        rule: the wait rule.
+        begin: when the order was submitted, in the engine's seconds.
+        arrivals: messages that are here, in the order of their arrival, those in doubt included.
+        refused: messages that are erasures in this round, each with the reason.
+        failed: workers that said that they cannot answer this round, each with the reason.
+        lost: tasks that nobody can bring any more, and that are left out, ascending.
+        doubtful: whether messages contradict each other, and another that may come can tell who is right.
+        unruled: whether the rule cannot be met, and all that can still come is waited for instead.
+        erased: whether the rule cannot be met because messages are erasures, and all that can still come, which
+            decodes exactly without them, is waited for instead.
+    """
+
+    order: Order
+    formation: Formation
+    view: View
+    rule: WaitRule
+    begin: float
+    arrivals: dict[int, Arrived] = field(default_factory=dict[int, "Arrived"])
+    refused: dict[int, str] = field(default_factory=dict[int, str])
+    failed: dict[int, str] = field(default_factory=dict[int, str])
+    lost: tuple[int, ...] = ()
+    doubtful: bool = False
+    unruled: bool = False
+    erased: bool = False
+
+    def read(self, message: int) -> Array:
+        """Return the vector of a message that has arrived."""
+        return self.arrivals[message].read()
+
+    @property
+    def outstanding(self) -> list[int]:
+        """Messages that may still come, ascending. Those in doubt are here already."""
+        pending: list[int] = self.view.pending.tolist()
+        return [message for message in pending if message not in self.arrivals]
+
+    @property
+    def missing(self) -> list[int]:
+        """Workers of which a message may still come, ascending."""
+        return sorted({self.formation.workers_of_rows[message] for message in self.outstanding})
+
+    def regain(self, worker: int) -> None:
+        """Take note that a worker, or its replacement, has joined: it answers anew."""
+        self.view.regain(self.formation.places[worker])
+        self.failed.pop(worker, None)
+        self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
+
+    def out_of_reach(self) -> list[int]:
+        """Return the tasks that no message says anything of that has come or may still come, ascending."""
+        code = self.formation.code
+        present = np.zeros(code.n_tasks, dtype=bool)
+        for message in [*self.view.arrived, *self.view.pending.tolist()]:
+            present[code.tasks_of_message(message)] = True
+        found: list[int] = np.flatnonzero(~present).tolist()
+        return found
+
+    def why_never(self, dead: Mapping[int, str]) -> str:
+        """Return why the rule cannot be met any more, as sentences.
+
+        Arguments:
+            dead: workers that have died and are not replaced, with the reason.
+        """
+        view, formation = self.view, self.formation
+        code, seats = formation.code, formation.seats
+        silent = {place for place in range(code.n_workers) if place not in view.able}
+        gone = sorted(seats[place] for place in silent | {int(code.owner[message]) for message in self.refused})
+        lost = self.out_of_reach()
+        left, refused = len(view.able), len(self.refused)
+        if not gone:
+            return (
+                f"step {view.step}: the wait rule {self.rule} cannot be met any more: all messages of {code!r} are in, "
+                f"and leave a residual of {view.session.residual():.3g} tasks. A code that float64 decodes, such as "
+                "reed_solomon or fractional_repetition, or a rule that asks for less, such as first(r), would do."
+            )
+        what = "too few workers are left"
+        if lost:
+            what = f"{numbered('task', lost)} {_be(len(lost))} lost with {'it' if len(gone) == 1 else 'them'}"
+        reasons = [f"worker {worker} {reason}" for worker, reason in dead.items()]
+        reasons += [f"worker {worker} failed: {reason}" for worker, reason in self.failed.items()]
+        reasons += [f"message {message} is refused: {reason}" for message, reason in self.refused.items()]
+        return (
+            f"step {view.step}: the wait rule {self.rule} cannot be met any more: {numbered('worker', gone)} will "
+            f"not answer, and {what}; {left} of {code.n_workers} workers {_be(left)} left"
+            + (f" ({'; '.join(reasons[:3])})" if reasons else "")
+            + ". A larger load, or a rule that waits for fewer workers, tolerates more deaths."
+            + (
+                f" {refused} message{'s were' if refused > 1 else ' was'} refused: see the notices; if not finite, "
+                "the step size may be too large."
+                if refused
+                else ""
+            )
+        )
+
+    def rows(self, used: set[int]) -> tuple[ArrivalRow, ...]:
+        """Return a row for each message that is here, and a censored one for each that may still come.
+
+        Arguments:
+            used: messages that were given a weight.
+        """
+        units = self.formation.units
+        rows = [
+            _row(arrived, message, units[message], self.begin, used=message in used, place=place)
+            for place, (message, arrived) in enumerate(self.arrivals.items())
+        ]
+        rows += [
+            ArrivalRow(
+                step=self.order.step,
+                round=self.order.round,
+                worker=self.formation.workers_of_rows[message],
+                message=message,
+                unit=units[message],
+                work=self.formation.works[message],
+                started=None,
+                seconds=self.view.elapsed,
+                censored=True,
+            )
+            for message in self.outstanding
+        ]
+        return tuple(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A round that may still be answered, late.
+
+    Attributes:
+        begin: when it began, in the engine's seconds.
+        epoch: of its formation.
+        numbers: the row and the unit of each message then, by worker and the number that its program gives it.
+    """
+
+    begin: float
+    epoch: int
+    numbers: Mapping[tuple[int, int], tuple[int, int]]
+
+    def late_row(self, event: Arrived) -> ArrivalRow | None:
+        """Return the row of a message that is late, or None if it was none of this round's."""
+        number = self.numbers.get((event.worker, event.part.message))
+        return None if number is None else _row(event, *number, self.begin, late=True)
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _row(
+    event: Arrived,
+    row: int,
+    unit: int,
+    begin: float,
+    late: bool = False,
+    used: bool = False,
+    place: int | None = None,
+) -> ArrivalRow:
+    return ArrivalRow(
+        step=event.step,
+        round=event.order_round,
+        worker=event.worker,
+        message=row,
+        unit=unit,
+        work=event.part.work,
+        started=event.started - begin,
+        seconds=event.time - begin,
+        late=late,
+        used=used,
+        place=place,
+    )

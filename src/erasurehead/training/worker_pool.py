@@ -1,0 +1,358 @@
+"""The workers of a run: who lives, who died, who takes whose place, and how the code follows them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from erasurehead._internal.arrays import Tree
+from erasurehead.decoding.layout import Layout
+from erasurehead.engines.base import Died, Engine, Failed, Joined, NoRoom, Offered
+from erasurehead.errors import EngineError, InvalidArgument
+from erasurehead.faults.policy import Survival
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.assignment import Formation, reseated
+from erasurehead.training.placement import spread
+from erasurehead.training.programs import CodedProgram
+from erasurehead.training.rows import Happening, What
+
+START_TIMEOUT = 300.0
+"""Seconds within which all workers must be ready."""
+
+Former: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout]]
+"""Lays a scheme out: the programs of its places, and where their messages' elements belong."""
+
+
+class Crew:
+    """The workers of a run, under one formation at a time.
+
+    Attributes:
+        living: workers that have joined and not died, with their hosts.
+        coming: workers that were started and have not joined yet, with the time until which they may take; they can
+            still answer the current order.
+        dead: workers of the formation that have died and are not replaced, with the reason.
+        gone: all workers that are given up for good, with the reason.
+        wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        formation: Formation,
+        form: Former | None = None,
+        survival: Survival | None = None,
+    ) -> None:
+        self.engine = engine
+        self.formation = formation
+        self.survival = survival or Survival(death="leave")
+        self.living: dict[int, str] = {}
+        self.coming: dict[int, float] = {}
+        self.dead: dict[int, str] = {}
+        self.gone: dict[int, str] = {}
+        self.wanted: int | None = None
+        self._scheme = formation.scheme  # as the user gave it; later ones are derived from it, not from each other
+        self._form = form
+        self.tell: Callable[[str], None] = lambda text: None
+        self._deaths = Counter[int]()
+        self._started = False
+        self._happened: list[Happening] = []
+        self._thinned = False
+        self._held: list[int] | None = None  # what the code was last re-formed by
+
+    def able(self) -> set[int]:
+        """Return the places whose worker can still answer, those that are being replaced included."""
+        return {
+            place for place, worker in enumerate(self.formation.seats) if worker in self.living or worker in self.coming
+        }
+
+    def present(self) -> list[int]:
+        """Return the workers of the formation that orders can be sent to, by place."""
+        return [worker for worker in self.formation.seats if worker in self.living]
+
+    # --- starting -------------------------------------------------------------------------------------------------
+
+    def start(self) -> float:
+        """Start all workers and wait until each is ready, or dead.
+
+        Returns:
+            Seconds that it took.
+
+        Raises:
+            EngineError: if none came up, or not all within five minutes, saying which and why.
+
+        Who dies before it is ready is replaced as whoever dies later.
+        """
+        engine, formation = self.engine, self.formation
+        begin = engine.now()
+        hosts = spread(formation.code, engine.hosts())
+        for place, worker in enumerate(formation.seats):
+            engine.assign(worker, formation.programs[place], hosts[place])
+            self.coming[worker] = begin + START_TIMEOUT
+        while self.coming:
+            event = engine.next_event(until=self.wake())
+            if isinstance(event, Joined):
+                self.join(event)
+            elif isinstance(event, Died):  # one that was ready may die while others are still waited for
+                self.die(event)
+            elif isinstance(event, Offered):
+                self.offered(event)
+            elif isinstance(event, Failed):
+                self.tell(f"worker {event.worker} failed before it was ready: {event.reason}")
+            elif event is None:
+                raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
+        if not self.living:
+            worker, reason = next(iter(self.dead.items()))
+            raise EngineError(f"worker {worker} {reason}.")
+        self._started = True
+        return engine.now() - begin
+
+    # --- what happens to workers ----------------------------------------------------------------------------------
+
+    def join(self, event: Joined) -> bool:
+        """Take note that a worker is there; return whether it belongs to the formation."""
+        worker = event.worker
+        if self._started or self._deaths[worker]:
+            self.happened("joined", worker)
+        self.living[worker] = event.host
+        self.coming.pop(worker, None)
+        self.dead.pop(worker, None)
+        self.gone.pop(worker, None)
+        return worker in self.formation.places
+
+    def die(self, event: Died) -> bool:
+        """Take note of a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
+        unborn = event.worker in self.coming and not self._started
+        what = f"{'did not start' if unborn else 'died'}: {event.reason}"
+        self.living.pop(event.worker, None)
+        self.coming.pop(event.worker, None)
+        self.happened("died", event.worker, event.reason)
+        if event.broken and not (self._started or self.living):  # nobody can run what it is sent: it is not the workers
+            self.tell(f"worker {event.worker} {what}")
+            self._give_up(event.worker, what)
+            return False
+        return self._replace(event.worker, what)
+
+    def happened(self, what: What, worker: int, why: str = "") -> None:
+        """Take down what befell a worker, for the record of the step."""
+        self._happened.append({"what": what, "worker": worker, "time": self.engine.now(), "why": why})
+
+    def take_happenings(self, origin: float) -> list[Happening]:
+        """Return what has happened since this was asked last.
+
+        Arguments:
+            origin: when training began, in the engine's seconds.
+        """
+        taken, self._happened = self._happened, []
+        return [{**one, "time": one["time"] - origin} for one in taken]
+
+    def replace_suspect(self, worker: int) -> bool:
+        """End a worker that seems to hang, and start another in its place; return whether that could be done."""
+        self._end(worker)
+        return self._replace(worker, "is ended")
+
+    def put_aside(self, worker: int, reason: str) -> None:
+        """Use a worker no more, and let no other take its number: it lied."""
+        self._end(worker)
+        self.happened("lied", worker, reason)
+        self._give_up(worker, f"lied: {reason}")
+
+    def wake(self) -> float:
+        """Return when to `look` again, in the engine's seconds; inf if there is no need."""
+        return min(self.coming.values()) if self.coming else math.inf
+
+    def look(self, now: float) -> list[int]:
+        """Give up workers that were started, and are not there in time; return them."""
+        late = [worker for worker, until in self.coming.items() if until <= now]
+        for worker in late:
+            self._end(worker)
+            self.happened("died", worker, f"not ready within {START_TIMEOUT:.0f} s")
+            self.tell(f"worker {worker} was not ready within {START_TIMEOUT:.0f} s, and is given up")
+            self._give_up(worker, "did not start")
+        return late
+
+    def offered(self, event: Offered) -> None:
+        """Take room for more workers, if the user wants to grow."""
+        if self.survival.grow:
+            self.wanted = (self.wanted or len(self.formation.seats)) + event.workers
+        does = "they are started before the next step" if self.survival.grow else "nobody is started there unasked"
+        self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
+
+    def _end(self, worker: int) -> None:
+        self.living.pop(worker, None)
+        self.coming.pop(worker, None)
+        self.engine.assign(worker, None)
+
+    def _replace(self, worker: int, what: str) -> bool:
+        place = self.formation.places.get(worker)
+        if place is None:
+            return False
+        self._deaths[worker] += 1
+        policy = self.survival
+        if policy.death == "replace" and self._deaths[worker] <= policy.replacements:
+            if self._assign(place, self._places_to_run()[place]):
+                self.tell(f"worker {worker} {what}; another takes its place")
+                return True
+            what += "; there is no room for another"
+        elif policy.death == "replace":
+            what += f"; it was replaced {policy.replacements} times"
+        self.tell(f"worker {worker} {what}")
+        self._give_up(worker, what)
+        return False
+
+    def _give_up(self, worker: int, reason: str) -> None:
+        self.dead[worker] = self.gone[worker] = reason
+        self._thinned = True
+
+    def _assign(self, place: int, host: str | None) -> bool:
+        worker = self.formation.seats[place]
+        self.living.pop(worker, None)
+        try:
+            self.engine.assign(worker, self.formation.programs[place], host)
+        except NoRoom:
+            self.engine.assign(worker, None)  # whoever had the number is of no use: it has other data
+            self.dead[worker] = "found no room"
+            return False
+        self.coming[worker] = self.engine.now() + START_TIMEOUT
+        return True
+
+    def _places_to_run(self) -> list[str | None]:
+        """Return for each place a host where it would be apart from its replicas, those that live staying put."""
+        places = self.formation.places
+        settled = {places[worker]: host for worker, host in self.living.items() if worker in places}
+        return spread(self.formation.code, self.engine.hosts(), settled)
+
+    # --- re-forming the code --------------------------------------------------------------------------------------
+
+    @property
+    def thinned(self) -> bool:
+        """Whether places are empty that re-forming the code could fill."""
+        return self._thinned and self._form is not None and self.survival.death != "leave"
+
+    def settle(self) -> bool:
+        """Re-form the code if workers were lost for good, or another number is wanted; return whether it was.
+
+        To be called between two rounds, and in a round whose wait rule can only be met so.
+        """
+        if self.wanted is None and not self.thinned:
+            return False
+        target = self.wanted or len(self.able())
+        self.wanted, self._thinned = None, False
+        changed = False
+        while target and not target == len(self.formation.seats) == len(self.able()):
+            if self._reform(target):
+                changed = True
+                target = min(target, len(self.able()))  # fewer than was wanted where there was no room
+            elif target != len(self.able()):
+                target = len(self.able())  # if not as many as are wanted, then as many as there are
+            else:
+                break
+        return changed
+
+    def _reform(self, n_workers: int) -> bool:
+        before = self.formation
+        try:
+            if self._form is None:
+                raise InvalidArgument("this run cannot be re-formed.")
+            staying = self._staying(n_workers)
+            held = self._replicas(staying)
+            scheme = self._scheme.reformed(n_workers, held)
+            programs, layout = self._form(scheme)
+        except InvalidArgument as error:
+            self.tell(f"the code stays as it is: {error}")
+            return False
+        used = {*self.living, *self.coming, *self.gone}
+        fresh = (number for number in itertools.count() if number not in used)
+        coming = list(itertools.islice(fresh, n_workers - len(staying)))
+        self._held = held
+        self.formation, moved = reseated(
+            before, scheme, programs, layout, [*(before.seats[place] for place in staying), *coming]
+        )
+        for worker in {*before.seats, *self.living, *self.coming} - {*self.formation.seats}:
+            if worker in self.living or worker in self.coming:
+                self._end(worker)
+            self.dead.pop(worker, None)
+        for place in moved:
+            self.living.pop(self.formation.seats[place], None)
+        hosts = self._places_to_run()
+        for place in moved:
+            self._assign(place, hosts[place])
+        self.tell(self._said_of(programs, moved))
+        return True
+
+    def _staying(self, n_workers: int) -> list[int]:
+        """Return the places of those that stay, ascending: whose tasks the most others hold are the first to leave."""
+        staying = sorted(self.able())
+        tasks = {place: self.formation.code.tasks_of(place) for place in staying}
+        replicas = np.array(self._replicas(staying))
+        while len(staying) > max(n_workers, 0):
+            spare = {place: int(replicas[tasks[place]].min(initial=len(staying))) for place in staying}
+            leaver = max(staying, key=lambda place: (spare[place], place))
+            replicas[tasks[leaver]] -= 1
+            staying.remove(leaver)
+        return staying
+
+    def _replicas(self, places: Sequence[int]) -> list[int]:
+        """Return how many of some places hold each task."""
+        rows = self.formation.code.assignment[list(places), :]
+        counts: list[int] = np.bincount(rows.indices, minlength=self.formation.code.n_tasks).tolist()
+        return counts
+
+    def _said_of(self, programs: Sequence[CodedProgram], moved: Sequence[int]) -> str:
+        sizes = [program.nbytes for program in programs]
+        return (
+            f"the code is re-formed for {len(programs)} workers, {self.formation.scheme}; {len(moved)} of them get "
+            f"other data, {sum(sizes[place] for place in moved):,} of {sum(sizes):,} bytes"
+        )
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs."""
+        formation = self.formation
+        return {
+            "seats": list(formation.seats),
+            "epoch": formation.epoch,
+            "held": self._held,
+            "messages": [[part.message for part in program.outbox] for program in formation.programs],
+            "living": {str(worker): host for worker, host in self.living.items()},
+            "coming": {str(worker): until for worker, until in self.coming.items()},
+            "dead": {str(worker): reason for worker, reason in self.dead.items()},
+            "gone": {str(worker): reason for worker, reason in self.gone.items()},
+            "deaths": {str(worker): count for worker, count in self._deaths.items()},
+            "wanted": self.wanted,
+            "thinned": self._thinned,
+        }
+
+    def restore(self, state: Mapping[str, Any], running: bool) -> None:
+        """Take up the formation of an earlier run.
+
+        Arguments:
+            state: what `state` returned.
+            running: whether the workers are as they were then (on the virtual clock); else all places are filled anew
+                by `start`.
+        """
+        seats: list[int] = list(state["seats"])
+        if state["epoch"]:
+            assert self._form is not None
+            self._held = state["held"]
+            scheme = self._scheme.reformed(len(seats), self._held)
+            programs, layout = self._form(scheme)
+            named = [
+                program.renumbered(messages) if running else program
+                for program, messages in zip(programs, state["messages"], strict=True)
+            ]
+            self.formation = Formation(scheme, named, layout, seats, int(state["epoch"]))
+        self._deaths = Counter({int(worker): int(count) for worker, count in state["deaths"].items()})
+        self.wanted = state["wanted"]
+        self._started = running
+        if running:
+            self.living = {int(worker): host for worker, host in state["living"].items()}
+            self.coming = {int(worker): float(until) for worker, until in state["coming"].items()}
+            self.dead = {int(worker): reason for worker, reason in state["dead"].items()}
+            self.gone = {int(worker): reason for worker, reason in state["gone"].items()}
+            self._thinned = bool(state["thinned"])

@@ -1,0 +1,62 @@
+"""What leads out of a folder is no name of a file in it, wherever names are read from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead._internal.storage import Folder, is_name
+from erasurehead.datasets.sharded import ShardFolder
+from erasurehead.datasets.sharded.folder import read_checked
+from erasurehead.datasets.sharded.manifest import StoredFile
+from erasurehead.errors import DataError
+
+HOSTILE: tuple[Any, ...] = (
+    "", ".", "..", "/", "/etc/passwd", "a/b", "../a", "a/", "a\\b", "\\\\host\\share", "a\0b", "\0", "a\nb", "\x7f",
+    "\ud800", "a" * 252, "é" * 126, None, 3, True, ["a"], {"a": 1}, b"a",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=repr)
+def test_what_leads_elsewhere_is_no_name(tmp_path: Path, name: Any) -> None:
+    assert not is_name(name)
+    with Folder.open(tmp_path) as folder:
+        for act in (folder.read, folder.remove, folder.inside, folder.kind, folder.writable, folder.remove_folder):
+            with pytest.raises(DataError, match="is no name of a file in"):
+                act(name)
+        with pytest.raises(DataError, match="is no name of a file in"):
+            folder.write_whole(name, [b""])
+    if isinstance(name, str):
+        with pytest.raises(DataError, match="is no name of a file in"):
+            read_checked(tmp_path, StoredFile(name, 0, "0" * 64))
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text(max_size=20))
+def test_a_name_never_has_a_folder_in_it(name: str) -> None:
+    if is_name(name):
+        assert Path("/somewhere", name).parent == Path("/somewhere")
+        assert Path("/somewhere", name).name == name
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if not isinstance(name, bytes)], ids=repr)
+@pytest.mark.parametrize("which", ["encoding", "supports", "test", "tasks"])
+def test_a_manifest_of_shards_names_files_of_its_folder(tmp_path: Path, which: str, name: Any) -> None:
+    entry = {"name": name, "bytes": 3, "sha256": "0" * 64, "rows": 1}
+    good = {**entry, "name": "file"}
+    manifest: dict[str, Any] = {
+        "format": "erasurehead-shards", "version": 1, "name": "x", "task": "logistic", "classes": 2, "form": "sparse",
+        "columns": 3, "origin": {"file": "x", "bytes": 1, "rows": 1, "test_fraction": 0.0, "seed": 0}, "notes": [],
+        "encoding": good, "supports": good, "test": good, "tasks": [good],
+    }  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert ShardFolder.open(tmp_path).manifest.n_tasks == 1
+    manifest[which] = [entry] if which == "tasks" else entry
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="is no name of a file in the folder"):
+        ShardFolder.open(tmp_path)

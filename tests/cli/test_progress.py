@@ -1,0 +1,122 @@
+"""Progress on a terminal: what a person sees of a run."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from erasurehead import delays, engines, optimizers, schemes, training
+from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
+from erasurehead.testing import Quadratic
+from erasurehead.training.callbacks import Instrument
+
+
+class _Kill(Instrument):
+    def __init__(self, engine: engines.VirtualEngine) -> None:
+        self.engine = engine
+
+    def ready(self, seconds: float) -> None:
+        self.engine.kill(2, at=1.0)
+
+
+def watch(instruments: Sequence[Instrument], kill: bool = False) -> None:
+    problem = Quadratic.random(24, 5, seed=1)
+    engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
+    training.train(
+        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 0.1), engine, 8,
+        [*instruments, *([_Kill(engine)] if kill else [])],
+    )  # fmt: skip
+
+
+def terminal() -> tuple[Console, io.StringIO]:
+    text = io.StringIO()
+    return Console(file=text, force_terminal=True, width=120, color_system=None), text
+
+
+def test_the_bar_shows_step_loss_and_time() -> None:
+    console, text = terminal()
+    with ProgressBar(console) as bar:
+        watch([bar])
+        watch([bar])
+    last = text.getvalue().rsplit("\x1b[2K", 1)[-1]
+    lines = [line for line in last.splitlines() if "erasurehead" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert "8/8" in line
+        assert "loss " in line
+        assert line.rstrip().endswith(" s")
+
+
+def test_the_bar_says_who_is_late_while_it_waits() -> None:
+    console, text = terminal()
+    with ProgressBar(console) as bar:
+        scheme = schemes.uncoded(4)
+        bar.preparing(scheme, 3)
+        assert "starting 4 workers" in text.getvalue()
+        bar.ready(0.5)
+        bar._drawn = 0.0  # as if the last drawing were long ago
+        bar.waiting(0, [1, 3], 0.2)
+    assert "late: 1, 3" in text.getvalue()
+
+
+def test_deaths_are_told_but_not_without_end() -> None:
+    console, text = terminal()
+    watch([Notices(console)], kill=True)
+    assert text.getvalue() == "worker 2 died: killed; another takes its place\nworker 2 is there, on virtual\n"
+    many = Notices(console)
+    for number in range(14):
+        many.notice(f"notice {number}")
+    assert "notice 9" in text.getvalue()
+    assert "notice 10" not in text.getvalue()
+
+
+class _Clock:
+    """Each look at it takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_lines_for_a_log_tell_step_loss_pace_and_the_time_left() -> None:
+    text = io.StringIO()
+    watch([ProgressLines(Console(file=text, width=40), every=5.0, clock=_Clock())])
+    first, *lines = text.getvalue().splitlines()
+    assert first == "starting 6 workers ..."
+    assert 1 <= len(lines) < 8
+    told = r"step \d of 8(: loss .+, .+ s a step, \d+ s left| is waited for.*)"
+    over = r"training is over; \d of 9 models are evaluated"
+    assert all(re.fullmatch(f"{told}|{over}", line) for line in lines)
+    assert any("models are evaluated" in line for line in lines)
+
+
+def test_lines_for_a_log_say_who_is_waited_for() -> None:
+    text = io.StringIO()
+    lines = ProgressLines(Console(file=text, width=40), every=5.0, clock=_Clock())
+    lines.preparing(schemes.uncoded(4), 3)
+    lines.ready(0.5)
+    for _ in range(5):
+        lines.waiting(0, [1, 3], 0.2)
+    assert text.getvalue().splitlines()[1:] == ["step 1 of 3 is waited for; late: 1, 3"]
+
+
+def test_the_bar_says_that_models_are_evaluated() -> None:
+    console, text = terminal()
+    with ProgressBar(console) as bar:
+        bar.preparing(schemes.uncoded(4), 3)
+        bar.ready(0.5)
+        bar._drawn = 0.0  # as if the last drawing were long ago
+        bar.evaluated(2, 60)
+    assert "evaluating: 2 of 60 models" in text.getvalue()
+
+
+def test_a_short_run_has_no_such_lines() -> None:
+    text = io.StringIO()
+    watch([ProgressLines(Console(file=text))])
+    assert text.getvalue() == "starting 6 workers ...\n"

@@ -1,0 +1,97 @@
+"""Keys and values of run files: what is allowed passes, and what is not is said with the key and what would do."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from erasurehead.datasets.published.public import NAMES, published
+from erasurehead.errors import InvalidArgument
+from erasurehead.runs.config import Config, build_config, merged, overridden, read_config, to_toml
+
+
+def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
+    config = build_config({})
+    assert config.data.source == "amazon"
+    for name in NAMES:
+        assert (config.run.workers, config.run.steps) == (published(name).n_workers, published(name).steps)
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"run": {"step": 3}}, r"There is no key 'step' in \[run\]; did you mean 'steps'\? .*engine, workers, steps"),
+        ({"run": {"colour": 3}}, r"There is no key 'colour' in \[run\]; the keys of \[run\] are engine"),
+        ({"schemes": "exact"}, r"no key 'schemes' in the run file; did you mean 'scheme'\? .*scheme, data, problem"),
+        ({"run": 3}, "run must be a section of keys, but it is 3"),
+        ({"run": {"steps": "ten"}}, "run.steps must be a valid integer, but it is 'ten'"),
+        ({"run": {"steps": True}}, "run.steps must be a valid integer, but it is True"),
+        ({"run": {"steps": 0}}, "run.steps must be greater than or equal to 1, but it is 0"),
+        ({"run": {"workers": 0}}, "run.workers must be greater than or equal to 1, but it is 0"),
+        ({"run": {"engine": "spark"}}, "run.engine must be 'processes', 'virtual', 'mpi' or 'ray', but it is 'spark'"),
+        ({"delays": {"late": "wait"}}, "delays.late must be 'preempt' or 'carry', but it is 'wait'"),
+        ({"optimizer": {"rate": [1]}}, r"optimizer.rate must be a valid number or a valid string, but it is \[1\]"),
+        ({"optimizer": {"momentum": 1.0}}, "optimizer.momentum must be less than 1, but it is 1.0"),
+        ({"data": {"one_hot": "town"}}, r"must be a list or 'all', but it is 'town'; write \[\"town\"\]\.$"),
+        ({"data": {"one_hot": 3}}, r"data.one_hot must be a list or 'all', but it is 3\.$"),
+        ({"data": {"interactions": "town"}}, r"data.interactions must be a list, but it is 'town'\.$"),
+        ({"data": {"test_fraction": 1}}, "data.test_fraction must be less than 1, but it is 1"),
+        ({"problem": {"l2": -1}}, "problem.l2 must be greater than or equal to 0, but it is -1"),
+        ({"problem": {"l2": float("nan")}}, "problem.l2 must be a finite number, but it is nan"),
+        ({"problem": {"loss": "hinge"}}, "problem.loss must be 'logistic', 'least_squares' or 'softmax'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_key(tables: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said) as caught:
+        build_config(tables)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_came_from_an_option_is_said_with_the_option() -> None:
+    with pytest.raises(InvalidArgument, match=r"run.steps \(--steps\) must be greater"):
+        build_config({"run": {"steps": 0}}, {"run.steps": "--steps"})
+
+
+def test_options_go_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(to_toml({"scheme": "uncoded", "run": {"steps": 7, "workers": 5}}))
+    config = read_config(path, {"run": {"steps": 9}})
+    assert (config.scheme, config.run.steps, config.run.workers) == ("uncoded", 9, 5)
+
+
+def test_merging_changes_neither_side() -> None:
+    below, above = {"a": {"b": 1}, "c": 2}, {"a": {"d": 3}, "c": {"e": 4}}
+    assert merged(below, above) == {"a": {"b": 1, "d": 3}, "c": {"e": 4}}
+    assert (below, above) == ({"a": {"b": 1}, "c": 2}, {"a": {"d": 3}, "c": {"e": 4}})
+
+
+def test_a_configuration_survives_its_file() -> None:
+    config = build_config(
+        {
+            "scheme": "custom(code='uncoded()', wait='first(3)')",
+            "data": {"source": "a \"b\" \\ c.csv", "one_hot": ["x", "y"], "interactions": [["x", "y"]]},
+            "optimizer": {"rate": "geometric(0.1, 0.99)"},
+            "problem": {"l2": 1e-5},
+        }
+    )  # fmt: skip
+    assert build_config(tomllib.loads(to_toml(config.model_dump()))) == config
+
+
+def test_a_configuration_does_not_change() -> None:
+    section: Any = Config().run
+    with pytest.raises(ValueError, match="frozen"):
+        section.steps = 3
+
+
+def test_another_engine_leaves_the_address_of_a_cluster_behind() -> None:
+    file = {"run": {"engine": "ray", "address": "head:6379", "workers": 4}}
+    assert overridden(file, {"run": {"engine": "processes"}}) == {"run": {"engine": "processes", "workers": 4}}
+    assert overridden(file, {"run": {"workers": 5}})["run"]["address"] == "head:6379"
+    assert overridden(file, {"run": {"engine": "ray"}})["run"]["address"] == "head:6379"
+    contradictory = overridden(file, {"run": {"engine": "processes", "address": "auto"}})
+    assert contradictory["run"]["address"] == "auto"  # so that it is refused
+    assert overridden(file, {"run": 3}) == {"run": 3}
+    assert file["run"]["address"] == "head:6379"

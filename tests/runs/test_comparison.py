@@ -1,0 +1,128 @@
+"""Comparisons: which target is chosen when none is named, and what texts are targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead.errors import InvalidArgument, Unreachable
+from erasurehead.runs.comparison import Comparison, common_target, parse_target
+from erasurehead.runs.config import build_config
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import Evaluation, Run
+
+values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
+
+
+def run(metric: str, seen: Sequence[float]) -> Run:
+    evaluations = [Evaluation(step, float(step), {metric: value}) for step, value in enumerate(seen)]
+    return Run("scheme", "virtual", np.zeros(1), evaluations=evaluations)
+
+
+@given(st.sampled_from(["auc", "mse"]), st.floats(0.1, 0.9), st.lists(values, min_size=1, max_size=4))
+def test_every_run_reaches_the_common_target_and_none_begins_there(
+    metric: str, start: float, rest: list[list[float]]
+) -> None:
+    runs = [run(metric, [start, *seen]) for seen in rest]
+    target = common_target(runs)
+    if target is None:
+        better = min if metric == "mse" else max
+        assert any(better([start, *seen]) == start for seen in rest)
+        return
+    assert target[0] == metric
+    for one in runs:
+        reached = one.time_to(*target)
+        # Four digits of the target may round away a gain that is smaller than they can show.
+        assert reached is not None or abs(target[1] - start) < 2e-3
+
+
+def test_the_target_is_most_of_the_way_that_the_slowest_came() -> None:
+    runs = [run("auc", [0.5, 0.8, 0.9]), run("auc", [0.5, 0.6, 0.7])]
+    assert common_target(runs) == ("auc", 0.69)
+    assert common_target([run("mse", [1.0, 0.2])]) == ("mse", 0.24)
+
+
+def test_the_published_metric_goes_before_others() -> None:
+    evaluations = [Evaluation(0, 0.0, {"accuracy": 0.5, "auc": 0.5}), Evaluation(1, 1.0, {"accuracy": 0.9, "auc": 0.7})]
+    runs = [Run("scheme", "virtual", np.zeros(1), evaluations=evaluations)]
+    assert common_target(runs, "auc") == ("auc", 0.69)
+    assert common_target(runs, "mse") == ("accuracy", 0.88)
+
+
+def test_there_is_no_target_without_progress_or_evaluations() -> None:
+    assert common_target([run("auc", [0.5, 0.4])]) is None
+    assert common_target([run("auc", [0.5, 0.6]), run("auc", [])]) is None
+
+
+def test_a_target_is_a_metric_and_a_value() -> None:
+    assert parse_target(" mse = 5e-2") == ("mse", 0.05)
+    for wrong in ("auc", "auc=", "=0.8", "auc=high", "auc=nan"):
+        with pytest.raises(InvalidArgument, match="target must be a metric and a value"):
+            parse_target(wrong)
+
+
+def small(folder: Path) -> Comparison:
+    """The paper's schemes, uncoded and exact before ErasureHead, on a few rows."""
+    rng = np.random.default_rng(0)
+    np.save(folder / "data.npy", np.column_stack([rng.standard_normal((60, 3)), rng.integers(0, 2, 60)]))
+    tables = {
+        "data": {"source": str(folder / "data.npy")},
+        "run": {"engine": "virtual", "workers": 6, "steps": 6, "out": str(folder / "out")},
+    }
+    return Comparison.from_config(build_config(tables))
+
+
+class _Press(Instrument):
+    """Presses Ctrl-C in a step of a scheme, or lets something else happen there."""
+
+    def __init__(self, step: int, scheme: str = "exact", event: BaseException | None = None) -> None:
+        self.scheme_of_press = scheme
+        self.event = event or KeyboardInterrupt()
+        self.step_of_press = step
+        self.scheme = ""
+
+    def preparing(self, scheme: Scheme, steps: int) -> None:
+        self.scheme = scheme.name
+
+    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self.scheme == self.scheme_of_press and step == self.step_of_press:
+            raise self.event
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Path, step: int) -> None:
+    comparison = small(tmp_path)
+    runs = comparison.run([_Press(step, "uncoded", Unreachable("Too many workers have died."))])
+    assert [(run.scheme, len(run.steps), run.stopped) for run in runs] == [
+        ("uncoded", step, "Too many workers have died."),
+        ("exact", 6, ""),
+        ("erasurehead", 6, ""),
+    ]
+    outcome = comparison.report(runs, ("svg",))
+    assert outcome.failures == ("uncoded: Too many workers have died.",)
+    assert not outcome.interrupted
+    assert [row.stopped for row in outcome.rows] == ["Too many workers have died.", "", ""]
+    assert [path.name for path in outcome.runs] == ["uncoded", "exact", "erasurehead"]
+    assert outcome.figures
+    assert outcome.target == common_target(runs[1:])
+
+
+@pytest.mark.parametrize(("step", "formats"), [(0, ("svg",)), (3, ())])
+def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, formats: tuple[str, ...]) -> None:
+    comparison = small(tmp_path)
+    runs = comparison.run([_Press(step)])
+    assert [run.scheme for run in runs] == ["uncoded", "exact"]
+    assert (runs[1].stopped, len(runs[1].steps)) == ("stopped by Ctrl-C", step)
+    outcome = comparison.report(runs, formats)
+    assert [row.stopped for row in outcome.rows] == ["", "stopped by Ctrl-C"]
+    assert (outcome.failures, outcome.interrupted) == ((), True)
+    assert outcome.runs == (tmp_path / "out" / "uncoded", tmp_path / "out" / "exact")
+    assert outcome.as_dict()["schemes"][0]["seconds_per_step"] == pytest.approx(runs[0].seconds_per_step)
+    assert [path.suffix for path in outcome.figures] == [".svg"] * len(outcome.figures)
+    assert bool(outcome.figures) == bool(formats)

@@ -1,0 +1,157 @@
+"""An experiment is what its configuration says: defaults, checks before anything starts, and a run on record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead import optimizers
+from erasurehead.errors import InvalidArgument
+from erasurehead.runs import RunFolder
+from erasurehead.runs.config import build_config, merged
+from erasurehead.runs.experiment import Experiment
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.rows import StepRow
+
+TWIN = {"data": {"source": "amazon", "twin": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def homes(n_rows: int = 120) -> str:
+    """Write a file of houses and prices, and return its name."""
+    rng = np.random.default_rng(3)
+    lines = ["size,rooms,price"]
+    for _ in range(n_rows):
+        size, rooms = rng.uniform(30, 200), rng.integers(1, 7)
+        lines.append(f"{size:.1f},{rooms},{2.5 * size + 10 * rooms + rng.normal():.2f}")
+    Path("homes.csv").write_text("\n".join(lines) + "\n")
+    return "homes.csv"
+
+
+def experiment(*tables: dict[str, Any]) -> Experiment:
+    whole: dict[str, Any] = {}
+    for table in tables:
+        whole = merged(whole, table)
+    return Experiment.from_config(build_config(whole))
+
+
+def own(**run: Any) -> dict[str, Any]:
+    return {"data": {"source": homes()}, "run": {"engine": "virtual", "workers": 6, "steps": 4, **run}}
+
+
+def test_a_set_of_the_paper_takes_the_published_settings() -> None:
+    amazon = experiment(TWIN)
+    assert amazon.config.scheme == "erasurehead(load=3, wait_for=11)"
+    assert amazon.config.problem.loss == "logistic"
+    assert amazon.config.problem.l2 == pytest.approx(1 / amazon.data.n_train)
+    assert amazon.config.optimizer.rate == 10.0
+    assert amazon.config.delays.model == "exponential(mean=0.5, seed=0)"
+    assert isinstance(amazon.optimizer(), optimizers.Nesterov)
+    houses = experiment(TWIN, {"data": {"source": "kc_housing"}})
+    assert houses.config.problem.loss == "least_squares"
+    assert houses.config.optimizer.rate == "geometric(0.1, 0.99)"
+    assert houses.optimizer().schedule == optimizers.Geometric(0.1, 0.99)
+
+
+def test_data_of_ones_own_have_no_delays_and_a_step_size_that_converges() -> None:
+    mine = experiment(own(steps=300), {"problem": {"l2": 0}, "optimizer": {"name": "gradient_descent"}})
+    assert mine.config.delays.model == "none()"
+    run = mine.run()
+    assert (np.diff(run.losses) <= 1e-12).all()
+    assert run.evaluations[-1].metrics["r2"] > 0.9
+
+
+def test_the_default_step_size_is_one_over_the_curvature() -> None:
+    mine = experiment(own(), {"problem": {"l2": 0.5}})
+    X = np.asarray(mine.data.X_train)
+    curvature = 2 * np.linalg.eigvalsh(X.T @ X / len(X)).max() + 2 * 0.5
+    assert isinstance(mine.config.optimizer.rate, float)
+    assert 0.85 < mine.config.optimizer.rate * curvature <= 1.0
+
+
+def test_the_configuration_on_record_is_complete() -> None:
+    mine = experiment(own(out="x", initial="randn"))
+    mine.run()
+    tables = RunFolder.open("x").tables
+    assert tables["scheme"] == "uncoded()"
+    assert set(tables["problem"]) == {"loss", "l2"}
+    assert tables["optimizer"]["rate"] == mine.config.optimizer.rate
+    assert "out" not in tables["run"]
+    again = Experiment.from_config(build_config(tables))
+    assert again.run().x.tobytes() == RunFolder.open("x").x.tobytes()
+
+
+def test_the_first_model_is_zeros_or_drawn_from_the_seed() -> None:
+    assert not experiment(own()).first_model().any()
+    first, same = (experiment(own(initial="randn", seed=4)).first_model() for _ in range(2))
+    other = experiment(own(initial="randn", seed=5)).first_model()
+    assert first.tolist() == same.tolist() != other.tolist()
+
+
+def test_another_scheme_shares_everything_else() -> None:
+    first = experiment(own(out="x"))
+    second = first.with_scheme("exact(load=2)", "y", name="mine")
+    assert second.problem is first.problem
+    assert second.delays is first.delays
+    assert (second.scheme.name, second.config.scheme, second.out) == ("mine", "exact(load=2)", Path("y"))
+    assert first.config.scheme == "uncoded()"
+
+
+def test_new_runs_get_new_folders() -> None:
+    for number in (1, 2):
+        mine = experiment(own())
+        mine.run()
+        assert mine.out == Path(f"runs/homes-uncoded-{number}")
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"scheme": "exact(load=7)"}, "load must be at most the number of tasks, 6"),
+        ({"delays": {"model": "never"}}, "delays must not contain 'never'"),
+        ({"delays": {"model": "late([0, 1, 2])"}, "scheme": "exact(load=2)"}, r"workers \[0, 1, 2\] never answer"),
+        ({"optimizer": {"rate": "warp"}}, "rate must not contain"),
+        ({"optimizer": {"momentum": 0.5}}, "optimizer.momentum is for heavy_ball only, but it is 0.5"),
+        ({"data": {"path": "x"}}, "data.path is for the data sets amazon"),
+        ({"data": {"source": "amazon", "target": "x"}}, "data.target is for files of your own, not for 'amazon'"),
+        ({"data": {"source": "amazon", "rows": 9}}, "data.rows is for twins only"),
+        ({"run": {"out": "/proc/x"}}, "cannot be written to"),
+    ],
+)
+def test_settings_are_checked_before_the_data_are_read(tables: dict[str, Any], said: str) -> None:
+    nowhere = {"data": {"source": "nowhere.csv"}, "run": {"engine": "virtual", "workers": 6, "out": "x"}}
+    with pytest.raises(InvalidArgument, match=said):
+        experiment(nowhere, tables)
+    assert not Path("x").exists()
+
+
+def test_a_worker_that_is_stuck_under_carry_is_stuck_for_good() -> None:
+    tables = {"scheme": "ignore_stragglers(wait_for=6)", "delays": {"late": "carry"}}
+    table = "fixed([[0, 0, 0, 0, 0, 0], [inf, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]])"
+    with pytest.raises(InvalidArgument, match=r"workers \[0\] never answer \(step 1\)"):
+        experiment(own(), tables, {"delays": {"model": table}})
+    mild = {"scheme": "custom('uncoded', 'first(5)')", "delays": {"late": "carry", "model": table}}
+    assert len(experiment(own(), mild).run().steps) == 4
+
+
+class _Fail(Instrument):
+    def step(self, row: StepRow, x: np.ndarray) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_what_ends_a_run_from_outside_is_on_record() -> None:
+    mine = experiment(own(out="x"))
+    with pytest.raises(OSError, match="No space left"):
+        mine.run([_Fail()])
+    summary = RunFolder.open("x").summary
+    assert summary["status"] == "failed"
+    assert "No space left on device" in summary["reason"]
+    assert RunFolder.open("x").x.shape == (mine.problem.n_parameters,)

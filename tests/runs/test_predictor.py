@@ -1,0 +1,63 @@
+"""A trained model: its coefficients by the names of the columns, and how it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead import datasets
+from erasurehead.problems.models import LinearModel
+from erasurehead.runs.predictor import TrainedModel
+
+
+def data(path: Path, label: str) -> datasets.Dataset:
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{rng.normal(100, 20):.3f},{rng.choice(['Ely', 'Rye'])},{rng.integers(3)},{rng.choice(label.split())}"
+        for _ in range(60)
+    ]
+    path.write_text("\n".join(["size,town,year,y", *rows]))
+    return datasets.read(path, one_hot=["town"], interactions=[["town", "year"]], test_fraction=None)
+
+
+@pytest.mark.parametrize("label", ["a b", "1.5 2.5 3.75", "a b c"])
+@pytest.mark.parametrize("standardized", [False, True])
+def test_coefficients_times_values_and_the_constant_are_the_score(
+    tmp_path: Path, label: str, standardized: bool
+) -> None:
+    read = data(tmp_path / "a.csv", label)
+    outputs = 3 if read.task == "softmax" else 1
+    x = np.random.default_rng(1).standard_normal(outputs * read.n_columns)
+    model = TrainedModel(LinearModel.named(read.task, x, max(2, read.n_classes)), read.encoding)
+    named = model.coefficients(standardized=standardized)
+    scores = np.atleast_2d(model.model.decision(read.X_train).T)
+    lines = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()[1:]]
+    size, year = (np.array([float(line[place]) for line in lines]) for place in (0, 2))
+    if standardized:
+        size, year = ((values - values.mean()) / values.std() for values in (size, year))
+    for place, weights in enumerate(named.values() if outputs > 1 else [named]):
+        assert isinstance(weights, dict)
+        said = [
+            weights["(constant)"] + weights["size"] * value + weights["year"] * number + weights[f"town={line[1]}"]
+            + weights[f"town={line[1]} x year={line[2]}"]
+            for value, number, line in zip(size, year, lines, strict=True)
+        ]  # fmt: skip
+        np.testing.assert_allclose(said, scores[place], rtol=1e-9, atol=1e-9)
+    assert len(read.encoding.column_names) == read.n_columns
+
+
+def test_a_model_of_a_matrix_has_numbered_columns(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(30, 4)))
+    read = datasets.read(tmp_path / "a.npy", test_fraction=None)
+    model = TrainedModel(LinearModel.named(read.task, np.arange(4.0)), read.encoding)
+    assert model.coefficients() == {"0": 0.0, "1": 1.0, "2": 2.0, "(constant)": 3.0}
+
+
+def test_a_model_prints_in_a_line(tmp_path: Path) -> None:
+    read = data(tmp_path / "a.csv", "a b")
+    model = TrainedModel(LinearModel.named(read.task, np.zeros(read.n_columns)), read.encoding)
+    assert repr(model) == f"TrainedModel(logistic of 'y', {read.n_columns} coefficients)"
+    assert repr(read.encoding) == f"TableEncoding(4 columns of a table -> {read.n_columns} of a matrix, label 'y')"
+    assert len(repr(read)) < 200

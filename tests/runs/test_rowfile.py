@@ -1,0 +1,96 @@
+"""Rows end up as whole lines, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from erasurehead.errors import DataError, RecordsError
+from erasurehead.runs.jsonl import RowFile, read_lines
+
+
+def rows_of(path: Path) -> list[int]:
+    return [row["n"] for row in read_lines(path)]
+
+
+def test_rows_are_there_once_they_are_flushed(tmp_path: Path) -> None:
+    file = RowFile(tmp_path / "rows")
+    file.add({"n": 1})
+    assert rows_of(tmp_path / "rows") == []
+    file.flush()
+    file.add({"n": 2})
+    file.flush()
+    file.close()
+    file.close()
+    assert rows_of(tmp_path / "rows") == [1, 2]
+    assert file.size == (tmp_path / "rows").stat().st_size
+
+
+def test_what_follows_a_cut_is_gone_and_rows_are_added_there(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    path.write_text('{"n":1}\n{"n":2}\n{"n":')
+    file = RowFile(path, 8)
+    file.add({"n": 3})
+    file.flush()
+    file.close()
+    assert rows_of(path) == [1, 3]
+
+
+@pytest.mark.parametrize(("size", "said"), [(9, "no line ends at byte 9"), (99, "has 16 bytes, where the checkpoint")])
+def test_a_file_is_cut_between_two_lines_only(tmp_path: Path, size: int, said: str) -> None:
+    path = tmp_path / "rows"
+    path.write_text('{"n":1}\n{"n":2}\n')
+    with pytest.raises(DataError, match=said):
+        RowFile(path, size)
+    assert rows_of(path) == [1, 2]
+
+
+def test_a_file_that_was_removed_is_not_written_to_in_vain(tmp_path: Path) -> None:
+    file = RowFile(tmp_path / "rows")
+    (tmp_path / "rows").unlink()
+    file.add({"n": 1})
+    with pytest.raises(RecordsError, match="rows cannot be written: it was removed while the run went on"):
+        file.flush()
+    file.close()
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordsError, match="nowhere/rows cannot be written: No such file or directory"):
+        RowFile(tmp_path / "nowhere" / "rows")
+
+
+_LIMITED = """
+import resource, sys
+from pathlib import Path
+from erasurehead.errors import RecordsError
+from erasurehead.runs.jsonl import RowFile
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+file = RowFile(Path(sys.argv[1]))
+for number in range(0, 100, 3):
+    for more in range(3):
+        file.add({"n": number + more})
+    try:
+        file.flush()
+    except RecordsError as error:
+        print(error)
+        break
+file.close()
+print(file.size)
+"""
+
+
+def test_where_the_disk_is_full_the_file_ends_with_the_last_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED, path], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines() == [f"{path} cannot be written: {os.strerror(errno.EFBIG)}.", "98"]
+    assert path.read_bytes().endswith(b"}\n")
+    assert rows_of(path) == list(range(12))  # 9 rows of 8 bytes, then of 9: 26 bytes are left, and two more fit
+    assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN  # as Python has it, else the limit would kill

@@ -1,0 +1,144 @@
+"""A message that cannot be used is an erasure: a rule that waits for everybody goes on with what decodes exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from erasurehead import codes, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding import for_code
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Arrived, Event, MessageLost
+from erasurehead.errors import InvalidArgument, Unreachable
+from erasurehead.faults.byzantine import check_comparable
+from erasurehead.faults.policy import Survival
+from erasurehead.optimizers.base import GradientDescent
+from erasurehead.problems import LeastSquares
+from erasurehead.schemes import wait_rules as waiting
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
+
+STEPS = 4
+RNG = np.random.default_rng(0)
+PROBLEM = LeastSquares(RNG.standard_normal((120, 5)), RNG.standard_normal(120))
+EXACT = [
+    codes.cyclic_mds(9, stragglers=4),
+    codes.draco_cyclic(9, corrupted=2),
+    codes.reed_solomon(12, load=5),
+    codes.fractional_repetition(12, load=3),
+]
+
+
+class Faulty(VirtualEngine):
+    """Plays workers whose messages are no numbers, are lost, or are wrong."""
+
+    faults: Mapping[int, str] = {}
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = super().next_event(until)
+        if isinstance(event, Arrived) and event.worker in self.faults:
+            fault, honest = self.faults[event.worker], event.read
+            return replace(event, read=lambda: self.spoiled(fault, honest()))
+        return event
+
+    def spoiled(self, fault: str, vector: Array) -> Array:
+        if fault == "lost":
+            raise MessageLost("it raised ValueError: no such column")
+        return vector * np.nan if fault == "nan" else vector + 0.5
+
+
+def trained(code: GradientCode, faults: dict[int, str], survival: Survival, rule: str = "") -> Run:
+    engine = Faulty(Exponential(0.5, seed=0))
+    engine.faults = faults
+    optimizer = GradientDescent(PROBLEM.initial(), rate=0.1)
+    scheme = schemes.custom(code, rule or f"first({code.n_workers})")
+    return train(PROBLEM, scheme, optimizer, engine, STEPS, survival=survival)
+
+
+def said(run: Run) -> str:
+    return "\n".join(text for row in run.steps for text in row.failed)
+
+
+@pytest.mark.parametrize("code", EXACT, ids=str)
+@pytest.mark.parametrize("fault", ["nan", "lost"])
+@pytest.mark.parametrize("verify", [False, True])
+def test_one_message_that_cannot_be_used_ends_no_run_that_decodes_without_it(
+    code: GradientCode, fault: str, verify: bool
+) -> None:
+    expected = trained(code, {}, Survival("leave"))
+    run = trained(code, {3: fault}, Survival("leave", verify=verify))
+    np.testing.assert_allclose(run.x, expected.x, rtol=1e-9)
+    for row in run.steps:
+        assert row.residual < 1e-12 * code.n_tasks
+        assert row.arrived == code.n_workers - 1
+        assert not row.lost
+    outvoted = verify and code.replicas and fault == "nan"  # by two that agree
+    assert ("lies, and is put aside" if outvoted else "refused") in said(run)
+    assert f"first({code.n_workers}) cannot be met without worker 3" in said(run)
+
+
+@pytest.mark.parametrize("code", EXACT[1:], ids=str)
+@pytest.mark.parametrize("death", ["leave", "replace"])
+def test_one_lie_is_put_aside_where_the_distance_locates_it(code: GradientCode, death: str) -> None:
+    expected = trained(code, {}, Survival("leave"))
+    run = trained(code, {3: "lie"}, Survival(death, verify=True))  # type: ignore[arg-type]
+    np.testing.assert_allclose(run.x, expected.x, rtol=1e-9)
+    assert "worker 3 lies, and is put aside" in said(run)
+    assert all(row.residual < 1e-12 * code.n_tasks for row in run.steps)
+
+
+def test_where_only_an_approximation_is_left_the_user_chooses() -> None:
+    code, faults = codes.cyclic_mds(9, stragglers=2), dict.fromkeys((2, 3, 4), "nan")
+    with pytest.raises(Unreachable, match=r"the wait rule first\(9\) cannot be met any more: workers 2, 3, 4"):
+        trained(code, faults, Survival("leave"))
+    run = trained(code, faults, Survival("leave", lost="go_on"))
+    assert all(row.residual > 1e-3 for row in run.steps)  # as every record says
+    assert len(run.steps) == STEPS
+    two = trained(code, dict.fromkeys((2, 3), "nan"), Survival("leave"))
+    assert all(row.residual < 1e-12 for row in two.steps)
+
+
+def test_a_lie_that_cannot_be_located_is_not_gone_on_with() -> None:
+    with pytest.raises(Unreachable, match="messages were refused"):
+        trained(codes.cyclic_mds(9, stragglers=4), dict.fromkeys((2, 3, 4), "lie"), Survival("leave", verify=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "remedy"),
+    [
+        (codes.uncoded(6), "decodable()", "use a code whose messages"),
+        (codes.cyclic_mds(9, stragglers=4), "first(5)", "wait for more"),
+        (codes.cyclic_mds(12, stragglers=3), "decodable()", "wait for more"),
+        (codes.draco_repetition(9, corrupted=1), "first(1)", "wait for more"),
+    ],
+    ids=str,
+)
+def test_verification_with_nothing_to_compare_is_refused_before_the_start(
+    code: GradientCode, rule: str, remedy: str
+) -> None:
+    engine = Faulty(Exponential(0.5, seed=0))
+    optimizer = GradientDescent(PROBLEM.initial(), rate=0.1)
+    with pytest.raises(InvalidArgument, match=f"must have messages to compare.*{remedy}"):
+        train(PROBLEM, schemes.custom(code, rule), optimizer, engine, 1, survival=Survival(verify=True))
+    assert engine.now() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        (codes.cyclic_mds(9, stragglers=4), "first(6)"),
+        (codes.reed_solomon(12, load=5), "first(12)"),
+        (codes.fractional_repetition(12, load=3), "first(6) | decodable()"),
+        (codes.fractional_repetition(12, load=3), "deadline(0.01)"),
+        (codes.multi_message(6, load=3), "first(2)"),
+    ],
+    ids=str,
+)
+def test_what_can_be_compared_is_not_refused(code: GradientCode, rule: str) -> None:
+    check_comparable(for_code(code), waiting.parse(rule))

@@ -1,0 +1,166 @@
+"""What the final model is worth, from the data themselves; and runs that end worse than they began."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression as Peer
+from sklearn.linear_model import Ridge
+
+from erasurehead import optimizers, schemes
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
+from erasurehead.errors import Diverged, InvalidArgument
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.problems.base import remaining
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+
+BUNCH = load_breast_cancer()
+X = np.c_[(BUNCH.data - BUNCH.data.mean(axis=0)) / BUNCH.data.std(axis=0), np.ones(len(BUNCH.data))]
+Y = 2.0 * BUNCH.target - 1.0
+PROBLEM = LogisticRegression(X, Y, l2=1 / len(X), intercept=-1)
+RATE = 0.25  # one over the curvature
+
+
+def trained(steps: int, scheme: schemes.Scheme | None = None, rate: float = RATE, seed: int = 0) -> Run:
+    optimizer = optimizers.Nesterov(PROBLEM.initial(), rate, restart=True)
+    chosen = scheme or schemes.erasurehead(8, 3, 3)
+    return train(PROBLEM, chosen, optimizer, VirtualEngine(seed=seed), steps, evaluate_every=0)
+
+
+def test_the_objective_is_that_of_the_problem() -> None:
+    run = trained(40)
+    assert run.final is not None
+    assert run.objective == run.final.objective == pytest.approx(PROBLEM.objective(run.x), rel=1e-12)
+    assert run.final.first_objective == pytest.approx(PROBLEM.objective(PROBLEM.initial()), rel=1e-12)
+    gradient = PROBLEM.gradient(run.x) + PROBLEM.penalty_gradient(run.x)
+    assert run.final.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=1e-9)
+    assert run.final.share == 1.0
+    assert run.final.column_scales == pytest.approx((1.0, 1.0))
+
+
+def test_it_costs_no_time_of_the_run() -> None:
+    engine = VirtualEngine(Exponential(mean=0.1, seed=0))
+    run = train(PROBLEM, schemes.uncoded(8), optimizers.GradientDescent(PROBLEM.initial(), RATE), engine, 5)
+    assert run.seconds == run.steps[-1].end == engine.now()
+
+
+@pytest.mark.parametrize("problem", [PROBLEM, LeastSquares(X, Y, l2=0.1)])
+def test_parts_of_the_data_make_the_whole(problem: LogisticRegression) -> None:
+    n, points = problem.n_samples, [np.full(problem.n_parameters, 0.1), np.zeros(problem.n_parameters)]
+    cut = [slice(5, 9), slice(20, n)]
+    kept, rest = problem.exact(points, cut), problem.exact(points, remaining(n, cut))
+    for one, other, whole, x in zip(kept, rest, problem.exact(points), points, strict=True):
+        assert one.n_samples + other.n_samples == whole.n_samples == n
+        loss = (one.loss * one.n_samples + other.loss * other.n_samples) / n
+        assert loss == pytest.approx(whole.loss, rel=1e-12)
+        assert whole.loss == pytest.approx(problem.loss(x), rel=1e-12)
+        gradient = (one.gradient * one.n_samples + other.gradient * other.n_samples) / n
+        assert gradient == pytest.approx(problem.gradient(x), rel=1e-9, abs=1e-12)
+    assert problem.exact(points, [slice(0, n)])[0].n_samples == 0
+
+
+@pytest.mark.parametrize("scheme", [schemes.erasurehead(8, 3, 3), schemes.ignore_stragglers(8, 3), schemes.uncoded(8)])
+@pytest.mark.parametrize("seed", [1])
+def test_more_steps_make_the_default_no_worse(scheme: schemes.Scheme, seed: int) -> None:
+    best = PROBLEM.objective(trained(600, schemes.uncoded(1)).x)
+    ends = [float(trained(steps, scheme, seed=seed).objective or np.inf) - best for steps in (30, 100, 300)]
+    assert (np.diff(ends) <= 2e-4).all(), ends
+    assert ends[-1] < 1e-3
+
+
+def test_without_restarts_nesterov_is_as_published() -> None:
+    plain = optimizers.Nesterov(np.zeros(2), 0.1)
+    x = u = np.zeros(2)
+    rng = np.random.default_rng(0)
+    for step in range(30):
+        gradient = rng.standard_normal(2)
+        theta = 2.0 / (step + 2.0)
+        following = (1.0 - theta) * x + theta * u - 0.1 * gradient
+        u = x + (following - x) / theta
+        x = following
+        plain.tell(gradient)
+        assert (plain.x == x).all()
+
+
+@pytest.mark.parametrize("rate", [3.0, 30.0, 100.0, 1e6])
+def test_a_step_size_that_is_too_large_ends_in_an_error_or_in_a_good_model(rate: float) -> None:
+    optimizer = optimizers.Nesterov(PROBLEM.initial(), rate)
+    said, run = "", None
+    try:
+        run = train(PROBLEM, schemes.uncoded(8), optimizer, VirtualEngine(), 60, evaluate_every=0)
+    except Diverged as error:
+        said = str(error)
+    assert "step size" in said or (run is not None and float(run.objective or np.inf) < 0.693)
+    assert run is None or np.mean(run.losses[-6:]) < 0.77
+
+
+def told(losses: np.ndarray) -> Run:
+    """Return a run whose steps report such losses, each estimated from a half of the data."""
+    rows = [replace(SOME_ROW, step=step, loss=float(loss)) for step, loss in enumerate(losses)]
+    return Run("some", "virtual", np.zeros(1), rows)
+
+
+SOME_ROW = StepRow(
+    step=0, round=0, kind="gradient", begin=0.0, waited=0.0, end=0.0, arrived=1, used=[0], missing=[], dead=[],
+    failed=[], residual=1.0, coverage=0.5, stepped=True, loss=0.0, gradient_norm=1.0, received=8,
+)  # fmt: skip
+
+
+def test_a_loss_that_rises_again_is_noticed_and_one_that_only_trembles_is_not() -> None:
+    steps = np.arange(400)
+    trembling = 0.05 * np.random.default_rng(0).standard_normal(400)
+    falling = 0.4 + 0.3 * np.exp(-steps / 30)
+    assert told(falling + trembling).rise is None
+    rising = falling + np.maximum(0.0, steps - 150) * 5e-4  # still far below where it began
+    rise = told(rising + trembling).rise
+    assert rise is not None
+    assert 100 < rise.step < 200
+    assert rise.best < rise.last < 0.7
+    assert not rise.exact
+    runaway = told(np.where(steps < 300, falling, np.inf)).rise
+    assert runaway is not None
+    assert (runaway.step, runaway.last) == (299, np.inf)
+
+
+# --- the penalty ----------------------------------------------------------------------------------------------------
+
+
+def _minimum(problem: LogisticRegression | LeastSquares | SoftmaxRegression) -> np.ndarray:
+    from scipy.optimize import minimize
+
+    def both(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return problem.objective(x), problem.gradient(x) + problem.penalty_gradient(x)
+
+    return minimize(both, problem.initial(), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15}).x
+
+
+def test_the_penalty_is_scikit_learns_in_the_terms_that_the_docs_state() -> None:
+    n, l2 = len(X), 0.02
+    logistic = _minimum(LogisticRegression(X, Y, l2=l2, intercept=-1))
+    peer = Peer(C=1 / (2 * n * l2), tol=1e-10, max_iter=5000).fit(X[:, :-1], Y)
+    assert logistic == pytest.approx(np.r_[peer.coef_[0], peer.intercept_], abs=2e-4)
+    targets = 5.0 + X[:, 0] * 3.0 + BUNCH.data[:, 3] / 100
+    squares = _minimum(LeastSquares(X, targets, l2=l2, intercept=len(X[0]) - 1))
+    ridge = Ridge(alpha=n * l2, tol=1e-10).fit(X[:, :-1], targets)
+    assert squares == pytest.approx(np.r_[ridge.coef_, ridge.intercept_], abs=2e-4)
+    classes = np.digitize(X[:, 0], [-0.5, 0.5])
+    softmax = _minimum(SoftmaxRegression(X, classes, l2=l2, intercept=-1)).reshape(3, -1)
+    peer = Peer(C=1 / (2 * n * l2), tol=1e-10, max_iter=5000).fit(X[:, :-1], classes)
+    assert softmax[:, :-1] == pytest.approx(peer.coef_, abs=2e-3)
+
+
+def test_without_a_name_the_penalty_holds_for_every_column() -> None:
+    x = np.arange(1.0, X.shape[1] + 1)
+    plain, free = (LogisticRegression(X, Y, l2=0.5, intercept=column) for column in (None, 2))
+    assert plain.penalty(x) == pytest.approx(0.5 * float(x @ x))
+    assert free.penalty(x) == pytest.approx(0.5 * (float(x @ x) - 9.0))
+    assert free.penalty_gradient(x)[2] == 0.0
+    assert (np.delete(free.penalty_gradient(x), 2) == np.delete(x, 2)).all()
+    with pytest.raises(InvalidArgument, match="intercept must be at most 30"):
+        LogisticRegression(X, Y, intercept=31)

@@ -1,0 +1,345 @@
+"""The one loop on the virtual clock: what must always hold (DESIGN: exactness, staleness, deaths, honesty)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import codes, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.decoding.layout import Layout
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Arrived, Order
+from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
+from erasurehead.faults.policy import Survival
+from erasurehead.optimizers.base import GradientDescent, Nesterov
+from erasurehead.problems.base import Shard
+from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
+from erasurehead.testing import Quadratic, Timetable
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.loop import train
+from erasurehead.training.result import Run
+
+LEAVE = Survival(death="leave")
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+
+
+def descend(steps: int, rate: float = 0.1, problem: Quadratic = PROBLEM) -> Array:
+    x = np.zeros(problem.n_parameters)
+    for _ in range(steps):
+        x = x - rate * (problem.gradient(x) + problem.penalty_gradient(x))
+    return x
+
+
+def plain_train(scheme: schemes.Scheme, engine: VirtualEngine, steps: int = 8, **others: object) -> Run:
+    return train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, steps, **others)  # type: ignore[arg-type]
+
+
+def random_delays(n_workers: int, steps: int, seed: int) -> Timetable:
+    rng = np.random.default_rng(seed)
+    return Timetable({(w, s, 0): float(rng.exponential()) for w in range(n_workers) for s in range(steps)})
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize(
+    "scheme", [schemes.uncoded(6), schemes.exact(6, 3), schemes.exact(6, 3, code="cyclic")], ids=str
+)
+def test_exact_schemes_end_at_the_model_of_plain_gradient_descent(scheme: schemes.Scheme, late: str) -> None:
+    run = plain_train(scheme, VirtualEngine(random_delays(6, 8, seed=1), late))  # type: ignore[arg-type]
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert all(row.residual < 1e-12 for row in run.steps)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), wait_for=st.integers(1, 6))
+def test_a_step_lasts_as_long_as_the_order_statistic_or_the_last_group(seed: int, wait_for: int) -> None:
+    delays = random_delays(6, 5, seed)
+    run = plain_train(schemes.erasurehead(6, 2, wait_for), VirtualEngine(delays), steps=5)
+    for row in run.steps:
+        times = delays.row(row.step, 6)
+        all_groups = max(times[:2].min(), times[2:4].min(), times[4:].min())
+        assert row.waited == pytest.approx(min(np.sort(times)[wait_for - 1], all_groups))
+        assert row.coverage == pytest.approx(1 - row.residual / 6)
+    assert run.seconds == pytest.approx(sum(row.waited for row in run.steps))
+
+
+def test_the_recorded_loss_is_the_objective_where_the_step_began() -> None:
+    run = plain_train(schemes.uncoded(6), VirtualEngine())
+    assert run.losses == pytest.approx([PROBLEM.objective(descend(step)) for step in range(8)])
+    assert [e.metrics["objective"] for e in run.evaluations] == pytest.approx(
+        [PROBLEM.objective(descend(step)) for step in range(9)]
+    )
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    def once() -> Run:
+        return plain_train(schemes.erasurehead(6, 2, 3), VirtualEngine(random_delays(6, 8, 7), "carry"))
+
+    first, second = once(), once()
+    assert first.x.tobytes() == second.x.tobytes()
+    assert list(first.steps) == list(second.steps)
+    assert list(first.arrivals) == list(second.arrivals)
+
+
+class _Watch(Aggregation):
+    """Sees which messages count, and which are late."""
+
+    def __init__(self, wants_late: bool) -> None:
+        self.wants_late = wants_late
+        self.counted: list[tuple[int, float]] = []
+        self.late_rounds: list[int] = []
+
+    def late(self, arrived: Arrived) -> None:
+        self.late_rounds.append(arrived.order_round)
+
+    def estimate(self, decoding: object, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+        return Plain().estimate(decoding, vectors, layout, order)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wants_late", [False, True])
+def test_a_message_of_an_earlier_order_never_counts_in_a_later_one(wants_late: bool) -> None:
+    # Worker 0 is stuck with step 0 until step 3; what it then sends belongs to the model of step 0.
+    delays = Timetable({(0, 0, 0): 3.5, **{(w, s, 0): 1.0 for w in range(1, 6) for s in range(6)}})
+    watch = _Watch(wants_late)
+    scheme = schemes.custom(codes.uncoded(6), "first(5)", watch)
+    run = plain_train(scheme, VirtualEngine(delays, "carry"), steps=6)
+    late = [row for row in run.arrivals if row.late]
+    assert [(row.step, row.seconds) for row in late if row.worker == 0] == [(0, 3.5)]
+    assert watch.late_rounds == ([row.round for row in late] if wants_late else [])
+    assert not any(row.used for row in late)
+    assert all(0 not in row.used for row in run.steps[:3])
+    for row in run.steps:
+        used = [a.message for a in run.arrivals if a.step == row.step and a.used]
+        assert sorted(used) == row.used
+    # Worker 0 takes the newest order, of step 3, at 3.5, and answers it (no delay) before the others at 4.0.
+    assert 0 in run.steps[3].used
+
+
+def test_what_was_not_waited_for_is_recorded_as_censored() -> None:
+    delays = Timetable({(w, 0, 0): float(w) for w in range(6)})
+    run = plain_train(schemes.custom(codes.uncoded(6), "first(3)"), VirtualEngine(delays), steps=1)
+    assert [(row.worker, row.seconds, row.censored) for row in run.arrivals] == [
+        (0, 0.0, False), (1, 1.0, False), (2, 2.0, False), (3, 2.0, True), (4, 2.0, True), (5, 2.0, True),
+    ]  # fmt: skip
+    assert run.steps[0].missing == [3, 4, 5]
+
+
+def test_a_death_costs_its_messages_and_nothing_else() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    engine.kill(2, at=3.5)
+    run = plain_train(schemes.exact(6, 3), engine, survival=LEAVE)
+    np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
+    assert run.seconds == pytest.approx(8.0)
+    assert [2 in row.dead for row in run.steps] == [False] * 3 + [True] * 5
+    assert any("worker 2 died" in text for text in run.steps[3].failed)
+    assert all(2 not in row.missing for row in run.steps[3:])
+
+
+class _Silent(Instrument):
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def finished(self, run: Run) -> None:
+        self.run = run
+
+
+def test_no_rule_waits_for_the_dead_and_the_error_names_what_is_lost() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    engine.kill(4, at=2.5)
+    engine.kill(5, at=2.6)
+    witness = _Silent()
+    with pytest.raises(Unreachable, match=r"step 2: .* workers 4, 5 will not answer, and tasks 4, 5 are lost"):
+        plain_train(schemes.exact(6, 2), engine, instruments=[witness], survival=LEAVE)
+    assert witness.run is not None
+    assert len(witness.run.steps) == 2
+    assert "cannot be met" in witness.run.stopped
+
+
+def test_erasurehead_goes_on_when_a_whole_group_is_dead_and_says_so_in_every_record() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    engine.kill(0, at=0.5)
+    engine.kill(1, at=0.5)
+    run = plain_train(schemes.erasurehead(6, 2, wait_for=4), engine, survival=LEAVE)
+    assert all(row.residual == pytest.approx(2.0) for row in run.steps)
+    assert all(row.coverage == pytest.approx(2 / 3) for row in run.steps)
+    remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
+    np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rescale", ["none", "coverage", "expectation"])
+def test_nothing_arrived_means_no_step_not_a_zero_step(rescale: str) -> None:
+    from erasurehead.schemes.aggregation import rescaling
+
+    code = codes.fractional_repetition(6, 2)
+    delays = Timetable({(w, 1, 0): 9.0 for w in range(6)})
+    scheme = schemes.custom(code, waiting.decodable() | waiting.deadline(2.0), rescaling(rescale, code, 3))
+    run = train(PROBLEM, scheme, Nesterov(np.ones(6), 0.1), VirtualEngine(delays), 2)
+    assert [row.stepped for row in run.steps] == [True, False]
+    assert run.steps[1].waited == pytest.approx(2.0)
+    assert run.steps[1].loss is None
+    assert run.steps[1].residual == pytest.approx(6.0)
+    once = train(PROBLEM, scheme, Nesterov(np.ones(6), 0.1), VirtualEngine(delays), 1)
+    assert run.x.tobytes() == once.x.tobytes()
+
+
+def test_a_deadline_does_not_go_on_without_any_worker() -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
+    for worker in range(6):
+        engine.kill(worker, at=1.5)
+    with pytest.raises(Unreachable, match=r"step 1: .* 0 of 6 workers are left"):
+        plain_train(schemes.custom(codes.uncoded(6), "deadline(3.0) | decodable()"), engine, survival=LEAVE)
+
+
+class _Poisoned(Quadratic):
+    """A problem one of whose tasks answers NaN."""
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        shard = super().shard(tasks)
+        if tasks[0].start == 0:
+            combine = shard.combine
+
+            def poisoned(local: Array, coefficients: Array, step: int, out: Array) -> float:
+                combine(local, coefficients, step, out)
+                out[0] = np.nan
+                return 0.0
+
+            shard.combine = poisoned  # type: ignore[method-assign]
+        return shard
+
+
+def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures() -> None:
+    problem = _Poisoned(PROBLEM.rows, PROBLEM.centres)
+    scheme = schemes.custom(codes.uncoded(6), "first(4)", ByCoverage())
+    in_order = VirtualEngine(Timetable({(w, s, 0): 0.1 * (w + 1) for w in range(6) for s in range(3)}))
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), in_order, 3)
+    assert np.isfinite(run.x).all()
+    for row in run.steps:
+        assert row.failed == ["message 0 of worker 0 is refused: its vector is not finite"]
+        assert row.used == [1, 2, 3, 4]
+    said = r"cannot be met any more: worker 0 will .*task 0 is lost with it.* 1 message was refused"
+    with pytest.raises(Unreachable, match=said):
+        train(problem, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+
+
+@pytest.mark.parametrize("wait_for", [1, 2])
+def test_one_bad_worker_is_not_taken_for_a_diverged_model(wait_for: int) -> None:
+    problem = _Poisoned(PROBLEM.rows, PROBLEM.centres)
+    scheme = schemes.ignore_stragglers(6, wait_for)
+    in_order = VirtualEngine(Timetable({(w, s, 0): 0.1 * (w + 1) for w in range(6) for s in range(3)}))
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), in_order, 3)
+    assert all(0 not in row.used and len(row.used) == wait_for for row in run.steps)
+
+
+@pytest.mark.parametrize(("start", "rate", "what"), [(1e300, 1e10, "6 messages are all"), (100.0, 1e308, "model that")])
+def test_a_model_that_diverges_is_said_so(start: float, rate: float, what: str) -> None:
+    witness = _Silent()
+    optimizer = GradientDescent(np.full(6, start), rate)
+    with (
+        pytest.raises(Diverged, match=f"{what}.* not finite.*smaller step size"),
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
+        train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 50, [witness])
+    assert witness.run is not None
+    assert "not finite" in witness.run.stopped
+
+
+class _TwoPoints(GradientDescent):
+    """Asks for the difference of the gradients at the model and at its first model, as SVRG does."""
+
+    max_points = 2
+
+    def __init__(self, x: Array, rate: float) -> None:
+        super().__init__(x, rate)
+        self.anchor = self.x
+        self.told: list[Array] = []
+
+    def ask(self) -> Order:
+        return Order(self.step, (self.x + 1.0, self.anchor), coefficients=(1.0, -1.0))
+
+    def tell(self, estimate: Array | None) -> None:
+        assert estimate is not None
+        self.told.append(estimate)
+        super().tell(estimate)
+
+
+def test_an_order_of_two_points_gets_their_combination_and_claims_no_loss() -> None:
+    optimizer = _TwoPoints(np.zeros(6), 0.1)
+    run = train(PROBLEM, schemes.exact(6, 3), optimizer, VirtualEngine(), 2)
+
+    def full(x: Array) -> Array:
+        return PROBLEM.gradient(x) + PROBLEM.penalty_gradient(x)
+
+    np.testing.assert_allclose(optimizer.told[0], full(np.ones(6)) - full(np.zeros(6)))
+    assert [row.loss for row in run.steps] == [None, None]
+
+
+def test_models_kept_for_evaluation_are_thinned_out_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("erasurehead.training.evaluation.MOST_BYTES", 10 * 6 * 8)
+    run = plain_train(schemes.uncoded(6), VirtualEngine(), steps=50)
+    steps = [evaluation.step for evaluation in run.evaluations]
+    assert len(steps) <= 10
+    assert steps == [0, 8, 16, 24, 32, 40, 48, 50]
+
+
+def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
+    engine = VirtualEngine()
+    with pytest.raises(InvalidArgument, match="steps must be at least 1"):
+        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 0)
+    engine = VirtualEngine()
+    with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, but it is 5"):
+        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(5), 0.1), engine, 1)
+    with pytest.raises(InvalidArgument, match="n_tasks must be at most"):
+        train(PROBLEM, schemes.uncoded(25), GradientDescent(np.zeros(6), 0.1), engine, 1)
+    assert engine.now() == 0.0
+
+
+class _Ailing(Quadratic):
+    """A problem one of whose tasks fails, for reasons of which the list says one a step; "" for no failure."""
+
+    reasons = ("torn", "torn", "torn", "worn", "worn", "", "worn", "worn")
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        shard = super().shard(tasks)
+        if tasks[0].start == 0:
+            combine = shard.combine
+
+            def ailing(local: Array, coefficients: Array, step: int, out: Array) -> float:
+                if self.reasons[step]:
+                    raise DataError(self.reasons[step])
+                return combine(local, coefficients, step, out)
+
+            shard.combine = ailing  # type: ignore[method-assign]
+        return shard
+
+
+class _Heard(Instrument):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def test_a_failure_of_every_step_is_recorded_each_time_and_said_once_until_it_changes() -> None:
+    problem, heard = _Ailing(PROBLEM.rows, PROBLEM.centres), _Heard()
+    scheme = schemes.custom(codes.uncoded(6), "decodable() | first(5)", ByCoverage())
+    delays = Timetable({(w, s, 0): 1.0 for w in range(1, 6) for s in range(8)})
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(delays), 8, [heard])
+    said = "message 0 of worker 0 is refused: message 0: DataError:"
+    torn, worn = f"{said} torn", f"{said} worn"
+    assert [text for row in run.steps for text in row.failed] == [torn] * 3 + [worn] * 4
+    assert [row.failures for row in run.steps] == [1, 1, 1, 1, 1, 0, 1, 1]
+    assert heard.notices == [torn, worn, worn]
+
+
+@pytest.mark.parametrize(("workers", "said"), [(2, "1 of 2 workers is left"), (3, "2 of 3 workers are left")])
+def test_one_worker_is_left_and_several_are(workers: int, said: str) -> None:
+    engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(workers) for s in range(8)}))
+    engine.kill(1, at=2.5)
+    with pytest.raises(Unreachable, match=rf"worker 1 will not answer, and task 1 is lost with it; {said}"):
+        train(PROBLEM, schemes.uncoded(workers), GradientDescent(np.zeros(6), 0.1), engine, 8, survival=LEAVE)

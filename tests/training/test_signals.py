@@ -1,0 +1,119 @@
+"""Ctrl-C and SIGTERM: what they raise, and when."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, optimizers, schemes, training
+from erasurehead._internal.arrays import Array
+from erasurehead.testing import Quadratic
+from erasurehead.training.callbacks import Instrument
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+from erasurehead.training.signals import Terminated, terminable, uninterrupted
+
+
+class _Signal(Instrument):
+    """Sends a signal in the middle of recording a step, and sees what the last instrument sees."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.recorded = 0
+
+    def step(self, row: StepRow, x: Array) -> None:
+        if row.step == 3:
+            signal.raise_signal(self.number)
+        self.recorded += 1
+
+
+def trained(watching: Instrument) -> Run:
+    problem = Quadratic.random(24, 5, seed=1)
+    engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
+    return training.train(
+        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 0.1), engine, 8,
+        [watching],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
+def test_a_batch_system_ends_training_after_the_step_and_leaves_evaluating_for_later(number: signal.Signals) -> None:
+    watching = _Signal(number)
+    with terminable():
+        run = trained(watching)
+    assert run.stopped == f"stopped by {number.name}"
+    assert len(run.steps) == watching.recorded == 4
+    assert run.evaluations == []
+    assert np.isfinite(run.x).all()
+
+
+def test_ctrl_c_evaluates_what_there_is() -> None:
+    run = trained(_Signal(signal.SIGINT))
+    assert run.stopped == "stopped by Ctrl-C"
+    assert [evaluation.step for evaluation in run.evaluations] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_both_wait_until_the_block_is_done(number: int, kind: type[BaseException]) -> None:
+    done: list[str] = []
+
+    def recorded() -> None:
+        with terminable(), uninterrupted():
+            signal.raise_signal(number)
+            done.append("the rest of it")
+
+    with pytest.raises(kind):
+        recorded()
+    assert done
+
+
+def test_a_second_one_does_not_wait() -> None:
+    def recorded() -> None:
+        with terminable(), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            pytest.fail("the second was put off, too")
+
+    with pytest.raises(KeyboardInterrupt):
+        recorded()
+
+
+def test_handlers_are_as_before_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with terminable():
+        assert signal.getsignal(signal.SIGTERM) != before[1]
+        with uninterrupted():
+            pass
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_handler_of_the_program_is_left_alone() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    try:
+        with terminable():
+            signal.raise_signal(signal.SIGTERM)
+            with uninterrupted():
+                signal.raise_signal(signal.SIGTERM)
+                assert len(seen) == 1  # put off
+        assert seen == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_other_threads_are_never_interrupted() -> None:
+    ran: list[str] = []
+
+    def elsewhere() -> None:
+        with terminable(), uninterrupted():
+            ran.append("ran")
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join(10)
+    assert ran == ["ran"]
