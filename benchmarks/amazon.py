@@ -6,7 +6,7 @@ from functools import cache
 
 from erasurehead import datasets, engines, optimizers, problems, schemes
 from erasurehead.delays import Delays, Exponential
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
@@ -18,7 +18,7 @@ DELAYS = Exponential(mean=0.5, seed=0)
 @cache
 def problem() -> problems.LogisticRegression:
     """Return logistic regression on the real data where they are, on their twin elsewhere, and say which."""
-    data = datasets.load("amazon", fallback="twin")
+    data = datasets.load("amazon", fallback="synthetic")
     rows, columns = data.X_train.shape
     print(f"data: {data.source}, {rows} x {columns}")
     return problems.LogisticRegression(data.X_train, data.y_train, l2=1 / rows, test=(data.X_test, data.y_test))
@@ -36,9 +36,9 @@ def run(
     delays: Delays | None = DELAYS,
     late: engines.LateWork = "preempt",
     evaluate_every: int = 0,
-    instruments: tuple[Instrument, ...] = (),
+    callbacks: tuple[Callback, ...] = (),
 ) -> Run:
     """Train from a zero model with the published step size."""
     make = {"processes": engines.ProcessEngine, "virtual": engines.VirtualEngine}[engine]
     optimizer = optimizers.Nesterov(problem().initial(), RATE)
-    return train(problem(), scheme, optimizer, make(delays, late), steps, instruments, evaluate_every)
+    return train(problem(), scheme, optimizer, make(delays, late), steps, callbacks, evaluate_every)

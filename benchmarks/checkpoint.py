@@ -25,7 +25,7 @@ from erasurehead.engines import Event, Order, VirtualEngine
 from erasurehead.optimizers.base import Nesterov
 from erasurehead.problems.base import Problem, Shard
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 N, D = 30, 241_915
 STEPS, REPETITIONS = 40, 5
@@ -79,7 +79,7 @@ class _Slope(Shard):
         return 0.0
 
 
-class Seen(Instrument):
+class Seen(Callback):
     """Counts the models in flight, and the bytes on disk."""
 
     def __init__(self, folder: Path) -> None:
@@ -87,7 +87,7 @@ class Seen(Instrument):
         self.flying: list[int] = []
         self.bytes: list[int] = []
 
-    def settled(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
         if step == STEPS - 1:
             self.flying.append(_flying(state()))
             self.bytes.append(sum(path.stat().st_size for path in self.folder.rglob("*.safetensors")))
@@ -109,7 +109,7 @@ def slow_and_fast() -> Delays:
 def trained(place: Path, saved: list[Checkpointer], seen: list[Seen], checkpoints: bool) -> None:
     """Train once, in a folder that is removed again."""
     recorder = Recorder(RunFolder.create(place))
-    watching: list[Instrument] = [recorder]
+    watching: list[Callback] = [recorder]
     if checkpoints:
         saved.append(Checkpointer(recorder, every_steps=1, facts={"data": "none"}))
         seen.append(Seen(place))

@@ -30,7 +30,7 @@ from common import interleave, ratio, report
 from decode import PLANES
 from erasurehead import codes
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import SparseLeastSquares, for_code
+from erasurehead.decoding import SparseLeastSquares, make_decoder
 
 N = 10_000
 REPETITIONS = 5
@@ -81,7 +81,7 @@ def decide(decoder, order: list[int]) -> float:
 
 
 def structured(code: GradientCode) -> Rows:
-    decoder, order = for_code(code), order_of(code)
+    decoder, order = make_decoder(code), order_of(code)
     arrived, sequence = np.sort(order[: 2 * len(order) // 3]), order.tolist()
     seconds = interleave(
         {

@@ -26,7 +26,7 @@ from scipy.sparse.linalg import lsqr
 from common import interleave, ratio, report
 from erasurehead import codes
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import SparseLeastSquares, for_code
+from erasurehead.decoding import SparseLeastSquares, make_decoder
 
 SIZES = (30, 300, 3000, 10_000)
 DENSE = 300
@@ -64,7 +64,7 @@ def arrivals(code: GradientCode, fraction: float, seed: int = 0) -> np.ndarray:
 
 def time_one(code: GradientCode, messages: np.ndarray, dense: bool) -> Iterator[tuple[str, float]]:
     """Yield the time of a decoding over that of a product, and that of least squares over a decoding."""
-    decoder, vector, batch = for_code(code), np.ones(code.encoding.shape[1]), 20
+    decoder, vector, batch = make_decoder(code), np.ones(code.encoding.shape[1]), 20
 
     def products() -> None:
         for _ in range(batch):
@@ -126,7 +126,7 @@ def main() -> None:
                         if target:
                             targets[key] = target
                 print(
-                    f"# {name} at {n}: {for_code(code).__class__.__name__}, {time.perf_counter() - begin:.1f} s",
+                    f"# {name} at {n}: {make_decoder(code).__class__.__name__}, {time.perf_counter() - begin:.1f} s",
                     flush=True,
                 )
     report("decode", ratios, targets)

@@ -1,8 +1,8 @@
-"""Fault drills at full size: 30 workers in a storm for ten minutes of virtual time, and two of real time.
+"""Fault drills at full size: 30 workers in a fault schedule for ten minutes of virtual time, and two of real time.
 
-Beside each stormy run stands the calm one: same data, same delays, same first model, same number of steps. The storm
+Beside each faulty run stands the baseline one: same data, same delays, same first model, same number of steps. The schedule
 kills, stops, slows, cuts off and corrupts workers, fills the disk and kills the coordinator; `broken` counts the
-guarantees that did not hold. What time the storm costs depends on what is injected: with `report`, a step that needs a
+guarantees that did not hold. What time the fault schedule costs depends on what is injected: with `report`, a step that needs a
 stopped worker waits for it.
 """
 
@@ -35,11 +35,11 @@ def drilled(name: str, settings: Settings) -> Findings:
 
 
 def ratio(found: Findings, figure: str) -> float:
-    """Return a figure of the stormy run over that of the calm one."""
-    calm, stormy = found.calm.outcome, found.stormy.outcome
-    assert calm is not None, found.calm.failure
-    assert stormy is not None, found.stormy.failure
-    return stormy[figure] / calm[figure]
+    """Return a figure of the faulty run over that of the baseline one."""
+    baseline, faulty = found.baseline.outcome, found.faulty.outcome
+    assert baseline is not None, found.baseline.failure
+    assert faulty is not None, found.faulty.failure
+    return faulty[figure] / baseline[figure]
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from erasurehead.delays import Delays, Exponential
 from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine
 from erasurehead.engines.mpi import serve_unless_coordinator
 from erasurehead.testing import Timetable
-from gathered import D, Gathered, N, Single, all_of, supports
+from rounds import D, N, RoundResult, Single, all_of, supports
 
 REPETITIONS, STEPS = 7, 10
 DELAYED_STEPS = 24
@@ -57,7 +57,7 @@ def measure(name: str) -> dict[str, float]:
         ("dense", schemes.uncoded(N), dense),
         ("support", all_of(1), supports(1)),
     ):
-        gathered = Gathered(make(None), scheme, layout)
+        gathered = RoundResult(make(None), scheme, layout)
         pairs: list[tuple[float, float]] = []
         for repetition in range(REPETITIONS + 1):
             step = statistics.median(gathered.step()[0] for _ in range(STEPS))
@@ -69,7 +69,7 @@ def measure(name: str) -> dict[str, float]:
         found[f"{kind} step, ms"] = 1e3 * statistics.median(step for step, _ in pairs)
         found[f"floor beside {kind}, ms"] = 1e3 * statistics.median(floor for _, floor in pairs)
     delays = Exponential(mean=0.5, seed=0)
-    gathered = Gathered(make(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
+    gathered = RoundResult(make(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
     excess: list[float] = []
     for _ in range(DELAYED_STEPS):
         ideal = float(np.sort(delays.row(gathered.round, N))[10])
@@ -83,7 +83,7 @@ def measure(name: str) -> dict[str, float]:
 
 def idle_cores(make: Callable[[Delays | None], Engine]) -> float:
     """Return how many cores all ranks together keep busy while one worker keeps all others waiting."""
-    gathered = Gathered(make(Timetable({(0, 0, 0): 2.0 * IDLE})), schemes.uncoded(N), Layout(D, [None] * N))
+    gathered = RoundResult(make(Timetable({(0, 0, 0): 2.0 * IDLE})), schemes.uncoded(N), Layout(D, [None] * N))
     engine = gathered.engine
     engine.submit(Order(0, (np.zeros(D),), round=0))
     until = engine.now() + 2.0

@@ -107,8 +107,8 @@ def require_agreement(ours: Gradient, rows: Rows) -> None:
 
 def one_after_the_other(works: list[Callable[[], object]]) -> Callable[[], None]:
     def work() -> None:
-        for part in works:
-            part()
+        for spec in works:
+            spec()
 
     return work
 
@@ -140,15 +140,15 @@ def shards_of(
     for first in range(n_tasks):
         mine = [tasks[(first + further) % n_tasks] for further in range(load)]
         shard = problem.shard(mine)
-        part = sparse.vstack([X[rows] for rows in mine], format="csr")
+        spec = sparse.vstack([X[rows] for rows in mine], format="csr")
         labels = np.concatenate([y[rows] for rows in mine])
-        held.append(Rows(part[:, shard.support], labels, x[shard.support], problem.n_samples))
+        held.append(Rows(spec[:, shard.support], labels, x[shard.support], problem.n_samples))
         ours.append(shard_side(shard, held[-1]))
     return ours, held
 
 
 def main() -> None:
-    data = datasets.load("amazon", fallback="twin")
+    data = datasets.load("amazon", fallback="synthetic")
     print(f"{data.source}: {data.X_train.shape[0]} x {data.X_train.shape[1]}, {data.X_train.nnz} ones")
     X, y = sparse.csr_array(data.X_train), np.asarray(data.y_train, dtype=np.float64)
     problem = problems.LogisticRegression(X, y)

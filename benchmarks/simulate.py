@@ -22,9 +22,9 @@ import numpy as np
 from common import interleave, ratio, report
 from erasurehead import delays
 from erasurehead.codes import fractional_repetition
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.planning.simulation import stop_times
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 
 BLOCK = 1 << 18
 CASES = {30: (3, 131_072, 3_000), 1_000: (5, 4_096, 80), 1_000_000: (5, 24, 1)}  # load, steps, steps of event loops
@@ -102,8 +102,8 @@ def main() -> None:
     ratios: dict[str, float] = {}
     targets: dict[str, str] = {}
     for n, (load, steps, few) in CASES.items():
-        decoder = for_code(fractional_repetition(n, load))
-        rule = waiting.first(round(0.4 * n)) | waiting.decodable()
+        decoder = make_decoder(fractional_repetition(n, load))
+        rule = wait_rules.first(round(0.4 * n)) | wait_rules.decodable()
 
         def simulated(count: int = steps, decoder=decoder, rule=rule) -> object:
             return stop_times(decoder, rule, MODEL, count)

@@ -24,9 +24,9 @@ from common import report
 from erasurehead import codes, schemes
 from erasurehead.engines import ProcessEngine
 from erasurehead.problems import LogisticRegression
-from erasurehead.training.assignment import Formation
+from erasurehead.training.assignment import Assignment
 from erasurehead.training.programs import build_programs
-from erasurehead.training.worker_pool import Crew
+from erasurehead.training.worker_pool import WorkerPool
 from idle import idle
 
 HERE = Path(__file__).resolve().parent
@@ -67,7 +67,7 @@ def ours() -> dict[str, float]:
     programs, layout = build_programs(scheme.code, whole)
     built = time.perf_counter() - begin
     with ProcessEngine() as engine:
-        Crew(engine, Formation.first(scheme, programs, layout)).start()
+        WorkerPool(engine, Assignment.first(scheme, programs, layout)).start()
         seconds = time.perf_counter() - begin
         rows = [_memory(engine.pid(worker)) for worker in range(WORKERS)]
     return {

@@ -28,7 +28,7 @@ def decoder_rows() -> list[list[str]]:
     """Return each decoder with its summary and the families whose examples it is chosen for."""
     chosen: dict[str, list[str]] = {}
     for family in codes.catalogue():
-        chosen.setdefault(type(decoding.for_code(family.example_code)).__name__, []).append(f"`{family.name}`")
+        chosen.setdefault(type(decoding.make_decoder(family.example_code)).__name__, []).append(f"`{family.name}`")
     found = [value for value in vars(decoding).values() if inspect.isclass(value)]
     decoders = [value for value in found if issubclass(value, decoding.Decoder) and value is not decoding.Decoder]
     return [

@@ -15,7 +15,7 @@ import numpy as np
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.codes import fractional_repetition, uncoded
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.planning import (
     Constants,
     Erasures,
@@ -35,7 +35,7 @@ from erasurehead.planning import (
     theorem2,
     theorem3,
 )
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 
 PAGE = Path(__file__).resolve().parents[1] / "theory.md"
 TRIALS = 100_000
@@ -94,13 +94,16 @@ def steps() -> list[str]:
     rows: list[tuple[str, ...]] = []
     for n, c, r in SETTINGS:
         found = lemma8(n, c, r, 1.0)
-        exact = _simulated(n, c, waiting.decodable())
+        exact = _simulated(n, c, wait_rules.decodable())
         printed = f"{found.exact_as_printed:.5f}"
         off = abs(found.exact_as_printed - exact.mean()) / _error(exact)
-        first, joint = _simulated(n, c, waiting.first(r)), _simulated(n, c, waiting.first(r) | waiting.decodable())
+        first, joint = (
+            _simulated(n, c, wait_rules.first(r)),
+            _simulated(n, c, wait_rules.first(r) | wait_rules.decodable()),
+        )
         name = f"{n}, {c}, {r}"
         rows += [
-            (name, "uncoded, (12)", f"{found.uncoded:.5f}", _said(_simulated(n, 1, waiting.decodable())), ""),
+            (name, "uncoded, (12)", f"{found.uncoded:.5f}", _said(_simulated(n, 1, wait_rules.decodable())), ""),
             (name, "exact, corrected", f"{found.exact:.5f}", _said(exact), ""),
             (name, "exact, (13) as printed", printed, _said(exact), f"{off:.0f} standard errors off"),
             (name, "r-th answer, (14)", f"{found.approximate:.5f}", _said(first), ""),
@@ -113,8 +116,8 @@ def additive_steps() -> list[str]:
     """Return the same with the law of the published experiments: mean 0.5 s whatever the load, 0.01 s a task."""
     law, single = additive(C, 0.01, 2.0), additive(1, 0.01, 2.0)
 
-    coded, plain, whole = fractional_repetition(N, C), uncoded(N), waiting.decodable()
-    some, rest = waiting.first(R), waiting.first(N - C + 1)
+    coded, plain, whole = fractional_repetition(N, C), uncoded(N), wait_rules.decodable()
+    some, rest = wait_rules.first(R), wait_rules.first(N - C + 1)
     cases = (
         (r"uncoded: $t + H_n / \lambda$", first_arrivals(single, N, N), plain, whole),
         (r"exact: $c t + H_{n/c} / (\lambda c)$", all_groups(law, N, C), coded, whole),
@@ -124,7 +127,7 @@ def additive_steps() -> list[str]:
     )
     model = delays.Exponential(0.5, seed=2)
     rows = [
-        (name, f"{formula:.5f}", _said(simulate(for_code(code), rule, model, TRIALS, 0.01).seconds))
+        (name, f"{formula:.5f}", _said(simulate(make_decoder(code), rule, model, TRIALS, 0.01).seconds))
         for name, formula, code, rule in cases
     ]
     return _table(("n = 30, c = 3, r = 15", "formula (s)", "simulated (s)"), rows)
@@ -213,10 +216,10 @@ def _time_to(gaps: Array, seconds: float, epsilon: float) -> float:
     return int(np.argmax(gaps <= epsilon)) * seconds
 
 
-def _simulated(n: int, c: int, rule: waiting.WaitRule) -> Array:
+def _simulated(n: int, c: int, rule: wait_rules.WaitRule) -> Array:
     law = delays.ShiftedExponential(1.0 / n, 1.0 / n, seed=1, scale_with_load=True)
     code = uncoded(n) if c == 1 else fractional_repetition(n, c)
-    return simulate(for_code(code), rule, law, TRIALS, residuals=False).seconds
+    return simulate(make_decoder(code), rule, law, TRIALS, residuals=False).seconds
 
 
 def _heard(n: int, c: int, r: int) -> Array:

@@ -1,7 +1,7 @@
 """ErasureHead: train on many workers without waiting for the slow ones.
 
 >>> import erasurehead as eh
->>> data = eh.datasets.twin("amazon", rows=3_000)
+>>> data = eh.datasets.synthetic("amazon", rows=3_000)
 >>> problem = eh.problems.LogisticRegression(data.X_train, data.y_train, l2=1 / 3_000,
 ...                                          test=(data.X_test, data.y_test))
 >>> scheme = eh.schemes.erasurehead(n_workers=30, load=3, wait_for=11)
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from erasurehead._internal.lazy_import import later
+from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead import codes as codes
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from erasurehead import schemes as schemes
     from erasurehead import testing as testing
     from erasurehead import training as training
-    from erasurehead.faults.policy import Survival as Survival
+    from erasurehead.faults.policy import FaultPolicy as FaultPolicy
     from erasurehead.runs.comparison import Comparison as Comparison
     from erasurehead.runs.experiment import Experiment as Experiment
     from erasurehead.runs.predictor import TrainedModel as TrainedModel
-    from erasurehead.training.callbacks import Instrument as Instrument
+    from erasurehead.training.callbacks import Callback as Callback
     from erasurehead.training.loop import train as train
     from erasurehead.training.result import Run as Run
 
@@ -50,13 +50,13 @@ _MODULES = (
 _HOMES = {
     "Comparison": "runs.comparison",
     "Experiment": "runs.experiment",
-    "Instrument": "training.callbacks",
+    "Callback": "training.callbacks",
     "Run": "training.result",
-    "Survival": "faults.policy",
+    "FaultPolicy": "faults.policy",
     "TrainedModel": "runs.predictor",
     "train": "training.loop",
 }
 
 __version__ = "0.1.0"
 __all__ = [*_MODULES, *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # both are spelled out above
-__getattr__, __dir__ = later(__name__, {**{name: name for name in _MODULES}, **_HOMES})
+__getattr__, __dir__ = lazy_names(__name__, {**{name: name for name in _MODULES}, **_HOMES})

@@ -57,7 +57,7 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--late", "sometimes"), "delays.late (--late) must be 'preempt' or 'carry'"),
         (("--engine", "cloud"), "run.engine (--engine) must be 'processes', 'virtual', 'mpi' or 'ray'"),
         (("--l2", "nan"), "problem.l2 (--l2) must be"),
-        (("--twin", "always"), "--twin is for the data sets amazon, kc_housing, covertype"),
+        (("--synthetic", "always"), "--synthetic is for the data sets amazon, kc_housing, covertype"),
         # columns
         (("--label", "profit"), "--label must name columns of shop.csv, but it is 'profit'; they are age, town"),
         (("--one-hot", "age,city"), "--one-hot must name columns of shop.csv, but it is 'city'"),

@@ -26,13 +26,13 @@ SMALL = ("--workers", 6, "--seconds", 12)
 def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: Typed, tmp_path: Path) -> None:
     done = typed("drill", *SMALL, "--kinds", "kill,corrupt", "--out", "drill")
     assert done.code == 0, done.err
-    assert "kill worker" in done.err  # the storm, before it begins
+    assert "kill worker" in done.err  # the fault schedule, before it begins
     assert "another was there" in done.out
     assert "lies, and is put aside" in done.out
     assert "what it cost" in done.out
-    assert "every promise was kept; the storm, both runs and this report are in drill" in done.out
+    assert "every promise was kept; the fault schedule, both runs and this report are in drill" in done.out
     assert "BROKEN" not in done.out
-    kept = typed("drill", *SMALL, "--storm", tmp_path / "drill" / "storm.toml", "--out", "again", "--json")
+    kept = typed("drill", *SMALL, "--schedule", tmp_path / "drill" / "faults.toml", "--out", "again", "--json")
     first, second = (json.loads((tmp_path / folder / "drill.json").read_text()) for folder in ("drill", "again"))
     assert json.loads(kept.out) == second
     for found in (first, second):
@@ -47,8 +47,8 @@ def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: T
 def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: Path) -> None:
     """Two of three lie alike: they outvote the honest one, which no guarantee covers."""
     lies = "".join(f"[[fault]]\nkind = 'corrupt'\nat = 2.0\nworker = {worker}\nlie = 'flip'\n" for worker in (0, 1))
-    (tmp_path / "storm.toml").write_text(lies)
-    done = typed("drill", *SMALL, "--storm", "storm.toml", "--out", "drill", "-q")
+    (tmp_path / "faults.toml").write_text(lies)
+    done = typed("drill", *SMALL, "--schedule", "faults.toml", "--out", "drill", "-q")
     assert done.code == 1
     assert "BROKEN worker 2 was put aside as a liar, and is honest" in done.out
     assert re.search(r"1 promise was broken|[2-9] promises were broken", done.out)
@@ -59,7 +59,7 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
     [
         (("--kinds", "flood"), "--kinds must be among kill, stop, slow"),
         (("--kinds", ","), "--kinds must be among kill, stop, slow"),
-        (("--storm", "nowhere.toml"), "'nowhere.toml' cannot be read: No such file"),
+        (("--schedule", "nowhere.toml"), "'nowhere.toml' cannot be read: No such file"),
         (("--engine", "cloud"), "run.engine (--engine) must be"),
         (("--workers", 0), "run.workers (--workers) must be"),
         (("--seconds", 0), "seconds must be a positive number"),
@@ -67,7 +67,7 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
         (("--scheme", "magic()"), "scheme must not name 'magic'"),
         (("--delays", "none()"), "delays must make each step wait"),
         (("--records", "maybe"), "run.records (--records) must be"),
-        (("--on-suspicion", "pray"), "survive.suspected (--on-suspicion) must be"),
+        (("--on-suspicion", "pray"), "faults.suspected (--on-suspicion) must be"),
         (("--out", "full"), "out must be a folder that is empty or not there"),
     ],
 )
@@ -94,7 +94,7 @@ def test_all_that_a_drill_has_started_ends_with_it_and_leaves_nothing(tmp_path: 
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
     ) as process:  # fmt: skip
         end = time.monotonic() + 180
-        steps = tmp_path / "drill" / "calm" / "steps.jsonl"
+        steps = tmp_path / "drill" / "baseline" / "steps.jsonl"
         while not (steps.exists() and steps.read_bytes().count(b"\n") > 2):
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < end

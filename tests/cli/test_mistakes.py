@@ -15,7 +15,7 @@ from .shop import SMALL, Typed
 
 
 def test_an_address_goes_with_the_engine_ray_only(typed: Typed) -> None:
-    done = typed("train", "--twin", "always", "--engine", "processes", "--address", "auto")
+    done = typed("train", "--synthetic", "always", "--engine", "processes", "--address", "auto")
     assert done.code == 2
     assert "--address is for the engine ray, not for processes" in done.sentence
     assert not Path("runs").exists()
@@ -23,7 +23,7 @@ def test_an_address_goes_with_the_engine_ray_only(typed: Typed) -> None:
 
 @pytest.mark.parametrize("address", ["nonsense", "host", "http://host:6379", "host:", ""])
 def test_an_address_is_host_and_port_or_auto(typed: Typed, address: str) -> None:
-    done = typed("train", "--twin", "always", "--engine", "ray", "--address", address)
+    done = typed("train", "--synthetic", "always", "--engine", "ray", "--address", address)
     assert done.code == 2
     assert done.sentence.endswith(f"must be HOST:PORT of the cluster's head, or 'auto', but it is {address!r}.")
 

@@ -11,23 +11,23 @@ from rich.console import Console
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 
-class _Kill(Instrument):
+class _Kill(Callback):
     def __init__(self, engine: engines.VirtualEngine) -> None:
         self.engine = engine
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         self.engine.kill(2, at=1.0)
 
 
-def watch(instruments: Sequence[Instrument], kill: bool = False) -> None:
+def watch(callbacks: Sequence[Callback], kill: bool = False) -> None:
     problem = Quadratic.random(24, 5, seed=1)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
     training.train(
         problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 0.1), engine, 8,
-        [*instruments, *([_Kill(engine)] if kill else [])],
+        [*callbacks, *([_Kill(engine)] if kill else [])],
     )  # fmt: skip
 
 
@@ -54,11 +54,11 @@ def test_the_bar_says_who_is_late_while_it_waits() -> None:
     console, text = terminal()
     with ProgressBar(console) as bar:
         scheme = schemes.uncoded(4)
-        bar.preparing(scheme, 3)
+        bar.on_setup(scheme, 3)
         assert "starting 4 workers" in text.getvalue()
-        bar.ready(0.5)
+        bar.on_start(0.5)
         bar._drawn = 0.0  # as if the last drawing were long ago
-        bar.waiting(0, [1, 3], 0.2)
+        bar.on_wait(0, [1, 3], 0.2)
     assert "late: 1, 3" in text.getvalue()
 
 
@@ -68,7 +68,7 @@ def test_deaths_are_told_but_not_without_end() -> None:
     assert text.getvalue() == "worker 2 died: killed; another takes its place\nworker 2 is there, on virtual\n"
     many = Notices(console)
     for number in range(14):
-        many.notice(f"notice {number}")
+        many.on_notice(f"notice {number}")
     assert "notice 9" in text.getvalue()
     assert "notice 10" not in text.getvalue()
 
@@ -99,20 +99,20 @@ def test_lines_for_a_log_tell_step_loss_pace_and_the_time_left() -> None:
 def test_lines_for_a_log_say_who_is_waited_for() -> None:
     text = io.StringIO()
     lines = ProgressLines(Console(file=text, width=40), every=5.0, clock=_Clock())
-    lines.preparing(schemes.uncoded(4), 3)
-    lines.ready(0.5)
+    lines.on_setup(schemes.uncoded(4), 3)
+    lines.on_start(0.5)
     for _ in range(5):
-        lines.waiting(0, [1, 3], 0.2)
+        lines.on_wait(0, [1, 3], 0.2)
     assert text.getvalue().splitlines()[1:] == ["step 1 of 3 is waited for; late: 1, 3"]
 
 
 def test_the_bar_says_that_models_are_evaluated() -> None:
     console, text = terminal()
     with ProgressBar(console) as bar:
-        bar.preparing(schemes.uncoded(4), 3)
-        bar.ready(0.5)
+        bar.on_setup(schemes.uncoded(4), 3)
+        bar.on_start(0.5)
         bar._drawn = 0.0  # as if the last drawing were long ago
-        bar.evaluated(2, 60)
+        bar.on_evaluated(2, 60)
     assert "evaluating: 2 of 60 models" in text.getvalue()
 
 

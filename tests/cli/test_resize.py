@@ -9,20 +9,20 @@ from erasurehead._internal.arrays import Array
 from erasurehead.cli.train import workers_text
 from erasurehead.runs.config import read_config
 from erasurehead.runs.experiment import Experiment
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.rows import StepRow
 
 from .shop import SMALL, Typed
 
 
-class _Resizes(Instrument):
+class _Resizes(Callback):
     """Types the command in the middle of a run."""
 
     def __init__(self, typed: Typed, wishes: dict[int, int]) -> None:
         self.typed, self.wishes = typed, wishes
         self.codes: list[int] = []
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         if row.step in self.wishes:
             self.codes.append(self.typed("resize", "going", str(self.wishes[row.step])).code)
 

@@ -130,12 +130,12 @@ def test_kept_checkpoints_let_a_finished_run_go_on(typed: Typed, shop: Path) -> 
 
 AT_START = """
 import signal
-from erasurehead.training.worker_pool import Crew
-start = Crew.start
-def struck(crew):
+from erasurehead.training.worker_pool import WorkerPool
+start = WorkerPool.start
+def struck(pool):
     signal.raise_signal(signal.{name})
-    return start(crew)
-Crew.start = struck
+    return start(pool)
+WorkerPool.start = struck
 """
 
 

@@ -89,7 +89,7 @@ def test_a_copy_is_checked(typed: Typed) -> None:
         (("shard", "--check", "shards", "--tasks", 4), "--tasks must be left out with --check"),
         (("train", "--data", "shards", "-w", 5), "the number of its tasks must divide the 12 tasks that"),
         (("train", "--data", "shards", "--categorical"), "it was settled when the data were sharded"),
-        (("train", "--data", "shards", "--twin", "always"), "--twin is for the data sets amazon"),
+        (("train", "--data", "shards", "--synthetic", "always"), "--synthetic is for the data sets amazon"),
         (("train", "--data", "shards", "--loss", "softmax"), "--loss must be logistic, which shards is sharded"),
         (("train", "--data", "shop.csv", "--data-at", "x"), "--data-at is for folders of shards"),
         (("plan", "--data", "shards", "-w", 6, "--delays", "exponential(mean=0.5)"), "--data must be in memory"),

@@ -94,7 +94,7 @@ def test_python_runs_the_same_file(typed: Typed, shop: Path) -> None:
 def test_a_twin_stands_in_when_it_is_asked_for(typed: Typed) -> None:
     done = typed(
         "train",
-        "--twin",
+        "--synthetic",
         "always",
         "--rows",
         500,
@@ -106,7 +106,7 @@ def test_a_twin_stands_in_when_it_is_asked_for(typed: Typed) -> None:
         "erasurehead(3, 11)",
         "--json",
     )
-    assert done.json["data"]["name"] == "amazon-twin"
+    assert done.json["data"]["name"] == "amazon-synthetic"
     config = read_config(Path(done.json["folder"]) / "config.toml")
     assert (config.optimizer.rate, config.delays.model) == (10.0, "exponential(mean=0.5, seed=0)")
     assert config.problem.l2 == pytest.approx(1 / done.json["data"]["train_rows"])
@@ -119,9 +119,9 @@ def test_a_twin_that_stands_in_is_announced(typed: Typed, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
     options = ("--engine", "virtual", "--steps", 1, "--evaluate-every", 0)
-    done = typed("train", *options, "--twin", "fallback", "--quiet")
+    done = typed("train", *options, "--synthetic", "fallback", "--quiet")
     assert done.code == 0
-    assert "The data set amazon is not to be had here: a synthetic twin stands in." in done.err
+    assert "The data set amazon is not to be had here: a synthetic stand-in stands in." in done.err
     refused = typed("train", *options)
     assert refused.code == 2
     assert "There is no amazon data" in refused.sentence

@@ -45,7 +45,7 @@ PLAN = ("plan", "--delays", "exponential(0.5)", "--workers", 6)
         ((*PLAN, *SHOP, "--target", "speed=3"), "--target must name a metric of the problem"),
         (PLAN[:3], "--workers must be given with --delays."),
         (("plan",), "--trace or --delays must be given, and not both."),
-        (("reproduce", "erasurehead", "--twin", "always", "--rows", -3), "--rows must be at least 1"),
+        (("reproduce", "erasurehead", "--synthetic", "always", "--rows", -3), "--rows must be at least 1"),
         (("reproduce", "erasurehead", "--engine", "mpi"), "--engine must be one of virtual, processes"),
         (("codes", "show", "magic"), "CODE must be a code of the catalogue"),
         (("delays", "show", "magic()"), "TRACE|MODEL 'magic()': delays must not name"),
@@ -91,5 +91,12 @@ def test_a_run_that_goes_on_takes_options_and_keys_likewise(typed: Typed) -> Non
 
 def test_all_places_of_public_data_are_named(typed: Typed) -> None:
     done = typed("data")
-    for way in ("--path", "ERASUREHEAD_DATA", "scikit_learn_data", "SCIKIT_LEARN_DATA", "network", "--twin always"):
+    for way in (
+        "--path",
+        "ERASUREHEAD_DATA",
+        "scikit_learn_data",
+        "SCIKIT_LEARN_DATA",
+        "network",
+        "--synthetic always",
+    ):
         assert way in done.out

@@ -11,7 +11,7 @@ import pytest
 from erasurehead import codes
 from erasurehead.codes.designs import is_biquadratic, is_paley, is_twin
 from erasurehead.codes.fields import prime_power
-from erasurehead.decoding import UniformOverlap, for_code
+from erasurehead.decoding import UniformOverlap, make_decoder
 from erasurehead.errors import InvalidArgument
 
 
@@ -43,7 +43,7 @@ def test_the_nearest_design_is_the_nearest():
 def test_the_decoder_of_a_huge_design_is_chosen_by_what_it_states():
     code = codes.paley(1019)
     begin = time.perf_counter()
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert time.perf_counter() - begin < 1.0
     assert isinstance(decoder, UniformOverlap)
     assert decoder.overlap == (509, 509 - 254, 254)
@@ -78,7 +78,7 @@ def test_workers_without_a_task_do_no_harm(seed):
     ):
         rows = code.encoding.toarray()
         best = float(((rows.T @ np.linalg.lstsq(rows.T, np.ones(code.n_tasks))[0] - 1) ** 2).sum())
-        assert for_code(code).decode(range(code.n_messages)).residual == pytest.approx(best, abs=1e-9)
+        assert make_decoder(code).decode(range(code.n_messages)).residual == pytest.approx(best, abs=1e-9)
 
 
 def test_groups_that_would_cut_differently_are_refused():
@@ -95,7 +95,7 @@ def test_a_matrix_has_a_tolerance_only_if_its_decoding_is_exact(apart):
     except InvalidArgument:
         code = codes.custom([[1, 1 + apart]] * 3, approximate=True)
     for gone in range(3):
-        decoding = for_code(code).decode(code.messages_without(range(gone)))
+        decoding = make_decoder(code).decode(code.messages_without(range(gone)))
         assert decoding.exact == (code.tolerance == 2)
 
 
@@ -103,7 +103,7 @@ def test_a_matrix_has_a_tolerance_only_if_its_decoding_is_exact(apart):
 def test_a_matrix_whose_weights_explode_is_not_called_exact(apart):
     matrix = [[1.0, 1.0, 0.0], [1.0, 1.0 + apart, 0.0], [0.0, 1.0, apart]]
     code = codes.custom(matrix, approximate=True)
-    decoding = for_code(code).decode(range(3))
+    decoding = make_decoder(code).decode(range(3))
     if code.tolerance is not None:
         assert decoding.exact
 

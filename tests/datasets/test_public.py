@@ -13,7 +13,7 @@ from erasurehead.datasets.published.fetching import fetch_public
 from erasurehead.datasets.published.public import load
 from erasurehead.datasets.published.recipe import Recipe
 from erasurehead.datasets.published.search import VARIABLE
-from erasurehead.datasets.published.synthetic import twin
+from erasurehead.datasets.published.synthetic import synthetic
 from erasurehead.datasets.published.synthetic_kc_housing import kc_housing_table
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, InvalidArgument
@@ -41,7 +41,7 @@ def test_without_file_and_network_one_sentence_says_what_was_tried_and_what_to_d
         f"in {tmp_path} (ERASUREHEAD_DATA)",
         "fetch_openml failed (URLError: Name or service not known)",
         "put the file into a folder that ERASUREHEAD_DATA names",
-        "which needs neither file nor network: datasets.twin('amazon'), or --twin always.",
+        "which needs neither file nor network: datasets.synthetic('amazon'), or --synthetic always.",
     ):
         assert part in said
     assert said.count(". ") == 0
@@ -56,31 +56,31 @@ def test_a_path_that_does_not_hold_the_file_is_an_error_whatever_the_fallback(tm
     with pytest.raises(
         DataError, match=r"There is no kc_housing data: looked for kc_house_data\.csv or .* in .*nowhere"
     ):
-        load("kc_housing", tmp_path / "nowhere", fallback="twin", fetch=_no_network)
+        load("kc_housing", tmp_path / "nowhere", fallback="synthetic", fetch=_no_network)
 
 
 def test_the_twin_stands_in_and_says_so() -> None:
-    data: Any = load("kc_housing", fallback="twin", seed=3, fetch=_no_network)
-    assert (data.name, data.source) == ("kc_housing-twin", "synthetic twin of kc_housing, seed 3")
-    assert data.notes[0] == "not the public data but a synthetic twin of kc_housing, seed 3"
+    data: Any = load("kc_housing", fallback="synthetic", seed=3, fetch=_no_network)
+    assert (data.name, data.source) == ("kc_housing-synthetic", "synthetic stand-in of kc_housing, seed 3")
+    assert data.notes[0] == "not the public data but a synthetic stand-in of kc_housing, seed 3"
     assert "URLError" in data.notes[-1]
-    assert (data.X_train != twin("kc_housing", 3).X_train).nnz == 0
+    assert (data.X_train != synthetic("kc_housing", 3).X_train).nnz == 0
 
 
 def test_what_is_fetched_goes_the_way_of_a_file() -> None:
-    wanted = twin("kc_housing", 1, rows=600)
+    wanted = synthetic("kc_housing", 1, rows=600)
 
     def fetch(recipe: Recipe) -> Table:
         return kc_housing_table(np.random.default_rng(1), 600)
 
     data = load("kc_housing", fetch=fetch)
-    assert (data.name, data.source) == ("kc_housing", "the twin")
+    assert (data.name, data.source) == ("kc_housing", "the synthetic stand-in")
     assert data.X_train.shape == wanted.X_train.shape
 
 
 @pytest.mark.parametrize("fallback", ["triplet", True])
 def test_other_fallbacks_are_refused(fallback: Any) -> None:
-    with pytest.raises(InvalidArgument, match="fallback must be None or 'twin', but it is"):
+    with pytest.raises(InvalidArgument, match="fallback must be None or 'synthetic', but it is"):
         load("amazon", fallback=fallback)
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets.published.public import load
-from erasurehead.datasets.published.synthetic import twin
+from erasurehead.datasets.published.synthetic import synthetic
 from erasurehead.errors import InvalidArgument
 
 
 @pytest.fixture(scope="module")
 def amazon() -> Any:
-    return twin("amazon")
+    return synthetic("amazon")
 
 
 def _descend(data: Any, rate: float, nesterov: bool = False) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_amazon_has_the_shape_of_the_paper(amazon: Any) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_amazon_has_it_for_other_seeds(seed: int) -> None:
-    assert twin("amazon", seed).X_train.shape == (26_215, 241_915)
+    assert synthetic("amazon", seed).X_train.shape == (26_215, 241_915)
 
 
 def test_the_columns_of_amazon_have_as_many_values_as_the_public_ones(amazon: Any) -> None:
@@ -83,7 +83,7 @@ def test_amazon_is_learned_by_the_published_settings_as_well_as_the_public_file(
 
 
 def test_kc_housing_has_the_shape_and_scale_of_the_public_file() -> None:
-    data: Any = twin("kc_housing")
+    data: Any = synthetic("kc_housing")
     assert data.X_train.shape == (17_290, 27_654)
     assert data.X_test.shape == (4323, 27_654)
     assert (np.diff(data.X_train.indptr) == 19).all()
@@ -95,7 +95,7 @@ def test_kc_housing_has_the_shape_and_scale_of_the_public_file() -> None:
 
 
 def test_covertype_in_small_has_55_entries_a_row_and_both_classes() -> None:
-    data: Any = twin("covertype", rows=5000)
+    data: Any = synthetic("covertype", rows=5000)
     assert (data.n_train, data.n_test) == (4000, 1000)
     assert (np.diff(data.X_train.indptr) == 55).all()
     assert (data.y_train > 0).mean() == pytest.approx(283_301 / 495_141, abs=0.03)
@@ -104,7 +104,7 @@ def test_covertype_in_small_has_55_entries_a_row_and_both_classes() -> None:
 
 @pytest.mark.slow
 def test_covertype_in_full_has_the_shape_of_the_paper() -> None:
-    data: Any = twin("covertype")
+    data: Any = synthetic("covertype")
     assert data.X_train.shape == (396_112, 15_509)
     assert data.X_test.shape == (99_029, 15_509)
     assert (np.diff(data.X_train.indptr) == 55).all()
@@ -112,7 +112,7 @@ def test_covertype_in_full_has_the_shape_of_the_paper() -> None:
 
 @pytest.mark.parametrize("name", ["amazon", "kc_housing", "covertype"])
 def test_the_same_seed_gives_the_same_data_and_another_other(name: str) -> None:
-    first, again, other = (twin(name, seed, rows=700) for seed in (5, 5, 6))
+    first, again, other = (synthetic(name, seed, rows=700) for seed in (5, 5, 6))
     for part in ("X_train", "X_test"):
         a, b, c = (getattr(data, part) for data in (first, again, other))
         np.testing.assert_array_equal(a.indices, b.indices)
@@ -126,18 +126,18 @@ def test_the_same_seed_gives_the_same_data_and_another_other(name: str) -> None:
 @pytest.mark.parametrize("rows", [499, 10**7, 500.5])
 def test_numbers_of_rows_out_of_range_are_refused(rows: Any) -> None:
     with pytest.raises(InvalidArgument, match="rows must be"):
-        twin("amazon", rows=rows)
+        synthetic("amazon", rows=rows)
 
 
 def test_other_names_and_seeds_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="name must be one of amazon, kc_housing, covertype, but it is 'mnist'"):
-        twin("mnist")
+        synthetic("mnist")
     with pytest.raises(InvalidArgument, match="seed must be at least 0"):
-        twin("amazon", -1)
+        synthetic("amazon", -1)
 
 
 def test_the_encoding_of_a_twin_reads_files_of_its_columns(tmp_path: Any) -> None:
-    data: Any = twin("kc_housing", rows=600)
+    data: Any = synthetic("kc_housing", rows=600)
     columns = data.encoding.columns
     path = tmp_path / "new.csv"
     path.write_text(",".join(columns) + "\n" + ",".join(["1"] * len(columns)) + "\n")
@@ -147,4 +147,4 @@ def test_the_encoding_of_a_twin_reads_files_of_its_columns(tmp_path: Any) -> Non
 
 
 def test_load_and_twin_have_the_same_settings(amazon: Any) -> None:
-    assert amazon.published == load("amazon", fallback="twin", fetch=None).published
+    assert amazon.published == load("amazon", fallback="synthetic", fetch=None).published

@@ -10,14 +10,14 @@ from scipy import sparse
 
 from erasurehead import codes
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import for_code, mean_residual, spectral_bound, worst_case
+from erasurehead.decoding import make_decoder, mean_residual, spectral_bound, worst_case
 
 from .helpers import code_of
 
 
 def largest(code, s):
     """Return the largest residual over all sets of s stragglers, without the library's search."""
-    decoder, everybody = for_code(code), set(range(code.n_workers))
+    decoder, everybody = make_decoder(code), set(range(code.n_workers))
     gone = itertools.combinations(range(code.n_workers), s)
     sets = (np.array(sorted(everybody - set(workers)), dtype=np.int64) for workers in gone)
     return max(decoder.residual(code.messages_of_workers(present)) for present in sets)
@@ -33,7 +33,7 @@ def test_worst_groups_are_a_knapsack(s):
     assert len(found.stragglers) == s
     assert found.residual == pytest.approx(largest(uneven, s))
     present = np.setdiff1d(np.arange(10), found.stragglers)
-    assert for_code(uneven).residual(present) == pytest.approx(found.residual)
+    assert make_decoder(uneven).residual(present) == pytest.approx(found.residual)
 
 
 def test_repetition_loses_whole_groups():

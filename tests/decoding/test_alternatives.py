@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import binary_repetition, nested
-from erasurehead.decoding import Alternatives, LeastSquares, for_code
+from erasurehead.decoding import Alternatives, LeastSquares, make_decoder
 
 from .helpers import check_consistent
 
 
 def test_a_complete_class_is_summed_with_weights_of_one():
     code = binary_repetition(11, stragglers=2)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, Alternatives)
     classes = np.asarray(code.labels["classes"])
     members = np.flatnonzero(classes == 1)
@@ -30,7 +30,7 @@ def test_a_complete_class_is_summed_with_weights_of_one():
 
 def test_the_smallest_complete_class_is_used_whatever_the_order():
     code = binary_repetition(9, stragglers=1)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     first = decoder.decode(range(9))
     assert first.messages.tolist() == np.flatnonzero(np.asarray(code.labels["classes"]) == 0).tolist()
     assert decoder.decode(range(8, -1, -1)).messages.tolist() == first.messages.tolist()
@@ -38,7 +38,7 @@ def test_the_smallest_complete_class_is_used_whatever_the_order():
 
 def test_partial_classes_are_decoded_as_well_as_they_can_be():
     code = binary_repetition(10, stragglers=2)
-    decoder, reference = for_code(code), LeastSquares(code)
+    decoder, reference = make_decoder(code), LeastSquares(code)
     for arrived in ([0, 1], [0, 4, 5, 8], [1, 2, 3, 4, 5, 6]):
         decoding = decoder.decode(arrived)
         check_consistent(decoding)
@@ -47,7 +47,7 @@ def test_partial_classes_are_decoded_as_well_as_they_can_be():
 
 def test_a_nested_code_decodes_at_the_level_that_is_reached():
     code = nested(8, stragglers=2)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     levels = np.asarray(code.labels["levels"])
     session = decoder.begin()
     for worker in range(6):
@@ -64,7 +64,7 @@ def test_levels_that_decode_only_together():
     levels = np.asarray(code.labels["levels"])
     zero, one = np.flatnonzero(levels == 0), np.flatnonzero(levels == 1)
     together = [int(zero[1]), int(zero[2]), int(one[0]), int(one[3])]
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     session = decoder.begin()
     session.extend(together)
     assert session.exact() == LeastSquares(code).decode(together).exact

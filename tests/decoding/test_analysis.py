@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import analyse, for_code, mean_residual, spectral_bound, worst_case
+from erasurehead.decoding import analyse, make_decoder, mean_residual, spectral_bound, worst_case
 from erasurehead.errors import InvalidArgument
 
 
@@ -96,7 +96,7 @@ def test_everything_can_be_written_as_json():
 def test_the_mean_is_that_of_mean_residual():
     code = codes.graph_code(18, replication=3)
     curves = analyse(code, [4], samples=30, effort=10).curves
-    assert curves.mean[0] == mean_residual(code, [4], samples=30, decoder=for_code(code)).mean[0]
+    assert curves.mean[0] == mean_residual(code, [4], samples=30, decoder=make_decoder(code)).mean[0]
 
 
 def test_bad_input():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import LeastSquares, OneStep, SparseLeastSquares, for_code, mean_residual
+from erasurehead.decoding import LeastSquares, OneStep, SparseLeastSquares, make_decoder, mean_residual
 
 
 def over_all_sets(code, stragglers):
-    decoder, everybody = for_code(code), set(range(code.n_workers))
+    decoder, everybody = make_decoder(code), set(range(code.n_workers))
     sets = itertools.combinations(range(code.n_workers), stragglers)
     present = (np.array(sorted(everybody - set(gone)), dtype=np.int64) for gone in sets)
     return np.mean([decoder.residual(code.messages_of_workers(workers)) for workers in present])
@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_means():
 def test_large_codes_are_sampled_by_full_decodings():
     code = codes.regular(400, load=3)
     found = mean_residual(code, [40, 133], samples=6)
-    assert isinstance(for_code(code), SparseLeastSquares)
+    assert isinstance(make_decoder(code), SparseLeastSquares)
     dense = mean_residual(code, [40, 133], samples=6, decoder=LeastSquares(code))
     np.testing.assert_allclose(found.mean, dense.mean, atol=1e-3)
 
@@ -158,6 +158,6 @@ def test_graph_codes_lose_p_to_the_degree():
     random = np.random.default_rng(0)
     for degree, p, expected in ((3, 0.2, 0.00828), (4, 0.3, 0.00805)):
         code = codes.graph_code(600 * degree // 2, replication=degree)
-        decoder = for_code(code)
+        decoder = make_decoder(code)
         lost = [decoder.residual(np.flatnonzero(random.random(code.n_workers) >= p)) for _ in range(200)]
         assert np.mean(lost) / code.n_tasks == pytest.approx(expected, rel=0.12)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from erasurehead.codes import GradientCode, communication_efficient_groups, cyclic_repetition, partial_stragglers
-from erasurehead.decoding import Blocks, LeastSquares, NullSpace, for_code
+from erasurehead.decoding import Blocks, LeastSquares, NullSpace, make_decoder
 from erasurehead.decoding.subcodes import components
 
 from .helpers import best_residual, check_consistent, code_of
@@ -15,7 +15,7 @@ from .helpers import best_residual, check_consistent, code_of
 
 def test_group_codes_decode_from_any_so_many_messages_as_there_are_pieces():
     code = communication_efficient_groups(8, load=4, n_pieces=2)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, Blocks)
     assert decoder.residuals([0, 3, 1, 6, 7]).tolist() == pytest.approx([6.0, 4.0, 4.0, 2.0, 0.0], abs=1e-9)
     decoding = decoder.decode([3, 0, 6, 7])
@@ -25,7 +25,7 @@ def test_group_codes_decode_from_any_so_many_messages_as_there_are_pieces():
 
 def test_equal_blocks_share_one_table():
     code = communication_efficient_groups(40, load=4, n_pieces=2)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, Blocks)
     assert len(decoder.kinds) == 1
     assert len(decoder.members) == 10
@@ -33,7 +33,7 @@ def test_equal_blocks_share_one_table():
 
 def test_first_messages_of_partial_stragglers_are_needed_all():
     code = partial_stragglers(cyclic_repetition(9, stragglers=2), slowness=4)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     first, second = np.flatnonzero(code.labels["parts"] == 0), np.flatnonzero(code.labels["parts"] == 1)
     assert decoder.decode([*first, *second[2:]]).exact
     missing = decoder.decode([*first[1:], *second[2:]])
@@ -43,7 +43,7 @@ def test_first_messages_of_partial_stragglers_are_needed_all():
 
 def test_a_sequence_is_judged_as_its_arrivals_one_by_one():
     code = communication_efficient_groups(23, load=4, n_pieces=2)  # blocks of two sizes
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     sequence = np.random.default_rng(3).integers(0, 23, 40)
     session, one_by_one = decoder.begin(), []
     for message in sequence.tolist():
@@ -57,7 +57,7 @@ def test_large_blocks_have_decoders_of_their_own():
     inner = cyclic_repetition(70, stragglers=2)
     twice = sparse.block_diag([inner.encoding, inner.encoding], format="csr")
     code = GradientCode("twice", {}, sparse.csr_array(twice), np.arange(140), 140, 140, tolerance=2)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, Blocks)
     assert decoder.decoders[0] is decoder.decoders[1]
     assert isinstance(decoder.decoders[0], NullSpace)
@@ -73,7 +73,7 @@ def test_tasks_that_nobody_holds_stay_missing():
     matrix = np.zeros((4, 5))
     matrix[0, [0, 1]], matrix[1, [0, 1]], matrix[2, 2], matrix[3, 3] = (1, 2), (2, 1), 1, 1
     code = code_of(matrix)
-    decoder = Blocks(code, components(code), for_code)
+    decoder = Blocks(code, components(code), make_decoder)
     for arrived in ([0], [0, 1], [0, 1, 2, 3]):
         assert decoder.residual(arrived) == pytest.approx(best_residual(code, arrived), abs=1e-12)
         assert decoder.decode(arrived).residual == pytest.approx(best_residual(code, arrived), abs=1e-12)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import OneStep, adversarial_threshold, for_code, one_step_bound, spectral_bound
+from erasurehead.decoding import OneStep, adversarial_threshold, make_decoder, one_step_bound, spectral_bound
 from erasurehead.decoding.bounds import is_biregular
 from erasurehead.errors import InvalidArgument
 
@@ -31,13 +31,13 @@ BIREGULAR = [
 def test_no_set_of_stragglers_exceeds_the_bounds(code, seed, data):
     s = data.draw(st.integers(0, code.n_workers - 1))
     present = np.random.default_rng(seed).permutation(code.n_workers)[s:]
-    assert for_code(code).residual(present) <= spectral_bound(code, s) + 1e-8
+    assert make_decoder(code).residual(present) <= spectral_bound(code, s) + 1e-8
     assert OneStep(code).decode(present).residual <= one_step_bound(code, s) + 1e-8
 
 
 def test_block_designs_attain_the_bound_for_every_number_of_stragglers():
     for code in (codes.projective_plane(3), codes.affine_plane(3), codes.paley(11)):
-        decoder = for_code(code)
+        decoder = make_decoder(code)
         for s in range(code.n_workers):
             assert decoder.residual(range(s, code.n_workers)) == pytest.approx(spectral_bound(code, s), abs=1e-9)
 
@@ -51,7 +51,7 @@ def test_no_biregular_code_has_a_smaller_ratio_than_a_design_could():
 
 def test_the_adversarial_threshold_of_the_plane_of_order_three():
     code = codes.projective_plane(3)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     for beta, threshold, actual in ((0.05, 2.85, 3), (0.1, 4.84, 5), (0.2, 7.43, 8)):
         assert adversarial_threshold(code, beta) == pytest.approx(threshold, abs=0.005)
         needed = next(s for s in range(14) if decoder.residual(range(s, 13)) >= beta * 13)

@@ -19,7 +19,7 @@ from erasurehead.decoding import (
     NullSpace,
     SparseLeastSquares,
     UniformOverlap,
-    for_code,
+    make_decoder,
 )
 
 from .helpers import check_consistent
@@ -73,7 +73,7 @@ FAMILIES: dict[str, tuple[GradientCode, type]] = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_decoder_of_each_family(family):
     code, kind = FAMILIES[family]
-    assert type(for_code(code)) is kind
+    assert type(make_decoder(code)) is kind
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -83,7 +83,7 @@ def test_it_agrees_with_dense_least_squares(family, data):
     code, _ = FAMILIES[family]
     rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     order = rng.permutation(code.n_messages)[: data.draw(st.integers(0, code.n_messages))]
-    decoder, reference = for_code(code), LeastSquares(code).begin()
+    decoder, reference = make_decoder(code), LeastSquares(code).begin()
     session, last = decoder.begin(), float(code.n_tasks)
     for message in order.tolist():
         session.add(message)
@@ -104,7 +104,7 @@ def test_it_agrees_with_dense_least_squares(family, data):
 @pytest.mark.parametrize("family", [name for name, (code, _) in FAMILIES.items() if code.tolerance is not None])
 def test_the_stated_tolerance_is_decoded_exactly(family):
     code, _ = FAMILIES[family]
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     rng = np.random.default_rng(0)
     for _ in range(20):
         present = np.sort(rng.permutation(code.n_workers)[code.tolerance :])
@@ -115,15 +115,15 @@ def test_the_stated_tolerance_is_decoded_exactly(family):
 
 
 def test_large_sparse_codes_are_never_made_dense():
-    assert isinstance(for_code(codes.regular(2000, load=3)), SparseLeastSquares)
-    large = for_code(codes.cyclic_mds(2000, 3))
+    assert isinstance(make_decoder(codes.regular(2000, load=3)), SparseLeastSquares)
+    large = make_decoder(codes.cyclic_mds(2000, 3))
     assert isinstance(large, NullSpace)
     assert isinstance(large.inner, SparseLeastSquares)
 
 
 def test_equal_sets_give_equal_residuals_whatever_came_twice():
     for code, _ in FAMILIES.values():
-        once, twice = for_code(code).begin(), for_code(code).begin()
+        once, twice = make_decoder(code).begin(), make_decoder(code).begin()
         once.extend([0, 2, 4])
         for message in (4, 0, 4, 2, 0):
             twice.add(message)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from erasurehead import codes
-from erasurehead.decoding import check_dtype, conditioning, for_code
+from erasurehead.decoding import check_dtype, conditioning, make_decoder
 from erasurehead.decoding.conditioning import stable_relative
 from erasurehead.errors import InvalidArgument
 
@@ -32,7 +32,7 @@ def test_the_predicted_error_is_that_of_rounded_messages(code):
     partial = rng.normal(size=(code.n_tasks * code.n_pieces, 100))
     rounded = (code.encoding @ partial).astype(np.float32).astype(np.float64)
     full = code.target @ partial
-    decoder, worst = for_code(code), 0.0
+    decoder, worst = make_decoder(code), 0.0
     runs = [np.arange(begin + stragglers, begin + code.n_workers) % code.n_workers for begin in range(code.n_workers)]
     for present in [*runs, *(rng.permutation(code.n_workers)[stragglers:] for _ in range(40))]:
         decoding = decoder.decode(code.messages_of_workers(np.sort(present)))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import LeastSquares, UniformOverlap, for_code
+from erasurehead.decoding import LeastSquares, UniformOverlap, make_decoder
 from erasurehead.decoding.design import overlap_of
 from erasurehead.errors import InvalidArgument
 
@@ -75,7 +75,7 @@ def test_published_values(name, stragglers, weight, residual):
 
 
 def test_designs_are_recognised_and_others_are_not():
-    assert isinstance(for_code(code_of(FANO)), UniformOverlap)
+    assert isinstance(make_decoder(code_of(FANO)), UniformOverlap)
     assert overlap_of(code_of(FANO)) == pytest.approx((3.0, 2.0, 1.0))
     broken = FANO.copy()
     broken[0, [0, 1]] = broken[0, [1, 0]]  # the same load, another overlap

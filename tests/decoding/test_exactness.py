@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import FixedWeights, OneStep, conditioning, for_code
+from erasurehead.decoding import FixedWeights, OneStep, conditioning, make_decoder
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.testing import Quadratic
 from erasurehead.training.loop import train
 
@@ -47,7 +47,7 @@ LARGE_SPARSE = {"bernoulli", "regular", "stochastic_block"}
 @given(n=st.sampled_from([30, 61, 100, 150]), seed=st.integers(0, 10_000))
 def test_a_session_and_its_decoding_say_one_number(family, n, seed):
     code = ANY[family](n)
-    session, order = for_code(code).begin(), np.random.default_rng(seed).permutation(code.n_messages)
+    session, order = make_decoder(code).begin(), np.random.default_rng(seed).permutation(code.n_messages)
     last = np.inf
     for part in np.array_split(order, 12):
         session.extend(part)
@@ -61,7 +61,7 @@ def test_a_session_and_its_decoding_say_one_number(family, n, seed):
 @pytest.mark.parametrize("family", sorted(LARGE_SPARSE))
 def test_so_do_large_sparse_codes_within_what_they_promise(family):
     code = ANY[family](400)
-    decoder, order = for_code(code), np.random.default_rng(2).permutation(code.n_messages)
+    decoder, order = make_decoder(code), np.random.default_rng(2).permutation(code.n_messages)
     session = decoder.begin()
     for part in np.array_split(order, 40):
         session.extend(part)
@@ -72,7 +72,7 @@ def test_so_do_large_sparse_codes_within_what_they_promise(family):
 
 def test_a_sparse_session_keeps_its_slack_when_nearly_all_have_arrived():
     code = codes.bernoulli(600, 6)
-    rows, decoder = code.encoding.toarray(), for_code(code)
+    rows, decoder = code.encoding.toarray(), make_decoder(code)
     order = np.random.default_rng(3).permutation(600)
     session = decoder.begin()
     for count, message in enumerate(order.tolist(), start=1):
@@ -89,7 +89,7 @@ def test_prescribed_weights_speak_for_themselves_and_their_session_for_the_optim
         session = decoder.begin()
         session.extend(range(30))
         assert session.exact()
-        assert session.residual() == for_code(code).residual(range(30))
+        assert session.residual() == make_decoder(code).residual(range(30))
         assert session.decoding().exact == (session.decoding().residual <= 1e-12 * 30)
     assert not FixedWeights(code, np.full(30, 0.01)).decode(range(30)).exact
 
@@ -135,7 +135,7 @@ def hard_sets(code: GradientCode, seed: int) -> list[IntArray]:
 def error_without(code: GradientCode, stragglers: IntArray) -> float:
     """The relative error of the gradient decoded from honest messages, in float64."""
     partial = np.random.default_rng(1).standard_normal((code.n_tasks * code.n_pieces, 3))
-    decoding = for_code(code).decode(code.messages_without(stragglers))
+    decoding = make_decoder(code).decode(code.messages_without(stragglers))
     assert decoding.exact
     found = decoding.weights @ (code.encoding @ partial)[decoding.messages]
     full = code.target @ partial
@@ -159,7 +159,7 @@ def test_nobody_finds_a_much_worse_set_than_the_code_names(family):
     for _ in range(150):  # climb by exchanging workers
         tried = chosen.copy()
         tried[random.integers(len(tried))] = random.choice(np.setdiff1d(np.arange(40), chosen))
-        weights = for_code(code).decode(code.messages_without(tried)).weights
+        weights = make_decoder(code).decode(code.messages_without(tried)).weights
         if np.abs(weights).max() > worst:
             worst, chosen = float(np.abs(weights).max()), tried
     assert error_without(code, chosen) <= 1e-9 * max(1.0, stated)
@@ -214,7 +214,7 @@ def test_codes_of_more_than_a_thousand_messages_decode(name):
 
 def test_a_session_of_a_large_code_is_exact_when_its_decoding_is():
     code = codes.cyclic_repetition(1100, 2)
-    session = for_code(code).begin()
+    session = make_decoder(code).begin()
     session.extend(range(2, 1098))
     for worker in (1099, 0):
         assert not session.exact()
@@ -235,7 +235,7 @@ def trained(code: GradientCode, dead: range = range(0), steps: int = 2) -> tuple
         engine.kill(worker, 0.0)
     optimizer = optimizers.GradientDescent(problem.initial(), 0.2)
     scheme = schemes.custom(code, "decodable()")
-    done = train(problem, scheme, optimizer, engine, steps, evaluate_every=0, survival=Survival(death="leave"))
+    done = train(problem, scheme, optimizer, engine, steps, evaluate_every=0, fault_policy=FaultPolicy(death="leave"))
     x = problem.initial()
     for _ in range(steps):
         x = x - 0.2 * (problem.gradient(x) + problem.penalty_gradient(x))

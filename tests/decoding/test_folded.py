@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import fractional_repetition, graph_code, kronecker, projective_plane, refine, regular
-from erasurehead.decoding import Folded, GraphComponents, LeastSquares, UniformOverlap, for_code
+from erasurehead.decoding import Folded, GraphComponents, LeastSquares, UniformOverlap, make_decoder
 from erasurehead.decoding.folded import fold
 
 from .helpers import check_consistent, code_of
@@ -14,7 +14,7 @@ from .helpers import check_consistent, code_of
 
 def test_an_enlarged_plane_keeps_its_closed_form():
     code = kronecker(projective_plane(2), fractional_repetition(3, 3))
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, Folded)
     assert isinstance(decoder.decoder, UniformOverlap)
     assert decoder.copies == 3
@@ -30,7 +30,7 @@ def test_an_enlarged_plane_keeps_its_closed_form():
 def test_refined_tasks_are_one_task_to_the_decoder():
     coarse = graph_code(12, replication=3)
     code = refine(coarse, 24)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, Folded)
     assert isinstance(decoder.decoder, GraphComponents)
     arrived = [0, 3, 4, 5, 9, 11]

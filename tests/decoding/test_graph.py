@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import GraphComponents, LeastSquares, for_code
+from erasurehead.decoding import GraphComponents, LeastSquares, make_decoder
 from erasurehead.decoding.graph import is_graph
 from erasurehead.errors import InvalidArgument
 
@@ -82,7 +82,7 @@ def test_large_graphs_keep_small_weights_and_the_same_residual_either_way():
     code = large_graph(3000, 6, seed=1)
     rng = np.random.default_rng(2)
     arrived = np.flatnonzero(rng.random(code.n_messages) < 0.8)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, GraphComponents)
     decoding = decoder.decode(arrived)
     check_consistent(decoding, tolerance=1e-12)

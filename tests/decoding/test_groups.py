@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.decoding import FirstPerGroup, LeastSquares, for_code
+from erasurehead.decoding import FirstPerGroup, LeastSquares, make_decoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of, repetition
@@ -42,7 +42,7 @@ def test_the_smallest_index_is_used_whoever_came_first():
 def test_uneven_groups_and_uncovered_tasks():
     # Task 3 is held by nobody; group 1 has a single message.
     code = code_of(np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0]]), groups=[0, 0, 1])
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, FirstPerGroup)
     assert decoder.residuals([1, 0, 2]).tolist() == [2.0, 2.0, 1.0]
 

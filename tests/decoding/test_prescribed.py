@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import Algorithmic, FixedWeights, LeastSquares, OneStep, for_code
+from erasurehead.decoding import Algorithmic, FixedWeights, LeastSquares, OneStep, make_decoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of
@@ -51,7 +51,7 @@ def test_for_a_block_design_mmse_is_optimal():
     code = codes.projective_plane(3)
     for n_arrived in range(1, 14):
         assert OneStep(code, "mmse").expected_residual(n_arrived) == pytest.approx(
-            for_code(code).residual(range(n_arrived)), abs=1e-9
+            make_decoder(code).residual(range(n_arrived)), abs=1e-9
         )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import LeastSquares, SparseLeastSquares, for_code, residual_of
+from erasurehead.decoding import LeastSquares, SparseLeastSquares, make_decoder, residual_of
 from erasurehead.errors import InvalidArgument
 
 from .helpers import best_residual, check_consistent, code_of
@@ -130,7 +130,7 @@ def test_a_small_budget_keeps_the_bound_sound():
 
 def test_huge_codes_stay_sparse():
     code = random_sparse(100_000, 3, seed=0)
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     assert isinstance(decoder, SparseLeastSquares)
     decoding = decoder.decode(range(0, 100_000, 2))
     assert decoding.residual < 0.5 * code.n_tasks

@@ -89,7 +89,7 @@ def test_the_fit_agrees_with_scipy() -> None:
 
 
 def test_kaplan_meier_by_hand() -> None:
-    """Samples 1, 2+, 3, 3, 4+, 5: survival 5/6, then * (1 - 2/4), then * 0."""
+    """Samples 1, 2+, 3, 3, 4+, 5: fault_policy 5/6, then * (1 - 2/4), then * 0."""
     empirical, points = kaplan_meier(
         np.array([1.0, 2.0, 3.0, 3.0, 4.0, 5.0]), np.array([False, True, False, False, True, False])
     )

@@ -24,8 +24,8 @@ def record(folder: Path, late: LateWork, steps: int = 150) -> Path:
     optimizer = optimizers.GradientDescent(problem.initial(), 0.1)
     arrivals: list[object] = []
 
-    class Recorder(training.Instrument):
-        def arrival(self, row: object) -> None:
+    class Recorder(training.Callback):
+        def on_arrival(self, row: object) -> None:
             arrivals.append(row)
 
     run = training.train(problem, scheme, optimizer, engine, steps, [Recorder()], evaluate_every=0)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, Storm
+from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.drill import Drill, Settings
-from erasurehead.drills.schedule import read_storm
+from erasurehead.drills.schedule import read_schedule
 from erasurehead.drills.supervisor import Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import InvalidArgument
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 SHORT = "exponential(mean=0.05, seed=0)"
 
 
-def all_kinds(scale: float, *but: str) -> Storm:
-    """Return a storm of all kinds but some for six workers, which takes twelve times so many seconds."""
+def all_kinds(scale: float, *but: str) -> FaultSchedule:
+    """Return a fault schedule of all kinds but some for six workers, which takes twelve times so many seconds."""
     faults = (
         Fault("slow", 1 * scale, 5, 2 * scale, by=0.2 * scale),
         Fault("kill", 2 * scale, 1),
@@ -34,14 +34,14 @@ def all_kinds(scale: float, *but: str) -> Storm:
         Fault("disk_full", 7.5 * scale, lasting=0.5 * scale),
         Fault("corrupt", 8.5 * scale, 4, lie="flip"),
     )
-    return Storm(tuple(fault for fault in faults if fault.kind not in but))
+    return FaultSchedule(tuple(fault for fault in faults if fault.kind not in but))
 
 
 def check(found: Findings, coordinators: int) -> None:
     """Check that every promise was kept, and that nothing is left where others would find it."""
     assert found.passed, "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
     assert all(one.injected is not None for one in found.faults), [one.noticed for one in found.faults]
-    assert found.stormy.lives == coordinators
+    assert found.faulty.lives == coordinators
     assert not list(Path("/dev/shm").glob(f"erasurehead-{os.getpid()}-*"))
 
 
@@ -53,10 +53,10 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
     found = drill.run(said.append)
     check(found, coordinators=3)
     assert found.same_bits
-    assert found.stormy.redone > 0
+    assert found.faulty.redone > 0
     assert sum("another one goes on" in text for text in said) == 2
-    assert RunFolder.open(tmp_path / "drill" / "stormy").summary["status"] == "finished"
-    assert read_storm(tmp_path / "drill" / "storm.toml") == drill.storm
+    assert RunFolder.open(tmp_path / "drill" / "faulty").summary["status"] == "finished"
+    assert read_schedule(tmp_path / "drill" / "faults.toml") == drill.schedule
     texts = " ".join(verdict.text for verdict in found.verdicts)
     for promise in ("kills were noticed", "named and put aside", "full disk", "coordinator was killed", "same bits"):
         assert promise in texts
@@ -65,17 +65,17 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
 @pytest.mark.slow
 @pytest.mark.processes
 def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path) -> None:
-    storm = Storm((Fault("disk_full", 5.0, lasting=2.0),))
-    found = Drill(Settings(workers=6, seconds=12.0, records="optional"), storm, tmp_path / "drill").run()
+    schedule = FaultSchedule((Fault("disk_full", 5.0, lasting=2.0),))
+    found = Drill(Settings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
     assert found.passed
-    assert found.stormy.lives == 1
+    assert found.faulty.lives == 1
     assert found.faults[0].effect == "went on without"
 
 
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.timeout(240)
-def test_real_processes_survive_the_storm(tmp_path: Path) -> None:
+def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(Settings("processes", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
     check(drill.run(), coordinators=3)
 
@@ -88,7 +88,7 @@ def test_real_processes_survive_the_storm(tmp_path: Path) -> None:
     not (shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")),
     reason="there is no mpiexec",
 )
-def test_ranks_of_an_mpi_job_survive_the_storm(tmp_path: Path) -> None:
+def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(Settings("mpi", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")
     check(drill.run(), coordinators=2)
 
@@ -97,7 +97,7 @@ def test_ranks_of_an_mpi_job_survive_the_storm(tmp_path: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
-def test_actors_of_a_ray_cluster_survive_the_storm(tmp_path: Path) -> None:
+def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")
     check(drill.run(), coordinators=2)
 
@@ -105,7 +105,7 @@ def test_actors_of_a_ray_cluster_survive_the_storm(tmp_path: Path) -> None:
 def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
     short, long = (Drill(Settings(seconds=seconds), out=tmp_path / str(seconds)) for seconds in (60.0, 600.0))
     assert 9 < long.steps / short.steps < 11
-    assert long.storm == Drill(Settings(), out=tmp_path / "again").storm
+    assert long.schedule == Drill(Settings(), out=tmp_path / "again").schedule
     assert not list(tmp_path.iterdir())  # nothing is made before it is run
 
 
@@ -128,7 +128,7 @@ def test_settings_that_make_no_drill_are_refused(tmp_path: Path, settings: Setti
 
 def test_workers_that_are_not_there_and_folders_that_are_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="a fault's worker must be less than the 6 workers, but it is 9"):
-        Drill(Settings(workers=6), Storm((Fault("kill", 1.0, 9),)), tmp_path / "drill")
+        Drill(Settings(workers=6), FaultSchedule((Fault("kill", 1.0, 9),)), tmp_path / "drill")
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "note").touch()
     with pytest.raises(InvalidArgument, match="out must be a folder that is empty or not there"):
@@ -137,16 +137,16 @@ def test_workers_that_are_not_there_and_folders_that_are_used_are_refused(tmp_pa
 
 def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
     drill = Drill(Settings(workers=6, scheme="exact(load=2)"), out=tmp_path / "drill")
-    assert not drill.storm.of("corrupt")
-    assert drill.storm.of("kill")
+    assert not drill.schedule.of("corrupt")
+    assert drill.schedule.of("kill")
 
 
 @pytest.mark.slow
 @pytest.mark.processes
 def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path: Path) -> None:
-    drill = Drill(Settings("processes", 6, 60.0, delays=SHORT), Storm(), tmp_path / "drill")
+    drill = Drill(Settings("processes", 6, 60.0, delays=SHORT), FaultSchedule(), tmp_path / "drill")
     drill.prepare()
-    done = Supervisor(drill.out, "processes", 6, drill.storm, 4.0).perform("calm", lambda text: None)
+    done = Supervisor(drill.out, "processes", 6, drill.schedule, 4.0).perform("baseline", lambda text: None)
     assert done.failure == "it was not over within 4 s of real time"
     assert done.outcome is None
     mine = str(drill.out).encode()

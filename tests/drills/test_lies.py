@@ -10,9 +10,9 @@ import pytest
 from erasurehead import codes, schemes
 from erasurehead.drills import LIES, Fault
 from erasurehead.errors import Unreachable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 
-from .storms import STEPS, WORKERS, descend, taken
+from .schedules import STEPS, WORKERS, descend, taken
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -43,8 +43,8 @@ def test_two_replicas_that_disagree_are_refused_and_nobody_is_blamed() -> None:
     pairs = schemes.custom(codes.fractional_repetition(WORKERS + 1, 2), "decodable() & confirmed(2)")
     with pytest.raises(Unreachable, match=r"the wait rule .* cannot be met"):
         taken([Fault("corrupt", 2.0, 4, lie="scale")], pairs)
-    going_on = Survival(verify=True, lost="go_on")
-    found = taken([Fault("corrupt", 2.0, 4, 4.0, lie="scale")], pairs, survival=going_on)
+    going_on = FaultPolicy(verify=True, lost="go_on")
+    found = taken([Fault("corrupt", 2.0, 4, 4.0, lie="scale")], pairs, fault_policy=going_on)
     assert "the equal messages of workers 4, 5 differ, and no majority says who lies" in found.said
     assert "lies, and is put aside" not in found.said
     spoiled = [row for row in found.run.steps if row.lost]
@@ -59,4 +59,4 @@ def test_what_verification_costs_is_said_at_the_end() -> None:
     assert re.fullmatch(
         r"verification cost [\d.e-]+ ms a step \([\d.]+% of the step\), with \d+\.\d comparisons a step", last
     )
-    assert "verification" not in taken([], survival=Survival()).said
+    assert "verification" not in taken([], fault_policy=FaultPolicy()).said

@@ -1,4 +1,4 @@
-"""Storms of many lives: real runs, killed in every way, and gone on with."""
+"""Fault schedules of many lives: real runs, killed in every way, and gone on with."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 @pytest.mark.timeout(300)
 def test_every_life_of_a_storm_keeps_every_promise(tmp_path: Path, engine: str, count: int) -> None:
     said: list[str] = []
-    found = Lives(Settings(engine, workers=6), count, tmp_path / "storm").run(said.append)
+    found = Lives(Settings(engine, workers=6), count, tmp_path / "schedule").run(said.append)
     assert found.passed, said
     assert len(found.lives) == count
     assert found.verdict.startswith(f"{count} of {count} lives on the {engine} engine kept every promise")
-    assert json.loads((tmp_path / "storm" / "drill.json").read_text())["passed"] is True
+    assert json.loads((tmp_path / "schedule" / "drill.json").read_text())["passed"] is True
     killed = [life for life in found.lives if life.strike.who != "workers"]
     assert all(life.processes == 2 for life in killed)
-    assert not [path.name for path in (tmp_path / "storm").glob("life-*")]  # only what is broken is kept
+    assert not [path.name for path in (tmp_path / "schedule").glob("life-*")]  # only what is broken is kept
 
 
 def test_strikes_are_of_every_kind_and_the_same_for_the_same_seed() -> None:
@@ -57,4 +57,4 @@ def test_strikes_are_of_every_kind_and_the_same_for_the_same_seed() -> None:
 
 def test_no_lives_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="lives must be at least 1, but it is 0"):
-        Lives(Settings(workers=6), 0, tmp_path / "storm")
+        Lives(Settings(workers=6), 0, tmp_path / "schedule")

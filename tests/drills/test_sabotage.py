@@ -1,6 +1,6 @@
 """Every verdict of a drill is turned by a sabotage: the loop, or what it writes, is broken, and the drill says so.
 
-The sabotage is a statement that is run when the coordinator of the stormy run starts, in a process of its own.
+The sabotage is a statement that is run when the coordinator of the faulty run starts, in a process of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, Storm
+from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.drill import Drill, Settings
 from erasurehead.drills.verdicts import Findings
 
@@ -30,9 +30,9 @@ FULL = Fault("disk_full", 8.0, lasting=2.0)
 END = Fault("coordinator", 8.0)
 
 NOTHING_RECORDED = """
-from erasurehead.training.worker_pool import Crew
-taken = Crew.take_happenings
-Crew.take_happenings = lambda crew, origin: [one for one in taken(crew, origin) if one["what"] != {what!r}]
+from erasurehead.training.worker_pool import WorkerPool
+taken = WorkerPool.take_happenings
+WorkerPool.take_happenings = lambda pool, origin: [one for one in taken(pool, origin) if one["what"] != {what!r}]
 """
 
 SABOTAGES = {
@@ -41,16 +41,16 @@ SABOTAGES = {
     ),
     "a death is recorded late": (
         KILL, """
-from erasurehead.training.worker_pool import Crew
-taken = Crew.take_happenings
-Crew.take_happenings = lambda crew, origin: [{**one, "time": one["time"] + 2} for one in taken(crew, origin)]
+from erasurehead.training.worker_pool import WorkerPool
+taken = WorkerPool.take_happenings
+WorkerPool.take_happenings = lambda pool, origin: [{**one, "time": one["time"] + 2} for one in taken(pool, origin)]
 """, "1 of 1 kills were noticed, at most 2 s after",
     ),
     "a death is recorded of somebody else": (
         KILL, """
-from erasurehead.training.worker_pool import Crew
-taken = Crew.take_happenings
-Crew.take_happenings = lambda crew, origin: [{**one, "worker": 5} for one in taken(crew, origin)]
+from erasurehead.training.worker_pool import WorkerPool
+taken = WorkerPool.take_happenings
+WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 5} for one in taken(pool, origin)]
 """, "workers 5 died, and nobody had killed them",
     ),
     "a liar is not named": (
@@ -58,9 +58,9 @@ Crew.take_happenings = lambda crew, origin: [{**one, "worker": 5} for one in tak
     ),
     "somebody else is named": (
         LIE, """
-from erasurehead.training.worker_pool import Crew
-taken = Crew.take_happenings
-Crew.take_happenings = lambda crew, origin: [{**one, "worker": 3} for one in taken(crew, origin)]
+from erasurehead.training.worker_pool import WorkerPool
+taken = WorkerPool.take_happenings
+WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 3} for one in taken(pool, origin)]
 """, "worker 3 was put aside as a liar, and is honest",
     ),
     "silence is not suspected": (
@@ -120,7 +120,7 @@ subprocess.Popen(["sleep", "60"], start_new_session=True)
 
 def drilled(folder: Path, fault: Fault) -> Findings:
     settings = replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
-    return Drill(settings, Storm((fault,)), folder).run()
+    return Drill(settings, FaultSchedule((fault,)), folder).run()
 
 
 def broken(found: Findings) -> str:
@@ -136,7 +136,7 @@ def test_without_a_sabotage_every_promise_is_kept(tmp_path: Path, fault: Fault) 
 def test_a_sabotage_turns_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
     (tmp_path / "sitecustomize.py").write_text(
-        f"import sys\nif sys.orig_argv[-1] == 'stormy':\n    exec({sabotage!r})\n"
+        f"import sys\nif sys.orig_argv[-1] == 'faulty':\n    exec({sabotage!r})\n"
     )
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from erasurehead.drills import Fault, Storm
-from erasurehead.drills.event_log import Chronicle
+from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder, Finding
 from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
 from erasurehead.drills.supervisor import Performance
@@ -32,14 +32,14 @@ LIFE = {"what": "life", "time": 0.0, "step": 0, "resumed": False}
 
 
 def drilled(*entries: dict[str, Any], faults: tuple[Fault, ...] = (), **changes: Any) -> Findings:
-    """Return what a drill finds in a stormy journal, beside a calm run."""
+    """Return what a drill finds in a faulty journal, beside a baseline run."""
     given: dict[str, Any] = {"outcome": OUTCOME, "journal": [LIFE, *entries], "lives": 1}
-    stormy = Performance(**{**given, **{key: changes.pop(key) for key in given if key in changes}})
-    storm = Storm(faults)
-    found = Finder(storm, Chronicle(stormy.journal), stormy.outcome or {}).findings()
+    faulty = Performance(**{**given, **{key: changes.pop(key) for key in given if key in changes}})
+    schedule = FaultSchedule(faults)
+    found = Finder(schedule, EventLog(faulty.journal), faulty.outcome or {}).findings()
     settings: dict[str, Any] = {"same_bits": None, "patience": 5.0, "telling": True}
-    calm = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
-    return Findings("virtual", "exact", 3, calm, stormy, found, **{**settings, **changes})
+    baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    return Findings("virtual", "exact", 3, baseline, faulty, found, **{**settings, **changes})
 
 
 def injected(fault: int, time: float) -> dict[str, Any]:
@@ -145,12 +145,12 @@ def test_steps_that_were_lost_and_losses_that_differ_are_failures(change: dict[s
 
 
 def test_a_run_that_did_not_end_is_a_failure_with_its_reason() -> None:
-    stormy = Performance(failure="too few workers are left", journal=[LIFE], lives=1)
-    calm = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
-    found = Findings("virtual", "exact", 3, calm, stormy, [], None, 5.0, True)
-    assert broken(found) == ["the stormy run did not come to its end: too few workers are left"]
-    assert broken(Findings("virtual", "exact", 3, stormy, calm, [], None, 5.0, True)) == [
-        "the calm run did not come to its end: too few workers are left"
+    faulty = Performance(failure="too few workers are left", journal=[LIFE], lives=1)
+    baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    found = Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)
+    assert broken(found) == ["the faulty run did not come to its end: too few workers are left"]
+    assert broken(Findings("virtual", "exact", 3, faulty, baseline, [], None, 5.0, True)) == [
+        "the baseline run did not come to its end: too few workers are left"
     ]
 
 
@@ -175,14 +175,16 @@ def test_what_befell_the_coordinator_is_told_with_where_the_run_went_on() -> Non
 def test_what_is_done_again_counts_once() -> None:
     died = {"what": "died", "time": 12.0, "worker": 1, "text": "killed"}
     journal = [LIFE, died, {"what": "life", "time": 10.0, "step": 1}, died]
-    assert len(Chronicle(journal).all("died")) == 2
-    assert len(Chronicle(journal).kept("died")) == 1
+    assert len(EventLog(journal).all("died")) == 2
+    assert len(EventLog(journal).kept("died")) == 1
 
 
 def test_processes_that_are_left_are_a_failure() -> None:
-    stormy = Performance(outcome=OUTCOME, journal=[LIFE], lives=1, left=["python (123)"])
-    calm = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
-    assert broken(Findings("virtual", "exact", 3, calm, stormy, [], None, 5.0, True)) == ["left running: python (123)"]
+    faulty = Performance(outcome=OUTCOME, journal=[LIFE], lives=1, left=["python (123)"])
+    baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    assert broken(Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)) == [
+        "left running: python (123)"
+    ]
 
 
 def test_the_report_says_all_of_it() -> None:

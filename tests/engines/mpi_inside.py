@@ -18,7 +18,7 @@ from erasurehead import schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
-from erasurehead.engines.base import Arrived, Died, Joined, Order, Part
+from erasurehead.engines.base import Arrived, Died, Joined, MessageSpec, Order
 from erasurehead.engines.mpi import MPIEngine, serve
 from erasurehead.errors import EngineError
 from erasurehead.optimizers.base import Nesterov
@@ -51,7 +51,7 @@ class Probe(Echo):
 
     data: Array = field(default_factory=lambda: np.ones(12_345))
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         from threadpoolctl import threadpool_info
 
         threads = max(library["num_threads"] for library in threadpool_info())
@@ -76,12 +76,12 @@ class Big(Faulty):
 class Mixed(Echo):
     """Tells its last message anew each time, shorter than announced, and of another type."""
 
-    def parts(self, order: Order, done: Any) -> Any:
-        left = super().parts(order, done)
-        return [*left[:-1], Part(left[-1].message, 1.0, 2, "float32")] if left else []
+    def remaining(self, order: Order, done: Any) -> Any:
+        left = super().remaining(order, done)
+        return [*left[:-1], MessageSpec(left[-1].message, 1.0, 2, "float32")] if left else []
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
-        out[:] = part.message
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        out[:] = spec.message
 
 
 class TestOwn:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.engines.base import Arrived, Part
-from erasurehead.engines.leases import Lent, Loan
+from erasurehead.engines.base import Arrived, MessageSpec
+from erasurehead.engines.leases import BufferLease, OpenLeases
 from erasurehead.errors import EngineError
 
 
@@ -18,7 +18,9 @@ class Slot:
         self.returns = 0
 
     def arrived(self, order_round: int) -> Arrived:
-        return Arrived(0, Part(0, 1.0, 3), order_round, order_round, 0.0, 0.0, Loan(self.vector, self.free).read)
+        return Arrived(
+            0, MessageSpec(0, 1.0, 3), order_round, order_round, 0.0, 0.0, BufferLease(self.vector, self.free).read
+        )
 
     def free(self) -> None:
         self.returns += 1
@@ -26,7 +28,7 @@ class Slot:
 
 
 def test_a_loan_ends_with_its_release_or_with_all_others_and_gives_back_once() -> None:
-    lent, slots = Lent(), [Slot(), Slot()]
+    lent, slots = OpenLeases(), [Slot(), Slot()]
     events = [slot.arrived(4) for slot in slots]
     for event in events:
         lent.hand_out(event)
@@ -44,7 +46,7 @@ def test_a_loan_ends_with_its_release_or_with_all_others_and_gives_back_once() -
 
 
 def test_a_message_that_was_not_handed_out_yet_outlives_the_next_order() -> None:
-    lent, slot = Lent(), Slot()
+    lent, slot = OpenLeases(), Slot()
     waiting = slot.arrived(4)
     lent.end_all()
     lent.hand_out(waiting)
@@ -55,7 +57,7 @@ def test_a_message_that_was_not_handed_out_yet_outlives_the_next_order() -> None
 def test_a_late_message_gives_its_memory_back_before_the_coordinator_waits_and_can_still_be_read(
     read_first: bool,
 ) -> None:
-    lent, slot = Lent(), Slot()
+    lent, slot = OpenLeases(), Slot()
     late = slot.arrived(3)
     lent.hand_out(late, brief=True)
     vector = late.read() if read_first else None

@@ -36,7 +36,7 @@ TRAINING = """
     from erasurehead import codes, schemes
     from erasurehead.engines import VirtualEngine
     from erasurehead.engines.base import Joined
-    from erasurehead.training.callbacks import Instrument
+    from erasurehead.training.callbacks import Callback
     from erasurehead.optimizers import Nesterov
     from erasurehead.testing import Quadratic, Timetable
     from erasurehead.training import train
@@ -48,8 +48,8 @@ TRAINING = """
                 places[event.worker] = event.host
             return event
 
-    class Teller(Instrument):
-        def step(self, row, x):
+    class Teller(Callback):
+        def on_step_end(self, row, x):
             print("step", row.step, "misses", *sorted({places[worker] for worker in row.missing}), flush=True)
             if Path(sys.argv[1]).exists():
                 raise KeyboardInterrupt

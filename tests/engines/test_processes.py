@@ -20,13 +20,13 @@ import pytest
 from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
-from erasurehead.engines.base import Arrived, Part, Program
+from erasurehead.engines.base import Arrived, MessageSpec, Program
 from erasurehead.engines.processes.packed_program import Store, pack
 from erasurehead.optimizers.base import Nesterov
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
@@ -122,7 +122,7 @@ class Threads(Echo):
     messages: tuple[int, ...] = (0,)
     worker: int = 0
 
-    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: np.ndarray) -> None:
         from threadpoolctl import threadpool_info
 
         out[:] = max(library["num_threads"] for library in threadpool_info())
@@ -141,7 +141,7 @@ class Holder(Echo):
 
     data: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: np.ndarray) -> None:
         out[:] = [self.data.sum(), self.data.flags.writeable, 0.0, 0.0]
 
 
@@ -151,7 +151,7 @@ def test_data_cross_once_and_equal_data_share_their_memory() -> None:
     store: Store = {}
     parcels = [pack(program, None, store) for program in programs]
     assert len(store) == 2
-    assert all(len(parcel.head) < 2_000 for parcel in parcels)
+    assert all(len(packed.head) < 2_000 for packed in parcels)
     with ProcessEngine() as engine:
         start(engine, programs)
         engine.submit(order(0))
@@ -182,7 +182,7 @@ def grid_delays(n_workers: int, steps: int, seed: int) -> Timetable:
     return Timetable({(w, s, 0): GRID * k for s in range(steps) for w, k in enumerate(rng.permutation(n_workers))})
 
 
-def short_train(scheme: schemes.Scheme, engine: ProcessEngine | VirtualEngine, steps: int, *watch: Instrument) -> Run:
+def short_train(scheme: schemes.Scheme, engine: ProcessEngine | VirtualEngine, steps: int, *watch: Callback) -> Run:
     return train(PROBLEM, scheme, Nesterov(np.ones(40), 0.05), engine, steps, watch)
 
 
@@ -232,19 +232,19 @@ def test_the_virtual_engine_replays_a_real_run_to_the_same_bits() -> None:
     assert replayed.x.tobytes() == real.x.tobytes()
 
 
-class _Killer(Instrument):
+class _Killer(Callback):
     """Kills workers after a step."""
 
     def __init__(self, engine: ProcessEngine, after: int, workers: Sequence[int]) -> None:
         self.engine, self.after, self.workers = engine, after, workers
         self.notices: list[str] = []
 
-    def step(self, row: StepRow, x: np.ndarray) -> None:
+    def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
         if row.step == self.after:
             for worker in self.workers:
                 self.engine.kill(worker)
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.notices.append(text)
 
 
@@ -273,15 +273,15 @@ _FEW_FILES = """
     from erasurehead import schemes
     from erasurehead.engines import ProcessEngine
     from erasurehead.errors import EngineError
-    from erasurehead.training.callbacks import Instrument
+    from erasurehead.training.callbacks import Callback
     from erasurehead.optimizers import GradientDescent
     from erasurehead.testing import Quadratic
     from erasurehead.training import train
 
-    class Greedy(Instrument):
+    class Greedy(Callback):
         taken = []
 
-        def step(self, row, x):
+        def on_step_end(self, row, x):
             if row.step == 1:  # no file is left for anybody else, and a worker dies
                 limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
                 while len(os.listdir("/proc/self/fd")) <= limit - 1:

@@ -22,7 +22,7 @@ import pytest
 from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom, VirtualEngine
-from erasurehead.engines.base import Engine, Part
+from erasurehead.engines.base import Engine, MessageSpec
 from erasurehead.engines.ray import RayEngine
 from erasurehead.engines.ray.packed_program import Store, pack
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
@@ -89,7 +89,7 @@ class Holder(Echo):
 
     data: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: np.ndarray) -> None:
         from threadpoolctl import threadpool_info
 
         threads = max(library["num_threads"] for library in threadpool_info())
@@ -120,7 +120,7 @@ class Unopenable(Echo):
 class Stubborn(Echo):
     """Ends its process instead of answering."""
 
-    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: np.ndarray) -> None:
         os._exit(3)
 
 
@@ -350,14 +350,14 @@ from erasurehead import schemes
 from erasurehead.delays import Exponential
 from erasurehead.engines import RayEngine
 from erasurehead.errors import EngineError
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.optimizers import Nesterov
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
 from erasurehead.testing import Quadratic
 from erasurehead.training import train
 
-class Kill(Instrument):
-    def settled(self, step, state):
+class Kill(Callback):
+    def on_state(self, step, state):
         if step == 5:
             (told,) = sys.modules["ray._private.worker"]._global_node.all_processes["raylet"]
             os.kill(told.process.pid, signal.SIGKILL)
@@ -367,9 +367,9 @@ def run(recorder, *watching):
     problem = Quadratic.random(24, 6, seed=4)
     engine = RayEngine(Exponential(mean=0.05, seed=0))
     optimizer = Nesterov(problem.initial(), 0.1)
-    instruments = [recorder, checkpointer := Checkpointer(recorder, every_steps=1, behind=0), *watching]
+    callbacks = [recorder, checkpointer := Checkpointer(recorder, every_steps=1, behind=0), *watching]
     try:
-        return train(problem, schemes.exact(4, load=2), optimizer, engine, 12, instruments, resume=recorder.resumption)
+        return train(problem, schemes.exact(4, load=2), optimizer, engine, 12, callbacks, resume=recorder.resumption)
     finally:
         recorder.end("failed", "")
         checkpointer.close()

@@ -66,7 +66,7 @@ class Cluster:
 
 
 class Coordinator:
-    """Calls to `ray_driver.py`."""
+    """CommandChannel to `ray_driver.py`."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin is not None

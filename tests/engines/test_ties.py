@@ -18,7 +18,7 @@ from erasurehead.planning import simulate
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
 
@@ -87,7 +87,7 @@ def test_the_planner_breaks_ties_as_the_engine_does(name: str, rule: str) -> Non
 
 def test_several_messages_of_a_worker_come_one_after_the_other() -> None:
     code = codes.multi_message(8, 3)
-    rule, decoder = waiting.parse("residual_below(2)"), decoding.for_code(code)
+    rule, decoder = wait_rules.parse("residual_below(2)"), decoding.make_decoder(code)
     found = simulate(decoder, rule, NoDelay(), 50, seed=2)
     walked = simulate_with_memory(decoder, rule, NoDelay(), 50, late="preempt", seed=2)
     assert found.messages.tolist() == walked.messages.tolist()
@@ -112,10 +112,10 @@ def test_a_resumed_run_has_the_same_order(late: LateWork) -> None:
     delays = TYING["all alike"]
 
     def go(steps: int, resume: Resumption | None = None, keep: int | None = None) -> Run:
-        from erasurehead.training.callbacks import Instrument
+        from erasurehead.training.callbacks import Callback
 
-        class Keep(Instrument):
-            def settled(self, step: int, state: object) -> None:
+        class Keep(Callback):
+            def on_state(self, step: int, state: object) -> None:
                 if step == keep:
                     states["at"] = state()  # type: ignore[operator]
 

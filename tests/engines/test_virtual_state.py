@@ -59,7 +59,7 @@ def play(engine: VirtualEngine, number: int) -> list[tuple[Any, ...]]:
 
 def _told(event: Event) -> tuple[Any, ...]:
     if isinstance(event, Arrived):
-        return (event.worker, event.part, event.order_round, event.started, event.time, event.read().tobytes())
+        return (event.worker, event.spec, event.order_round, event.started, event.time, event.read().tobytes())
     return (type(event).__name__, *vars(event).values())
 
 

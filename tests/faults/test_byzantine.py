@@ -14,14 +14,14 @@ from scipy import sparse
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.decoding.layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Arrived, Event, MessageLost, Order
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults.byzantine import Examination, Verifier, unusable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import View
@@ -121,7 +121,7 @@ def test_of_two_that_differ_nobody_is_accused_and_neither_is_used(lie: str, size
 def test_the_third_tells_who_lies_and_the_doubt_is_lifted() -> None:
     said = honest(GROUPS)
     said[1] += 1.0
-    view, verifier = View(for_code(GROUPS)), Verifier(GROUPS)
+    view, verifier = View(make_decoder(GROUPS)), Verifier(GROUPS)
     verifier.begin()
     for message in (0, 1, 3):
         view.add(message)
@@ -278,7 +278,7 @@ class TestEquations:
             said[code.messages_of(2)] += 1.0
             found = examine(Verifier(code), said)
             assert list(found.accused) == [2], name
-            decoding = for_code(code).decode(found.sound)
+            decoding = make_decoder(code).decode(found.sound)
             full = code.target @ np.linalg.lstsq(code.encoding.toarray(), honest(code), rcond=None)[0]
             np.testing.assert_allclose(decoding.weights @ said[decoding.messages], full, atol=1e-8)
 
@@ -332,9 +332,9 @@ def test_vectors_that_hold_only_their_own_coordinates_are_compared_in_place() ->
         order = Order(0, (rng.standard_normal(40),))
         vectors: dict[int, Array] = {}
         for program in programs:
-            for part in program.outbox:
-                vectors[part.message] = np.empty(part.length)
-                program.compute(part, program.take(order), vectors[part.message])
+            for spec in program.message_specs:
+                vectors[spec.message] = np.empty(spec.length)
+                program.compute(spec, program.take(order), vectors[spec.message])
         verifier = Verifier(code, layout)
         assert examine(verifier, [vectors[m] for m in range(code.n_messages)]).clean
         vectors[1] = vectors[1] + 0.1
@@ -387,14 +387,14 @@ def test_a_re_formed_code_keeps_what_is_known() -> None:
     verifier, said = Verifier(GROUPS), honest(GROUPS)
     said[4] += 1.0
     examine(verifier, said)
-    again = verifier.reformed(codes.fractional_repetition(12, load=4), None)
+    again = verifier.resized(codes.fractional_repetition(12, load=4), None)
     assert list(again.accused) == [4]
 
 
 def test_workers_have_their_own_numbers_whatever_place_they_take() -> None:
-    said, seats = honest(GROUPS), list(range(100, 112))
+    said, worker_ids = honest(GROUPS), list(range(100, 112))
     said[[4, 7]] += 1.0
-    verifier, view = Verifier(GROUPS, seats=seats), View(for_code(GROUPS))
+    verifier, view = Verifier(GROUPS, worker_ids=worker_ids), View(make_decoder(GROUPS))
     for message in (0, 3, 4, 5, 6, 7):
         view.add(message)
     found = verifier.examine(view.arrived, lambda m: said[m], view.pending.tolist())
@@ -403,7 +403,7 @@ def test_workers_have_their_own_numbers_whatever_place_they_take() -> None:
     assert found.settle(view)
     assert view.able == set(range(12)) - {4}
     assert view.arrived == [0, 3, 5]
-    again = verifier.reformed(codes.fractional_repetition(6, load=2), None, seats=[104, 1, 2, 3, 4, 5])
+    again = verifier.resized(codes.fractional_repetition(6, load=2), None, worker_ids=[104, 1, 2, 3, 4, 5])
     assert sorted(examine(again, honest(again.code)).refused) == [0]
 
 
@@ -425,7 +425,9 @@ def trained(liars: Mapping[int, float], code: GradientCode, rule: str, verify: b
     engine = LyingEngine(Exponential(0.5, seed=0))
     engine.liars = liars
     optimizer = GradientDescent(problem.initial(), rate=0.1)
-    return train(problem, schemes.custom(code, rule), optimizer, engine, 25, survival=Survival("leave", verify=verify))
+    return train(
+        problem, schemes.custom(code, rule), optimizer, engine, 25, fault_policy=FaultPolicy("leave", verify=verify)
+    )
 
 
 @pytest.mark.parametrize(

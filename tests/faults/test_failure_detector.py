@@ -16,7 +16,7 @@ from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.failure_detector import Law, Suspicion, play
+from erasurehead.faults.failure_detector import FailureDetector, Law, play
 
 Late = Literal["preempt", "carry"]
 
@@ -38,14 +38,14 @@ WAYS: list[tuple[Late, int | None]] = [("preempt", None), ("preempt", 11), ("car
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, first: int | None) -> None:
-    suspicion = Suspicion(floor=0.0, chance=2e-3, late=late)
+    suspicion = FailureDetector(floor=0.0, chance=2e-3, late=late)
     assert play(LAWS[name].rows(0, 500, 30), suspicion, first).rate <= 1.3 * 2e-3  # 30 are expected, give or take 5.5
 
 
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, first: int | None) -> None:
-    suspicion = Suspicion(floor=0.0, chance=2e-3, late=late)
+    suspicion = FailureDetector(floor=0.0, chance=2e-3, late=late)
     assert play(HEAVY[name].rows(0, 500, 30), suspicion, first).rate <= 3.0 * 2e-3
 
 
@@ -53,7 +53,7 @@ def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, fir
 def test_few_answers_make_no_false_alarms(late: Late, first: int | None, workers: int) -> None:
     runs_of = 12 if workers == 100 else 50
     rows = LAWS["exponential"].rows(0, 30 * runs_of, workers).reshape(runs_of, 30, workers)
-    runs = [play(run, Suspicion(floor=0.0, chance=1e-2, late=late), first) for run in rows]
+    runs = [play(run, FailureDetector(floor=0.0, chance=1e-2, late=late), first) for run in rows]
     assert np.mean([run.rate for run in runs]) <= 1e-2
 
 
@@ -61,7 +61,7 @@ def test_few_answers_make_no_false_alarms(late: Late, first: int | None, workers
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_a_worker_that_hangs_is_found_by_the_deadline_for_it(name: str, late: Late) -> None:
     rows = {**LAWS, **HEAVY}[name].rows(0, 61, 30)
-    suspicion = Suspicion(floor=0.0, late=late)
+    suspicion = FailureDetector(floor=0.0, late=late)
     play(rows[:60], suspicion)
     suspicion.ordered(7, now := 1000.0)
     deadline = suspicion.deadline(7)
@@ -76,7 +76,7 @@ def test_a_worker_that_hangs_is_found_by_the_deadline_for_it(name: str, late: La
 
 @pytest.mark.parametrize(("late", "rounds"), [("preempt", 45), ("carry", 45)])
 def test_silence_is_added_up_over_rounds_that_are_shorter_than_the_deadline(late: Late, rounds: int) -> None:
-    played = play(LAWS["exponential"].rows(0, 300, 30), Suspicion(floor=0.0, late=late), 11, hung={3: 200})
+    played = play(LAWS["exponential"].rows(0, 300, 30), FailureDetector(floor=0.0, late=late), 11, hung={3: 200})
     assert list(played.found) == [3]
     usual = played.suspicion.usual()
     assert usual is not None
@@ -88,13 +88,13 @@ def test_silence_is_added_up_over_rounds_that_are_shorter_than_the_deadline(late
 
 def test_ten_of_thirty_that_hang_at_once_are_found() -> None:
     hung = dict.fromkeys(range(10), 100)
-    played = play(LAWS["exponential"].rows(0, 300, 30), Suspicion(), 11, hung)
+    played = play(LAWS["exponential"].rows(0, 300, 30), FailureDetector(), 11, hung)
     assert sorted(played.found) == list(range(10))
 
 
 def test_one_that_hangs_from_the_first_order_on_is_found() -> None:
     for late in ("preempt", "carry"):
-        played = play(LAWS["shifted"].rows(0, 60, 30), Suspicion(late=late), hung={3: 0})
+        played = play(LAWS["shifted"].rows(0, 60, 30), FailureDetector(late=late), hung={3: 0})
         assert list(played.found) == [3]
         assert not played.alarms
 
@@ -103,15 +103,15 @@ def test_one_that_hangs_from_the_first_order_on_is_found() -> None:
 def test_a_worker_three_times_as_slow_is_taken_for_slow(late: Late, first: int | None) -> None:
     rows = LAWS["exponential"].rows(0, 500, 30)
     rows[:, 3] *= 3.0
-    played = play(rows, Suspicion(floor=0.0, chance=1e-3, late=late), first)
+    played = play(rows, FailureDetector(floor=0.0, chance=1e-3, late=late), first)
     assert sum(worker == 3 for _, worker in played.alarms) <= 0.02 * 500
     assert played.rate <= 1.3e-3
 
 
 class TestBookKeeping:
-    def taught(self, **settings: float) -> Suspicion:
+    def taught(self, **settings: float) -> FailureDetector:
         """One that has seen 40 answers of 1.0 to 1.4 s from four workers."""
-        suspicion = Suspicion(**settings)  # pyright: ignore
+        suspicion = FailureDetector(**settings)  # pyright: ignore
         for number in range(10):
             for worker in range(4):
                 suspicion.ordered(worker, 10.0 * number)
@@ -120,7 +120,7 @@ class TestBookKeeping:
         return suspicion
 
     def test_nobody_is_suspected_before_answers_enough(self) -> None:
-        suspicion = Suspicion()
+        suspicion = FailureDetector()
         for worker in range(31):
             suspicion.ordered(worker, 0.0)
         for worker in range(29):
@@ -149,7 +149,7 @@ class TestBookKeeping:
         assert suspicion.heard(2, 121.0) == ""
 
     def test_a_fixed_time_needs_no_answers_and_knows_no_floor(self) -> None:
-        suspicion = Suspicion(after=0.5, floor=10.0)
+        suspicion = FailureDetector(after=0.5, floor=10.0)
         suspicion.ordered(0, 0.0)
         assert suspicion.deadline(0) == 0.5
         assert suspicion.next_check() == 0.5
@@ -211,7 +211,7 @@ class TestBookKeeping:
 def test_a_restored_one_goes_on_to_the_bit(split: int, late: Late, seed: int) -> None:
     rng = np.random.default_rng(seed)
 
-    def step(suspicion: Suspicion, number: int, rows: Array) -> list[object]:
+    def step(suspicion: FailureDetector, number: int, rows: Array) -> list[object]:
         seen: list[object] = []
         for worker in range(5):
             suspicion.ordered(worker, float(number))
@@ -223,7 +223,7 @@ def test_a_restored_one_goes_on_to_the_bit(split: int, late: Late, seed: int) ->
 
     rows = rng.exponential(0.3, (60, 5))
     rows[20:, 4] = 1.0
-    whole, first, second = (Suspicion(late=late, floor=0.5, window=120) for _ in range(3))
+    whole, first, second = (FailureDetector(late=late, floor=0.5, window=120) for _ in range(3))
     expected = [step(whole, number, rows) for number in range(60)]
     for number in range(split):
         step(first, number, rows)
@@ -273,7 +273,7 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
         for load in (0.25, 0.5, 1.0):
             trace = read_trace(path, {"step": "round", "seconds": "latency_s"}, {"region": region, "load": load})
             rows = trace.seconds[np.lexsort((trace.worker, trace.step))].reshape(trace.n_steps, trace.n_workers)
-            played = play(rows, Suspicion())
+            played = play(rows, FailureDetector())
             alarms, samples, stalls = alarms + len(played.alarms), samples + rows.size, stalls + int((rows > 10).sum())
             short += sum(rows[number, worker] <= 10.0 for number, worker in played.alarms)
     assert alarms - short <= stalls  # every other alarm is for a worker that does stall for 10 s or more
@@ -291,7 +291,7 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
 )
 def test_rounds_that_cannot_be_played_are_refused(seconds: Array, first: int | None, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
-        play(seconds, Suspicion(), first, hung={0: 0})
+        play(seconds, FailureDetector(), first, hung={0: 0})
 
 
 @pytest.mark.parametrize(
@@ -308,11 +308,11 @@ def test_rounds_that_cannot_be_played_are_refused(seconds: Array, first: int | N
 )
 def test_what_makes_no_sense_is_refused(settings: dict[str, float], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
-        Suspicion(**settings)  # pyright: ignore
+        FailureDetector(**settings)  # pyright: ignore
 
 
 def test_a_worker_that_hung_for_long_and_answers_teaches_no_patience() -> None:
-    suspicion = Suspicion()
+    suspicion = FailureDetector()
     rng = np.random.default_rng(3)
     now = 0.0
     for _ in range(40):

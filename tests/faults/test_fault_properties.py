@@ -21,14 +21,14 @@ from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import Event, Joined, VirtualEngine
-from erasurehead.engines.base import Order, Part, Program
+from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.errors import Diverged, EngineError, ErasureHeadError, InvalidArgument, Unreachable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.problems.base import split_samples
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.rows import ArrivalRow, StepRow
@@ -50,26 +50,26 @@ class Faulty(Program):
         self.inner, self.fault, self.steps = inner, fault, steps
 
     @property
-    def outbox(self) -> Sequence[Part]:
-        return [replace(part, content=None) for part in self.inner.outbox]
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return [replace(spec, content=None) for spec in self.inner.message_specs]
 
     @property
-    def inbox(self) -> int:
+    def input_size(self) -> int:
         return self.inner.inbox
 
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        if self.fault == "parts" and order.step in self.steps:
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        if self.fault == "remaining" and order.step in self.steps:
             raise ValueError("told to fail")
-        return self.outbox[len(done) :]
+        return self.message_specs[len(done) :]
 
     def take(self, order: Order) -> Any:
         return order.step, self.inner.take(order)
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         step, inner = taken
         if self.fault == "compute" and step in self.steps:
             raise ValueError("told to fail")
-        self.inner.compute(part, inner, out)
+        self.inner.compute(spec, inner, out)
         if step in self.steps:
             out[0] += {"nan": np.nan, "lie": 1.0 + step}.get(self.fault, 0.0)
 
@@ -81,7 +81,7 @@ class Storm:
     code: codes.GradientCode
     rule: str
     aggregation: Aggregation
-    survival: Survival
+    fault_policy: FaultPolicy
     kills: Sequence[tuple[int, float]] = ()
     acts: Sequence[tuple[int, str, int]] = ()  # after so many steps, what, to whom
     wishes: Mapping[int, int] = field(default_factory=dict[int, int])
@@ -99,7 +99,7 @@ class Storm:
         return any(fault in faults for fault, _ in self.faults.values())
 
 
-class StormyEngine(VirtualEngine):
+class FaultyEngine(VirtualEngine):
     """A virtual engine in which starting takes time, and programs may be faulty. It bears so many events."""
 
     def __init__(self, storm: Storm) -> None:
@@ -161,10 +161,10 @@ class Spy(Aggregation):
         return self.inner.estimate(decoding, vectors, layout, order)
 
 
-class Witness(Instrument):
+class Witness(Callback):
     """Keeps all that it is told, and the state after each step; and does what the storm does."""
 
-    def __init__(self, storm: Storm, engine: StormyEngine) -> None:
+    def __init__(self, storm: Storm, engine: FaultyEngine) -> None:
         self.storm, self.engine = storm, engine
         self.rows: list[StepRow] = []
         self.arrivals: list[ArrivalRow] = []
@@ -172,17 +172,17 @@ class Witness(Instrument):
         self.said: list[str] = []
         self.states: list[tuple[Any, int]] = []
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.said.append(text)
 
-    def arrival(self, row: ArrivalRow) -> None:
+    def on_arrival(self, row: ArrivalRow) -> None:
         self.arrivals.append(row)
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         self.rows.append(row)
         self.models.append(x)
 
-    def settled(self, step: int, state: Any) -> None:
+    def on_state(self, step: int, state: Any) -> None:
         for after, what, worker in self.storm.acts:
             if after == step:
                 self.engine.act(what, worker)
@@ -195,11 +195,11 @@ class Outcome:
     error: ErasureHeadError | None
     witness: Witness
     spy: Spy
-    engine: StormyEngine
+    engine: FaultyEngine
 
 
 def go(storm: Storm, resume: Resumption | None = None) -> Outcome:
-    spy, engine = Spy(storm.aggregation), StormyEngine(storm)
+    spy, engine = Spy(storm.aggregation), FaultyEngine(storm)
     for worker, at in () if resume else storm.kills:
         engine.kill(worker, at=at)
     witness = Witness(storm, engine)
@@ -207,7 +207,7 @@ def go(storm: Storm, resume: Resumption | None = None) -> Outcome:
     try:
         run = train(
             storm.problem(), schemes.custom(storm.code, storm.rule, spy), GradientDescent(np.zeros(6), RATE), engine,
-            STEPS, [witness], survival=storm.survival, wanted=storm.wishes.get, resume=resume,
+            STEPS, [witness], fault_policy=storm.fault_policy, wanted=storm.wishes.get, resume=resume,
         )  # fmt: skip
     except ErasureHeadError as caught:
         error = caught
@@ -237,7 +237,7 @@ def storms(draw: st.DrawFn) -> Storm:
         "deadline(0.7) | decodable()", f"first({few}) & deadline(0.4)", "residual_below(1.0)",
         f"(first({few}) | decodable()) & confirmed(2)", f"(first({few}) | deadline(0.3)) & residual_below(1.5)",
     ]  # fmt: skip
-    survival = Survival(
+    fault_policy = FaultPolicy(
         death=draw(st.sampled_from(["replace", "spread", "leave"])),
         replacements=draw(st.sampled_from([0, 1, 3])),
         lost=draw(st.sampled_from(["stop", "go_on"])),
@@ -248,12 +248,12 @@ def storms(draw: st.DrawFn) -> Storm:
     )
     worker, step = st.integers(0, n + 1), st.integers(0, STEPS - 1)
     when = st.one_of(st.just(0.0), st.floats(0, 4).map(lambda at: round(at, 2)))
-    faults = ["parts", "compute", "nan", "lie"] if survival.verify else ["parts", "compute", "nan"]
+    faults = ["remaining", "compute", "nan", "lie"] if fault_policy.verify else ["remaining", "compute", "nan"]
     storm = Storm(
         code,
         draw(st.sampled_from(rules)),
         draw(st.sampled_from([Plain(), ByCoverage()])),
-        survival,
+        fault_policy,
         kills=draw(st.lists(st.tuples(worker, when), max_size=10)),
         acts=draw(
             st.lists(
@@ -331,13 +331,13 @@ def check_end(storm: Storm, outcome: Outcome) -> None:
         assert len(outcome.witness.rows) == STEPS
     unfit = any("stays as it is" in text for text in outcome.witness.said)
     if isinstance(error, Unreachable) and not storm.faults:
-        if storm.survival.lost == "go_on" or (storm.survival.death != "leave" and not unfit):
+        if storm.fault_policy.lost == "go_on" or (storm.fault_policy.death != "leave" and not unfit):
             assert not alive  # as long as anybody lives, there is a way to go on
     elif isinstance(error, Diverged):
         assert storm.has("nan", "lie")
     elif type(error) is EngineError:  # nobody was ever there; or someone who is needed hangs
         assert "did not start" in str(error) or outcome.engine.hung
-    exact = storm.rule == "decodable()" and storm.survival.lost == "stop" and not storm.has("lie")
+    exact = storm.rule == "decodable()" and storm.fault_policy.lost == "stop" and not storm.has("lie")
     if exact and outcome.run is not None:
         x, problem = np.zeros(6), storm.problem()
         for _ in range(STEPS):

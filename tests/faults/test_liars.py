@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from erasurehead import codes
 from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import Checks, for_code, locate
+from erasurehead.decoding import Checks, locate, make_decoder
 from erasurehead.errors import NotLocated
 from erasurehead.faults.byzantine import Inspection, Verifier, inspect
 
@@ -187,7 +187,7 @@ def test_what_nothing_checks_is_believed_only_where_no_number_of_liars_is_stated
 def test_no_set_of_liars_amplifies_more_than_is_said(name: str, seed: int) -> None:
     code, most, rng = built(name), CODES[name][2], np.random.default_rng(seed)
     every = np.arange(code.n_messages)
-    weights = for_code(code).decode(every).weights
+    weights = make_decoder(code).decode(every).weights
     checks = Checks.of(code, every, weights)
     factor, unseen = checks.amplification(most)
     assert not unseen
@@ -210,7 +210,7 @@ def test_short_numbers_have_their_own_precision() -> None:
 def test_locating_tells_facts_and_not_only_sentences() -> None:
     case = told("draco 9", {3, 4}, [1.0, 1e-4], False, 0)
     every = np.arange(18)
-    checks = Checks.of(case.code, every, for_code(case.code).decode(every).weights)
+    checks = Checks.of(case.code, every, make_decoder(case.code).decode(every).weights)
     found = locate(checks, case.said, liars=2, tolerance=1e-11)
     assert found.guilty == (3, 4)
     assert found.settled

@@ -7,7 +7,7 @@ import pytest
 from erasurehead.papers import Settings
 from erasurehead.papers.erasurehead import Reproduction, reproduce
 
-SMALL = Settings(twin="always", rows=600, steps=12)
+SMALL = Settings(synthetic="always", rows=600, steps=12)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from erasurehead.cli.app import build
 
-SMALL = ("--twin", "always", "--rows", "600", "--steps", "3")
+SMALL = ("--synthetic", "always", "--rows", "600", "--steps", "3")
 
 
 def call(*arguments: str) -> tuple[int, str, str]:
@@ -37,7 +37,7 @@ def test_people_get_the_tables_and_where_the_rest_is(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     code, printed, said = call("erasurehead", "-f", "table1", *SMALL, "--out", str(tmp_path / "out"))
     assert code == 0
-    assert "| Amazon | synthetic twin | dimension |" in printed
+    assert "| Amazon | synthetic stand-in | dimension |" in printed
     assert str(tmp_path / "out") in printed.replace("\n", "")
     assert "making table1" in said
 
@@ -48,9 +48,9 @@ def test_people_get_the_tables_and_where_the_rest_is(tmp_path: Path) -> None:
         (("erasurehead", "--figure", "7"), "figure must be one of table1, 2a"),
         (("tandon",), "PAPER must be one of erasurehead"),
         (("erasurehead", "--engine", "cloud"), "engine must be one of virtual, processes"),
-        (("erasurehead", "--twin", "sometimes"), "twin must be one of never"),
+        (("erasurehead", "--synthetic", "sometimes"), "twin must be one of never"),
         (("erasurehead", "--steps", "0"), "steps must be at least 1"),
-        (("erasurehead", "--figure", "2a", "--rows", "600"), "--rows is for twins only"),
+        (("erasurehead", "--figure", "2a", "--rows", "600"), "--rows is for synthetic data only"),
     ],
 )
 def test_bad_input_is_a_sentence_and_exit_code_2(

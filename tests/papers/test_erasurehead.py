@@ -16,7 +16,7 @@ from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.papers import Settings
 from erasurehead.papers.erasurehead import EXHIBITS, Reproduction, reproduce, select
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.rows import StepRow
 
 from .conftest import SMALL
@@ -66,8 +66,8 @@ def test_csv_and_parquet_agree(reproduced: Reproduction, id: str) -> None:
 @pytest.mark.parametrize("id", PICTURES)
 def test_pictures_say_that_the_data_are_twins_and_what_late_workers_do(reproduced: Reproduction, id: str) -> None:
     drawn = exhibit(reproduced, id)[1][".svg"].read_text(encoding="utf-8")  # letters are curves, texts are comments
-    assert "(synthetic twin)" in drawn
-    assert "not real, but a synthetic twin" in drawn
+    assert "(synthetic stand-in)" in drawn
+    assert "not real, but a synthetic stand-in" in drawn
     assert "(preempt)" in drawn
     assert "virtual engine" in drawn
     assert "(real data)" not in drawn
@@ -76,7 +76,7 @@ def test_pictures_say_that_the_data_are_twins_and_what_late_workers_do(reproduce
 def test_whole_figures_say_it_of_each_panel(reproduced: Reproduction) -> None:
     plates = {plate.name: next(path for path in files if path.suffix == ".svg") for plate, files in reproduced.plates}
     assert set(plates) == {"figure-2", "figure-3", "figure-4", "theory"}
-    assert plates["figure-2"].read_text(encoding="utf-8").count("(synthetic twin) -->") == 6
+    assert plates["figure-2"].read_text(encoding="utf-8").count("(synthetic stand-in) -->") == 6
 
 
 def test_the_page_shows_everything(reproduced: Reproduction) -> None:
@@ -84,7 +84,7 @@ def test_the_page_shows_everything(reproduced: Reproduction) -> None:
     for found, files in reproduced.exhibits:
         assert f"## {found.title}" in page
         assert all(path.name in page for path in files)
-        command = f"erasurehead reproduce erasurehead --figure {found.id} --steps 12 --twin always --rows 600"
+        command = f"erasurehead reproduce erasurehead --figure {found.id} --steps 12 --synthetic always --rows 600"
         assert f"Made by `{command}`" in page
     facts = json.loads((reproduced.folder / "reproduction.json").read_text())
     assert [item["figure"] for item in facts["exhibits"]] == list(EXHIBITS)
@@ -177,14 +177,14 @@ def test_table_1_says_what_differs(reproduced: Reproduction) -> None:
     found, _ = exhibit(reproduced, "table1")
     rows = {(row["data set"], row["entry"]): row for row in found.numbers.rows()}
     assert rows["Amazon", "# data points"]["here"] == "480"
-    assert "a twin of 600 rows" in str(rows["Amazon", "# data points"]["difference"])
+    assert "a synthetic stand-in of 600 rows" in str(rows["Amazon", "# data points"]["difference"])
     assert rows["KC Housing", "learning rate"]["here"] == rows["KC Housing", "learning rate"]["paper"]
 
 
 def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
-    settings = Settings(path=str(data_folder), twin="never", steps=2)
+    settings = Settings(path=str(data_folder), synthetic="never", steps=2)
     made = reproduce(["table1", "2b", "2f"], settings, tmp_path / "real")
     rows = {(row["data set"], row["entry"]): row for row in exhibit(made, "table1")[0].numbers.rows()}
     for name in ("Amazon", "KC Housing"):
@@ -200,7 +200,7 @@ def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: 
 def test_without_twins_missing_data_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="There is no amazon data"):
-        reproduce(["2a"], Settings(path=str(tmp_path / "empty"), twin="never", steps=1), tmp_path / "out")
+        reproduce(["2a"], Settings(path=str(tmp_path / "empty"), synthetic="never", steps=1), tmp_path / "out")
 
 
 def test_figures_are_selected_in_the_order_of_the_paper() -> None:
@@ -230,15 +230,15 @@ def test_a_used_folder_is_refused_before_anything_is_run(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-class _Impatient(Instrument):
-    def step(self, row: StepRow, x: Array) -> None:
+class _Impatient(Callback):
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         raise KeyboardInterrupt
 
 
 def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(KeyboardInterrupt):
-        reproduce(["table1", "2c"], replace(SMALL, instruments=[_Impatient()]), tmp_path / "out")
+        reproduce(["table1", "2c"], replace(SMALL, callbacks=[_Impatient()]), tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"table-1.csv", "table-1.parquet"}
 
 

@@ -7,18 +7,18 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import cyclic_repetition, fractional_repetition
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.simulation import simulate
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 
 EXPONENTIAL = delays.Exponential(0.5, seed=2)
 
 
 @pytest.mark.parametrize("code", [fractional_repetition(12, 3), cyclic_repetition(12, 2)], ids=lambda code: code.name)
 def test_dropped_late_work_is_the_memoryless_simulation(code: object) -> None:
-    decoder = for_code(code)  # pyright: ignore
-    rule = waiting.first(5) | waiting.decodable()
+    decoder = make_decoder(code)  # pyright: ignore
+    rule = wait_rules.first(5) | wait_rules.decodable()
     one = simulate_with_memory(decoder, rule, EXPONENTIAL, 40, 0.02, late="preempt", first_step=7)
     other = simulate(decoder, rule, EXPONENTIAL, 40, 0.02, first_step=7)
     np.testing.assert_allclose(one.seconds, other.seconds, rtol=1e-9)
@@ -39,25 +39,25 @@ def test_carried_work_is_what_a_virtual_run_does() -> None:
 
 def test_the_measured_ratios_of_both_kinds() -> None:
     """First 11 of 30, mean step over mean delay: 0.45 where late work is dropped, 0.89 where it is carried on."""
-    decoder = for_code(fractional_repetition(30, 1))
-    dropped = simulate(decoder, waiting.first(11), EXPONENTIAL, 2000)
-    carried = simulate_with_memory(decoder, waiting.first(11), EXPONENTIAL, 400)
+    decoder = make_decoder(fractional_repetition(30, 1))
+    dropped = simulate(decoder, wait_rules.first(11), EXPONENTIAL, 2000)
+    carried = simulate_with_memory(decoder, wait_rules.first(11), EXPONENTIAL, 400)
     assert dropped.seconds_per_step / 0.5 == pytest.approx(0.45, abs=0.02)
     assert carried.seconds_per_step / 0.5 == pytest.approx(0.89, abs=0.06)
 
 
 def test_workers_that_never_come_back_end_it() -> None:
-    decoder = for_code(fractional_repetition(6, 2))
+    decoder = make_decoder(fractional_repetition(6, 2))
     dead = delays.Fixed(((0.1,) * 6, (0.1, 0.1) + (np.inf,) * 4))
-    met = simulate_with_memory(decoder, waiting.first(2), dead, 4)
+    met = simulate_with_memory(decoder, wait_rules.first(2), dead, 4)
     assert met.met == 1.0
-    found = simulate_with_memory(decoder, waiting.first(2) | waiting.deadline(0.5), dead, 3)
+    found = simulate_with_memory(decoder, wait_rules.first(2) | wait_rules.deadline(0.5), dead, 3)
     assert found.seconds.tolist() == pytest.approx([0.1, 0.1, 0.1])
 
 
 def test_when_nobody_is_left_who_could_answer_the_rest_is_never() -> None:
-    decoder = for_code(fractional_repetition(6, 2))
+    decoder = make_decoder(fractional_repetition(6, 2))
     dead = delays.Fixed(((0.1,) * 6, (0.1, 0.1) + (np.inf,) * 4))
-    found = simulate_with_memory(decoder, waiting.first(3), dead, 4)
+    found = simulate_with_memory(decoder, wait_rules.first(3), dead, 4)
     assert found.seconds.tolist() == [pytest.approx(0.1), np.inf, np.inf, np.inf]
     assert found.met == 0.25

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.delays import Delays
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning.arrivals import Arrivals
 from erasurehead.planning.erasures import Erasures
 from erasurehead.planning.simulation import residuals_at, simulate, stop_times
 from erasurehead.planning.step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.wait_rules import WaitRule
 
 EXPONENTIAL = delays.Exponential(0.5, seed=3)
@@ -42,12 +42,12 @@ CODES = {
     "two messages": two_messages(12),
 }
 RULES = {
-    "first": waiting.first(7),
-    "joint": waiting.first(9) | waiting.decodable(),
-    "decodable": waiting.decodable(),
-    "residual": waiting.residual_below(3.0),
-    "deadline": waiting.deadline(0.4) | waiting.decodable(),
-    "both": waiting.first(3) & waiting.deadline(0.2),
+    "first": wait_rules.first(7),
+    "joint": wait_rules.first(9) | wait_rules.decodable(),
+    "decodable": wait_rules.decodable(),
+    "residual": wait_rules.residual_below(3.0),
+    "deadline": wait_rules.deadline(0.4) | wait_rules.decodable(),
+    "both": wait_rules.first(3) & wait_rules.deadline(0.2),
 }
 
 
@@ -82,7 +82,7 @@ def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual
     ),
 )
 def test_the_outcome_does_not_depend_on_the_block(code: str, rule: str, block: int, first: int, model: Delays) -> None:
-    decoder = for_code(CODES[code])
+    decoder = make_decoder(CODES[code])
     one = simulate(decoder, RULES[rule], model, 30, first_step=first, block=block)
     other = simulate(decoder, RULES[rule], model, 30, first_step=first)
     for field in ("seconds", "residual", "arrived", "messages"):
@@ -93,15 +93,15 @@ def test_the_outcome_does_not_depend_on_the_block(code: str, rule: str, block: i
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        (waiting.decodable(), all_groups(additive(3, 0.01, 2.0), 30, 3)),
-        (waiting.first(11), first_arrivals(additive(3, 0.01, 2.0), 30, 11)),
-        (waiting.first(30), first_arrivals(additive(3, 0.01, 2.0), 30, 30)),
-        (waiting.first(15) | waiting.decodable(), first_or_all_groups(additive(3, 0.01, 2.0), 30, 3, 15)),
+        (wait_rules.decodable(), all_groups(additive(3, 0.01, 2.0), 30, 3)),
+        (wait_rules.first(11), first_arrivals(additive(3, 0.01, 2.0), 30, 11)),
+        (wait_rules.first(30), first_arrivals(additive(3, 0.01, 2.0), 30, 30)),
+        (wait_rules.first(15) | wait_rules.decodable(), first_or_all_groups(additive(3, 0.01, 2.0), 30, 3, 15)),
     ],
     ids=str,
 )
 def test_the_additive_law_agrees_with_theory(rule: WaitRule, expected: float) -> None:
-    decoder = for_code(fractional_repetition(30, 3))
+    decoder = make_decoder(fractional_repetition(30, 3))
     result = simulate(decoder, rule, EXPONENTIAL, 20_000, seconds_per_task=0.01)
     assert abs(result.seconds_per_step - expected) < 4.0 * result.error
     assert result.met == 1.0
@@ -110,41 +110,41 @@ def test_the_additive_law_agrees_with_theory(rule: WaitRule, expected: float) ->
 def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
     n, c, r = 30, 3, 15
     law = delays.ShiftedExponential(1.0 / n, 1.0 / n, seed=1, scale_with_load=True)
-    decoder = for_code(fractional_repetition(n, c))
-    first = simulate(decoder, waiting.first(r), law, 20_000)
+    decoder = make_decoder(fractional_repetition(n, c))
+    first = simulate(decoder, wait_rules.first(r), law, 20_000)
     expected = lemma8(n, c, r, 1.0)
     assert abs(first.seconds_per_step - expected.approximate) < 4.0 * first.error
     error = first.residual.std() / np.sqrt(20_000)
     assert abs(first.residual.mean() - Erasures(n, c, r).mean_residual(n)) < 4.0 * error
     assert (first.arrived == r).all()
-    joint = simulate(decoder, waiting.first(r) | waiting.decodable(), law, 20_000)
+    joint = simulate(decoder, wait_rules.first(r) | wait_rules.decodable(), law, 20_000)
     assert abs(joint.seconds_per_step - expected.joint) < 4.0 * joint.error
     assert np.allclose(joint.residual, first.residual)  # stopping at all groups loses nothing
     assert joint.seconds_per_step < first.seconds_per_step
 
 
 def test_what_is_never_met_is_said_and_not_averaged_away() -> None:
-    decoder = for_code(fractional_repetition(12, 3))
+    decoder = make_decoder(fractional_repetition(12, 3))
     dead = EXPONENTIAL + delays.Late((0, 1, 2), since=5)
-    result = simulate(decoder, waiting.decodable(), dead, 20)
+    result = simulate(decoder, wait_rules.decodable(), dead, 20)
     assert result.met == 5 / 20
     assert np.isinf(result.seconds_per_step)
     assert np.isinf(result.error)
     assert result.residual[5:].tolist() == [3.0] * 15
     assert result.arrived[5:].tolist() == [9] * 15
-    assert simulate(decoder, waiting.deadline(5.0), dead, 20).met == 1.0
+    assert simulate(decoder, wait_rules.deadline(5.0), dead, 20).met == 1.0
 
 
 def test_very_many_workers() -> None:
     n = 200_000
-    decoder = for_code(fractional_repetition(n, 5))
-    result = simulate(decoder, waiting.fraction(0.4) | waiting.decodable(), EXPONENTIAL, 3)
+    decoder = make_decoder(fractional_repetition(n, 5))
+    result = simulate(decoder, wait_rules.fraction(0.4) | wait_rules.decodable(), EXPONENTIAL, 3)
     assert result.seconds == pytest.approx(-0.5 * np.log(0.6), rel=0.01)
     assert result.residual / n == pytest.approx(0.6**5, rel=0.05)
 
 
 def test_residuals_of_the_same_arrivals_are_decoded_once_and_alike() -> None:
-    decoder = for_code(cyclic_repetition(8, 2))
+    decoder = make_decoder(cyclic_repetition(8, 2))
     times = np.random.default_rng(0).exponential(size=(50, 8))
     stop = np.sort(times, axis=1)[:, 4]
     expected = [decoder.residual(np.flatnonzero(row <= end).tolist()) for row, end in zip(times, stop, strict=True)]
@@ -159,12 +159,12 @@ def test_messages_of_one_worker_come_one_after_the_other() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    decoder = for_code(uncoded(4))
+    decoder = make_decoder(uncoded(4))
     with pytest.raises(InvalidArgument, match="at most the 4 workers"):
-        simulate(decoder, waiting.first(5), EXPONENTIAL, 10)
+        simulate(decoder, wait_rules.first(5), EXPONENTIAL, 10)
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
-        simulate(decoder, waiting.first(4), EXPONENTIAL, 0)
+        simulate(decoder, wait_rules.first(4), EXPONENTIAL, 0)
     with pytest.raises(InvalidArgument, match="block must be at least 1"):
-        simulate(decoder, waiting.first(4), EXPONENTIAL, 10, block=0)
+        simulate(decoder, wait_rules.first(4), EXPONENTIAL, 10, block=0)
     with pytest.raises(InvalidArgument, match="seconds_per_task must be"):
-        simulate(decoder, waiting.first(4), EXPONENTIAL, 10, seconds_per_task=-1.0)
+        simulate(decoder, wait_rules.first(4), EXPONENTIAL, 10, seconds_per_task=-1.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from erasurehead import problems
 from erasurehead.codes import fractional_repetition
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning.constants import estimate_constants
 from erasurehead.planning.convergence import Constants, lemma1, predicted_times, theorem1, theorem2, theorem3
@@ -100,7 +100,7 @@ class TestErasures:
         assert law.min() >= 0.0
 
     def test_the_decoder_leaves_the_residual_that_is_predicted(self) -> None:
-        decoder = for_code(fractional_repetition(12, 3))
+        decoder = make_decoder(fractional_repetition(12, 3))
         rng = np.random.default_rng(3)
         residuals = np.array([decoder.residual(rng.permutation(12)[:5].tolist()) for _ in range(4000)])
         assert close(residuals, Erasures(12, 3, 5).mean_residual(12))

@@ -9,7 +9,7 @@ import pytest
 
 from erasurehead import delays, optimizers, problems, schemes
 from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
@@ -32,14 +32,14 @@ def make_runs() -> MakeRuns:
         steps: int = 8,
         late: LateWork = "preempt",
         with_test: bool = True,
-        instruments: Sequence[Instrument] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> list[Run]:
         problem = _problem(with_test)
         runs: list[Run] = []
         for scheme in chosen:
             engine = VirtualEngine(delays.Exponential(mean=0.5, seed=0), late)
             optimizer = optimizers.GradientDescent(problem.initial(), rate=0.5)
-            runs.append(train(problem, scheme, optimizer, engine, steps, instruments))
+            runs.append(train(problem, scheme, optimizer, engine, steps, callbacks))
         return runs
 
     return make

@@ -21,15 +21,15 @@ from typing import Any
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.runs import Checkpointer, CheckpointStore, Recorder, RunFolder
 from erasurehead.runs.names import ARRIVALS, EVALUATIONS, MODEL, STEPS
 from erasurehead.testing import Quadratic
 
 KINDS = {
-    "preempt": ("preempt", Survival()),
-    "carry": ("carry", Survival(death="leave")),
-    "spread": ("carry", Survival(death="spread")),
+    "preempt": ("preempt", FaultPolicy()),
+    "carry": ("carry", FaultPolicy(death="leave")),
+    "spread": ("carry", FaultPolicy(death="spread")),
 }
 """Kind of run -> what a late worker does, and what is done about the dead."""
 
@@ -39,7 +39,7 @@ STEPPED, OPERATED = 12, 3
 
 def run(path: Path, kind: str, steps: int, behind: int = 1) -> None:
     """Train in a folder, going on from its newest checkpoint if it has one."""
-    late, survival = KINDS[kind]
+    late, fault_policy = KINDS[kind]
     problem = Quadratic.random(48, 5, seed=1, l2=0.01)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), late)  # pyright: ignore[reportArgumentType]
     for worker, time_of_death in ((2, 0.5), (4, 1.1)):
@@ -52,7 +52,7 @@ def run(path: Path, kind: str, steps: int, behind: int = 1) -> None:
         engine,
         steps,
         [recorder, Checkpointer(recorder, every_steps=1, behind=behind)],
-        survival=survival,
+        fault_policy=fault_policy,
         resume=recorder.resumption,
     )
 

@@ -11,25 +11,25 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError, EngineError, InvalidArgument
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.runs import Checkpointer, CheckpointStore, Recorder, RunFolder
 from erasurehead.runs.names import ARRIVALS, EVALUATIONS, MODEL, STEPS
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 
 STEPS_DONE = 9
 
 
-LEAVE = Survival(death="leave")
+LEAVE = FaultPolicy(death="leave")
 
 
 def train(
     recorder: Recorder,
-    *watching: Instrument,
+    *watching: Callback,
     steps: int = STEPS_DONE,
     load: int = 2,
-    survival: Survival = LEAVE,
+    fault_policy: FaultPolicy = LEAVE,
     **options: Any,
 ) -> Run:
     problem = Quadratic.random(24, 5, seed=1, l2=0.01)
@@ -39,17 +39,17 @@ def train(
     checkpointer = Checkpointer(recorder, **{"every_steps": 1, "behind": 0, **options})
     return training.train(
         problem, schemes.erasurehead(6, load=load, wait_for=3), optimizer, engine, steps,
-        [recorder, checkpointer, *watching], survival=survival, resume=recorder.resumption,
+        [recorder, checkpointer, *watching], fault_policy=fault_policy, resume=recorder.resumption,
     )  # fmt: skip
 
 
-class _Stop(Instrument):
+class _Stop(Callback):
     """Presses Ctrl-C after a step."""
 
     def __init__(self, after: int) -> None:
         self.after = after
 
-    def settled(self, step: int, state: object) -> None:
+    def on_state(self, step: int, state: object) -> None:
         if step == self.after:
             raise KeyboardInterrupt
 
@@ -98,22 +98,24 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(tmp_path: Path, whole: dict[s
 
 
 @pytest.mark.parametrize(
-    "survival",
+    "fault_policy",
     [
-        Survival(),
-        Survival(death="spread"),
-        Survival(death="spread", verify=True),
-        Survival(suspected="replace", suspect_after=1.0),
+        FaultPolicy(),
+        FaultPolicy(death="spread"),
+        FaultPolicy(death="spread", verify=True),
+        FaultPolicy(suspected="replace", suspect_after=1.0),
     ],
     ids=["replace", "spread", "verify", "suspect"],
 )
-def test_whatever_is_done_about_deaths_hangs_and_lies_is_gone_on_with(tmp_path: Path, survival: Survival) -> None:
-    whole = train(begin(tmp_path / "whole"), survival=survival)
+def test_whatever_is_done_about_deaths_hangs_and_lies_is_gone_on_with(
+    tmp_path: Path, fault_policy: FaultPolicy
+) -> None:
+    whole = train(begin(tmp_path / "whole"), fault_policy=fault_policy)
     assert any(row.failed for row in whole.steps)
     for after in (3, 4, 6):
         path = tmp_path / str(after)
-        train(begin(path), _Stop(after), survival=survival)
-        train(go_on(path), survival=survival)
+        train(begin(path), _Stop(after), fault_policy=fault_policy)
+        train(go_on(path), fault_policy=fault_policy)
         assert content(path) == content(tmp_path / "whole")
 
 
@@ -161,10 +163,10 @@ def test_training_is_never_further_ahead_of_the_disk_than_is_said(tmp_path: Path
     recorder.store = store = _Slow(tmp_path / "run")
     checkpointer = Checkpointer(recorder, every_steps=1, behind=3)
     checkpointer.facts = {}
-    recorder.preparing(schemes.uncoded(2), 20)
+    recorder.on_setup(schemes.uncoded(2), 20)
 
     def settle(step: int) -> None:
-        checkpointer.settled(step, lambda: {"step": step})
+        checkpointer.on_state(step, lambda: {"step": step})
 
     for step in (1, 2, 3):  # does not wait: the disk has not even begun
         settle(step)
@@ -227,8 +229,8 @@ def test_two_do_not_go_on_with_the_same_run(tmp_path: Path) -> None:
     train(first)
 
 
-class _Refuse(Instrument):
-    def ready(self, seconds: float) -> None:
+class _Refuse(Callback):
+    def on_start(self, seconds: float) -> None:
         raise EngineError("no worker came up.")
 
 

@@ -14,7 +14,7 @@ from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.runs.comparison import Comparison, common_target, parse_target
 from erasurehead.runs.config import build_config
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Evaluation, Run
 
 values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
@@ -78,7 +78,7 @@ def small(folder: Path) -> Comparison:
     return Comparison.from_config(build_config(tables))
 
 
-class _Press(Instrument):
+class _Press(Callback):
     """Presses Ctrl-C in a step of a scheme, or lets something else happen there."""
 
     def __init__(self, step: int, scheme: str = "exact", event: BaseException | None = None) -> None:
@@ -87,10 +87,10 @@ class _Press(Instrument):
         self.step_of_press = step
         self.scheme = ""
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         self.scheme = scheme.name
 
-    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
         if self.scheme == self.scheme_of_press and step == self.step_of_press:
             raise self.event
 

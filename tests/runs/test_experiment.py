@@ -13,10 +13,10 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
 from erasurehead.runs.config import build_config, merged
 from erasurehead.runs.experiment import Experiment
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.rows import StepRow
 
-TWIN = {"data": {"source": "amazon", "twin": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
+TWIN = {"data": {"source": "amazon", "synthetic": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def test_new_runs_get_new_folders() -> None:
         ({"optimizer": {"momentum": 0.5}}, "optimizer.momentum is for heavy_ball only, but it is 0.5"),
         ({"data": {"path": "x"}}, "data.path is for the data sets amazon"),
         ({"data": {"source": "amazon", "target": "x"}}, "data.target is for files of your own, not for 'amazon'"),
-        ({"data": {"source": "amazon", "rows": 9}}, "data.rows is for twins only"),
+        ({"data": {"source": "amazon", "rows": 9}}, "data.rows is for synthetic data only"),
         ({"run": {"out": "/proc/x"}}, "cannot be written to"),
     ],
 )
@@ -142,8 +142,8 @@ def test_a_worker_that_is_stuck_under_carry_is_stuck_for_good() -> None:
     assert len(experiment(own(), mild).run().steps) == 4
 
 
-class _Fail(Instrument):
-    def step(self, row: StepRow, x: np.ndarray) -> None:
+class _Fail(Callback):
+    def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
         raise OSError(28, "No space left on device")
 
 

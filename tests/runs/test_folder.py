@@ -10,18 +10,18 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError, Diverged, Unreachable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.runs import Recorder, RunFolder
 from erasurehead.runs.names import ARRIVALS, MODEL, STEPS
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
 STEPS_DONE = 6
 
 
-def train(folder: RunFolder, *watching: Instrument, rate: float = 0.1, scheme: schemes.Scheme | None = None) -> Run:
+def train(folder: RunFolder, *watching: Callback, rate: float = 0.1, scheme: schemes.Scheme | None = None) -> Run:
     problem = Quadratic.random(24, 5, seed=1, l2=0.01)
     return training.train(
         problem,
@@ -60,14 +60,14 @@ def test_the_summary_has_the_figures_of_the_run(tmp_path: Path) -> None:
     assert {"erasurehead", "python", "numpy", "scipy"} <= set(summary["versions"])
 
 
-class _Look(Instrument):
+class _Look(Callback):
     """Reads the records back while the run goes on, as another process would."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.seen: list[Run] = []
 
-    def step(self, row: StepRow, x: np.ndarray) -> None:
+    def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
         self.seen.append(RunFolder.open(self.path).run)
 
 
@@ -114,10 +114,10 @@ def test_keys_of_later_versions_are_passed_over(tmp_path: Path) -> None:
     assert RunFolder.open(tmp_path).run.steps == list(run.steps)
 
 
-class _Press(Instrument):
+class _Press(Callback):
     """Presses Ctrl-C in a step."""
 
-    def step(self, row: StepRow, x: np.ndarray) -> None:
+    def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
         if row.step == 2:
             raise KeyboardInterrupt
 
@@ -131,13 +131,13 @@ def test_after_ctrl_c_the_records_and_the_model_so_far_are_there(tmp_path: Path)
     assert folder.x.tobytes() == run.x.tobytes()
 
 
-class _Kill(Instrument):
+class _Kill(Callback):
     """Ends two workers of one group before the first step."""
 
     def __init__(self, engine: engines.VirtualEngine) -> None:
         self.engine = engine
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         for worker in (0, 1):
             self.engine.kill(worker)
 
@@ -149,7 +149,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(Unreachable) as caught:
         training.train(
             problem, schemes.exact(6, load=2), optimizers.Nesterov(problem.initial(), 0.1), engine, 4, watching,
-            survival=Survival(death="leave"),
+            fault_policy=FaultPolicy(death="leave"),
         )  # fmt: skip
     summary = RunFolder.open(tmp_path).summary
     assert (summary["status"], summary["reason"]) == ("failed", str(caught.value))

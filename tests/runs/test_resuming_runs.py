@@ -15,7 +15,7 @@ from erasurehead.runs.checkpoints.manifests import read_manifest
 from erasurehead.runs.config import build_config, merged
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.names import ARRIVALS, CONFIG, EVALUATIONS, MODEL, STEPS
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +46,11 @@ def begin(out: str, *tables: dict[str, Any]) -> Experiment:
     return Experiment.from_config(build_config(whole))
 
 
-class _Stop(Instrument):
+class _Stop(Callback):
     def __init__(self, after: int, error: type[BaseException] = KeyboardInterrupt) -> None:
         self.after, self.error = after, error
 
-    def settled(self, step: int, state: object) -> None:
+    def on_state(self, step: int, state: object) -> None:
         if step == self.after:
             raise self.error("told to fail")
 
@@ -201,11 +201,11 @@ def test_a_folder_without_a_run_or_without_a_checkpoint_is_said() -> None:
         Experiment.resume("run")
 
 
-class _Notices(Instrument):
+class _Notices(Callback):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.said.append(text)
 
 

@@ -16,29 +16,29 @@ from erasurehead.runs import Checkpointer, Recorder, RunFolder
 from erasurehead.runs.jsonl import read_lines
 from erasurehead.runs.names import ARRIVALS, STEPS
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 
 STEPS_DONE = 12
 TROUBLE_AT = 6
 
 
-class _At(Instrument):
+class _At(Callback):
     """Does something when a step is done, and keeps the run as it ended."""
 
     def __init__(self, act: Callable[[], object], step: int = TROUBLE_AT) -> None:
         self.act, self.at = act, step
         self.run: Run | None = None
 
-    def settled(self, step: int, state: object) -> None:
+    def on_state(self, step: int, state: object) -> None:
         if step == self.at:
             self.act()
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         self.run = run
 
 
-def train(recorder: Recorder, *watching: Instrument) -> Run:
+def train(recorder: Recorder, *watching: Callback) -> Run:
     problem = Quadratic.random(24, 2000, seed=1, l2=0.01)
     return training.train(
         problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 1e-3),

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import (
     ByCoverage,
     ByExpectation,
@@ -55,13 +55,13 @@ def test_rescaled_estimates_are_unbiased_over_all_sets_of_stragglers(n: int, loa
     order = Order(0, (x,), round=0)
     vectors = []
     for program in programs:
-        vectors.append(np.empty(program.outbox[0].length))
-        program.compute(program.outbox[0], program.take(order), vectors[-1])
+        vectors.append(np.empty(program.message_specs[0].length))
+        program.compute(program.message_specs[0], program.take(order), vectors[-1])
     aggregation = rescaling(rescale, code, 3)
     total, ignored = np.zeros(5), 0
     draws = list(itertools.combinations(range(n), 3))
     for alive in draws:
-        decoded = for_code(code).decode(alive)
+        decoded = make_decoder(code).decode(alive)
         estimate = aggregation.estimate(decoded, [vectors[m] for m in decoded.messages], layout, order)
         ignored += estimate is None
         total += estimate
@@ -85,7 +85,7 @@ def test_rescaled_estimates_are_unbiased_over_all_sets_of_stragglers(n: int, loa
     ids=str,
 )
 def test_coverage_is_unbiased_for_unequal_groups_given_how_many_are_there(code: GradientCode, first: int) -> None:
-    aggregation, decoder = rescaling("coverage", code, first), for_code(code)
+    aggregation, decoder = rescaling("coverage", code, first), make_decoder(code)
     assert isinstance(aggregation, ByPresence)
     layout = Layout(code.n_tasks, [None] * code.n_messages)
     said, order = code.encoding.toarray(), Order(0, (np.zeros(1),))
@@ -106,7 +106,7 @@ def test_coverage_of_equal_groups_is_what_it_was_and_so_is_what_is_known_of_no_c
     assert isinstance(rescaling("coverage", unequal, None), ByCoverage)
     assert isinstance(rescaling("coverage", codes.cyclic_mds(7, 2), 4), ByCoverage)
     assert isinstance(rescaling("coverage", codes.uncoded(4_001, n_tasks=4_002), 100), ByExpectation)
-    assert isinstance(schemes.erasurehead(30, 3, 11).reformed(29).aggregation, ByPresence)
+    assert isinstance(schemes.erasurehead(30, 3, 11).resized(29).aggregation, ByPresence)
 
 
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=4), st.data())
@@ -154,7 +154,7 @@ def test_what_the_other_schemes_wait_for() -> None:
         (lambda: schemes.custom(codes.uncoded(4), "firs(5)"), "known are first"),
         (lambda: rescaling("expectation", codes.cyclic_repetition(6, 2), 3), "whose groups are not replicas"),
         (
-            lambda: schemes.Scheme("s", for_code(codes.uncoded(2)), {"other": waiting.decodable()}, Plain()),
+            lambda: schemes.Scheme("s", make_decoder(codes.uncoded(2)), {"other": wait_rules.decodable()}, Plain()),
             "rules must have a wait rule for orders of kind 'gradient'",
         ),
     ],

@@ -11,16 +11,16 @@ import pytest
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Arrived, Event, MessageLost
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults.byzantine import check_comparable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.problems import LeastSquares
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
@@ -53,12 +53,12 @@ class Faulty(VirtualEngine):
         return vector * np.nan if fault == "nan" else vector + 0.5
 
 
-def trained(code: GradientCode, faults: dict[int, str], survival: Survival, rule: str = "") -> Run:
+def trained(code: GradientCode, faults: dict[int, str], fault_policy: FaultPolicy, rule: str = "") -> Run:
     engine = Faulty(Exponential(0.5, seed=0))
     engine.faults = faults
     optimizer = GradientDescent(PROBLEM.initial(), rate=0.1)
     scheme = schemes.custom(code, rule or f"first({code.n_workers})")
-    return train(PROBLEM, scheme, optimizer, engine, STEPS, survival=survival)
+    return train(PROBLEM, scheme, optimizer, engine, STEPS, fault_policy=fault_policy)
 
 
 def said(run: Run) -> str:
@@ -71,8 +71,8 @@ def said(run: Run) -> str:
 def test_one_message_that_cannot_be_used_ends_no_run_that_decodes_without_it(
     code: GradientCode, fault: str, verify: bool
 ) -> None:
-    expected = trained(code, {}, Survival("leave"))
-    run = trained(code, {3: fault}, Survival("leave", verify=verify))
+    expected = trained(code, {}, FaultPolicy("leave"))
+    run = trained(code, {3: fault}, FaultPolicy("leave", verify=verify))
     np.testing.assert_allclose(run.x, expected.x, rtol=1e-9)
     for row in run.steps:
         assert row.residual < 1e-12 * code.n_tasks
@@ -86,8 +86,8 @@ def test_one_message_that_cannot_be_used_ends_no_run_that_decodes_without_it(
 @pytest.mark.parametrize("code", EXACT[1:], ids=str)
 @pytest.mark.parametrize("death", ["leave", "replace"])
 def test_one_lie_is_put_aside_where_the_distance_locates_it(code: GradientCode, death: str) -> None:
-    expected = trained(code, {}, Survival("leave"))
-    run = trained(code, {3: "lie"}, Survival(death, verify=True))  # type: ignore[arg-type]
+    expected = trained(code, {}, FaultPolicy("leave"))
+    run = trained(code, {3: "lie"}, FaultPolicy(death, verify=True))  # type: ignore[arg-type]
     np.testing.assert_allclose(run.x, expected.x, rtol=1e-9)
     assert "worker 3 lies, and is put aside" in said(run)
     assert all(row.residual < 1e-12 * code.n_tasks for row in run.steps)
@@ -96,17 +96,17 @@ def test_one_lie_is_put_aside_where_the_distance_locates_it(code: GradientCode, 
 def test_where_only_an_approximation_is_left_the_user_chooses() -> None:
     code, faults = codes.cyclic_mds(9, stragglers=2), dict.fromkeys((2, 3, 4), "nan")
     with pytest.raises(Unreachable, match=r"the wait rule first\(9\) cannot be met any more: workers 2, 3, 4"):
-        trained(code, faults, Survival("leave"))
-    run = trained(code, faults, Survival("leave", lost="go_on"))
+        trained(code, faults, FaultPolicy("leave"))
+    run = trained(code, faults, FaultPolicy("leave", lost="go_on"))
     assert all(row.residual > 1e-3 for row in run.steps)  # as every record says
     assert len(run.steps) == STEPS
-    two = trained(code, dict.fromkeys((2, 3), "nan"), Survival("leave"))
+    two = trained(code, dict.fromkeys((2, 3), "nan"), FaultPolicy("leave"))
     assert all(row.residual < 1e-12 for row in two.steps)
 
 
 def test_a_lie_that_cannot_be_located_is_not_gone_on_with() -> None:
     with pytest.raises(Unreachable, match="messages were refused"):
-        trained(codes.cyclic_mds(9, stragglers=4), dict.fromkeys((2, 3, 4), "lie"), Survival("leave", verify=True))
+        trained(codes.cyclic_mds(9, stragglers=4), dict.fromkeys((2, 3, 4), "lie"), FaultPolicy("leave", verify=True))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_verification_with_nothing_to_compare_is_refused_before_the_start(
     engine = Faulty(Exponential(0.5, seed=0))
     optimizer = GradientDescent(PROBLEM.initial(), rate=0.1)
     with pytest.raises(InvalidArgument, match=f"must have messages to compare.*{remedy}"):
-        train(PROBLEM, schemes.custom(code, rule), optimizer, engine, 1, survival=Survival(verify=True))
+        train(PROBLEM, schemes.custom(code, rule), optimizer, engine, 1, fault_policy=FaultPolicy(verify=True))
     assert engine.now() == 0.0
 
 
@@ -141,4 +141,4 @@ def test_verification_with_nothing_to_compare_is_refused_before_the_start(
     ids=str,
 )
 def test_what_can_be_compared_is_not_refused(code: GradientCode, rule: str) -> None:
-    check_comparable(for_code(code), waiting.parse(rule))
+    check_comparable(make_decoder(code), wait_rules.parse(rule))

@@ -15,17 +15,17 @@ from erasurehead.decoding.layout import Layout
 from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Arrived, Order
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent, Nesterov
 from erasurehead.problems.base import Shard
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
 from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
-LEAVE = Survival(death="leave")
+LEAVE = FaultPolicy(death="leave")
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
 
@@ -132,7 +132,7 @@ def test_what_was_not_waited_for_is_recorded_as_censored() -> None:
 def test_a_death_costs_its_messages_and_nothing_else() -> None:
     engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
     engine.kill(2, at=3.5)
-    run = plain_train(schemes.exact(6, 3), engine, survival=LEAVE)
+    run = plain_train(schemes.exact(6, 3), engine, fault_policy=LEAVE)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.seconds == pytest.approx(8.0)
     assert [2 in row.dead for row in run.steps] == [False] * 3 + [True] * 5
@@ -140,11 +140,11 @@ def test_a_death_costs_its_messages_and_nothing_else() -> None:
     assert all(2 not in row.missing for row in run.steps[3:])
 
 
-class _Silent(Instrument):
+class _Silent(Callback):
     def __init__(self) -> None:
         self.run: Run | None = None
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         self.run = run
 
 
@@ -154,7 +154,7 @@ def test_no_rule_waits_for_the_dead_and_the_error_names_what_is_lost() -> None:
     engine.kill(5, at=2.6)
     witness = _Silent()
     with pytest.raises(Unreachable, match=r"step 2: .* workers 4, 5 will not answer, and tasks 4, 5 are lost"):
-        plain_train(schemes.exact(6, 2), engine, instruments=[witness], survival=LEAVE)
+        plain_train(schemes.exact(6, 2), engine, callbacks=[witness], fault_policy=LEAVE)
     assert witness.run is not None
     assert len(witness.run.steps) == 2
     assert "cannot be met" in witness.run.stopped
@@ -164,7 +164,7 @@ def test_erasurehead_goes_on_when_a_whole_group_is_dead_and_says_so_in_every_rec
     engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(6) for s in range(8)}))
     engine.kill(0, at=0.5)
     engine.kill(1, at=0.5)
-    run = plain_train(schemes.erasurehead(6, 2, wait_for=4), engine, survival=LEAVE)
+    run = plain_train(schemes.erasurehead(6, 2, wait_for=4), engine, fault_policy=LEAVE)
     assert all(row.residual == pytest.approx(2.0) for row in run.steps)
     assert all(row.coverage == pytest.approx(2 / 3) for row in run.steps)
     remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
@@ -177,7 +177,7 @@ def test_nothing_arrived_means_no_step_not_a_zero_step(rescale: str) -> None:
 
     code = codes.fractional_repetition(6, 2)
     delays = Timetable({(w, 1, 0): 9.0 for w in range(6)})
-    scheme = schemes.custom(code, waiting.decodable() | waiting.deadline(2.0), rescaling(rescale, code, 3))
+    scheme = schemes.custom(code, wait_rules.decodable() | wait_rules.deadline(2.0), rescaling(rescale, code, 3))
     run = train(PROBLEM, scheme, Nesterov(np.ones(6), 0.1), VirtualEngine(delays), 2)
     assert [row.stepped for row in run.steps] == [True, False]
     assert run.steps[1].waited == pytest.approx(2.0)
@@ -192,7 +192,7 @@ def test_a_deadline_does_not_go_on_without_any_worker() -> None:
     for worker in range(6):
         engine.kill(worker, at=1.5)
     with pytest.raises(Unreachable, match=r"step 1: .* 0 of 6 workers are left"):
-        plain_train(schemes.custom(codes.uncoded(6), "deadline(3.0) | decodable()"), engine, survival=LEAVE)
+        plain_train(schemes.custom(codes.uncoded(6), "deadline(3.0) | decodable()"), engine, fault_policy=LEAVE)
 
 
 class _Poisoned(Quadratic):
@@ -317,11 +317,11 @@ class _Ailing(Quadratic):
         return shard
 
 
-class _Heard(Instrument):
+class _Heard(Callback):
     def __init__(self) -> None:
         self.notices: list[str] = []
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.notices.append(text)
 
 
@@ -342,4 +342,4 @@ def test_one_worker_is_left_and_several_are(workers: int, said: str) -> None:
     engine = VirtualEngine(Timetable({(w, s, 0): 1.0 for w in range(workers) for s in range(8)}))
     engine.kill(1, at=2.5)
     with pytest.raises(Unreachable, match=rf"worker 1 will not answer, and task 1 is lost with it; {said}"):
-        train(PROBLEM, schemes.uncoded(workers), GradientDescent(np.zeros(6), 0.1), engine, 8, survival=LEAVE)
+        train(PROBLEM, schemes.uncoded(workers), GradientDescent(np.zeros(6), 0.1), engine, 8, fault_policy=LEAVE)

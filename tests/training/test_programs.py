@@ -26,13 +26,13 @@ def decoded(code: GradientCode, problem: Quadratic, x: np.ndarray, alive: list[i
     for worker in alive:
         taken = programs[worker].take(order)
         done = []
-        while parts := programs[worker].parts(order, done):
-            out = np.full(parts[0].length, np.nan)
-            programs[worker].compute(parts[0], taken, out)
-            assert layout.length(parts[0].message) == parts[0].length
-            vectors[parts[0].message] = out
-            done.append(parts[0])
-    outcome = decoding.for_code(code).decode(sorted(vectors))
+        while remaining := programs[worker].remaining(order, done):
+            out = np.full(remaining[0].length, np.nan)
+            programs[worker].compute(remaining[0], taken, out)
+            assert layout.length(remaining[0].message) == remaining[0].length
+            vectors[remaining[0].message] = out
+            done.append(remaining[0])
+    outcome = decoding.make_decoder(code).decode(sorted(vectors))
     return layout.decode(outcome, [vectors[int(message)] for message in outcome.messages])
 
 
@@ -109,7 +109,7 @@ def test_workers_of_equal_tasks_share_their_shard_and_say_that_their_messages_ar
     programs, _ = build_programs(codes.fractional_repetition(6, 3), Quadratic.random(12, 5))
     assert programs[0].shards[0] is programs[2].shards[0]
     assert programs[0].shards[0] is not programs[3].shards[0]
-    contents = [program.outbox[0].content for program in programs]
+    contents = [program.message_specs[0].content for program in programs]
     assert contents == [contents[0]] * 3 + [contents[3]] * 3
     assert contents[0] != contents[3]
 
@@ -117,7 +117,7 @@ def test_workers_of_equal_tasks_share_their_shard_and_say_that_their_messages_ar
 def test_messages_over_disjoint_tasks_have_shards_of_their_own() -> None:
     programs, _ = build_programs(two_messages(), Quadratic.random(12, 30, density=0.05, sparse=True))
     assert len(programs[0].shards) == 3
-    assert {part.work for part in programs[0].outbox} == {1.0, 2.0}
+    assert {spec.work for spec in programs[0].message_specs} == {1.0, 2.0}
 
 
 def test_pieces_make_messages_that_many_times_shorter() -> None:
@@ -134,9 +134,9 @@ def test_several_points_are_combined_with_their_coefficients() -> None:
     vectors = []
     for program in programs:
         out = np.empty(6)
-        program.compute(program.outbox[0], program.take(order), out)
+        program.compute(program.message_specs[0], program.take(order), out)
         vectors.append(out)
-    outcome = decoding.for_code(codes.uncoded(3)).decode([0, 1, 2])
+    outcome = decoding.make_decoder(codes.uncoded(3)).decode([0, 1, 2])
     np.testing.assert_allclose(layout.decode(outcome, vectors)[:-1], problem.gradient(a) - problem.gradient(b))
 
 
@@ -158,7 +158,7 @@ def test_more_tasks_than_samples_is_refused() -> None:
 def test_coverage_is_the_mean_of_alpha_where_the_target_is_one(name: str) -> None:
     code = CODES[name]
     for messages in ([0], list(range(code.n_messages // 2)), list(range(code.n_messages))):
-        outcome = decoding.for_code(code).decode(messages)
+        outcome = decoding.make_decoder(code).decode(messages)
         assert outcome.coverage == pytest.approx(outcome.alpha[code.target > 0].mean())
 
 
@@ -170,10 +170,10 @@ def test_messages_that_share_no_task_with_others_keep_a_support_of_their_own() -
     code = GradientCode("replicas", {}, sparse.csr_array(rows), np.repeat([0, 1], 3), 2, 6)
     problem = Quadratic(np.eye(6), np.arange(6.0), sparse=True)
     programs, layout = build_programs(code, problem)
-    first, second = programs[0].outbox[0], programs[1].outbox[0]
+    first, second = programs[0].message_specs[0], programs[1].message_specs[0]
     assert first.content == second.content
-    for part in (first, second):
-        positions = layout.positions[part.message]
+    for spec in (first, second):
+        positions = layout.positions[spec.message]
         assert positions is not None
         assert positions.tolist() == [[0, 6]]  # the one parameter that task 0 touches, and the loss
     for program in programs:  # those that share tasks share a shard

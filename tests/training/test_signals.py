@@ -11,26 +11,26 @@ import pytest
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead._internal.arrays import Array
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import Terminated, terminable, uninterrupted
 
 
-class _Signal(Instrument):
-    """Sends a signal in the middle of recording a step, and sees what the last instrument sees."""
+class _Signal(Callback):
+    """Sends a signal in the middle of recording a step, and sees what the last callback sees."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.recorded = 0
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         if row.step == 3:
             signal.raise_signal(self.number)
         self.recorded += 1
 
 
-def trained(watching: Instrument) -> Run:
+def trained(watching: Callback) -> Run:
     problem = Quadratic.random(24, 5, seed=1)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
     return training.train(

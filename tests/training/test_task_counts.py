@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from erasurehead import codes, decoding, schemes
 from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import VirtualEngine
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.problems import LeastSquares
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 from erasurehead.training.task_counts import LEAST, WINDOW, Counting
@@ -23,17 +23,17 @@ PROBLEM = LeastSquares(RNG.standard_normal((80, 3)), RNG.standard_normal(80))
 ALWAYS_LATE = Fixed(((0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 9.0, 9.5),))
 
 
-class Heard(Instrument):
+class Heard(Callback):
     """Keeps what is noticed, and after how many steps."""
 
     def __init__(self) -> None:
         self.said: list[tuple[int, str]] = []
         self.steps = 0
 
-    def step(self, row: object, x: object) -> None:
+    def on_step_end(self, row: object, x: object) -> None:
         self.steps += 1
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.said.append((self.steps, text))
 
 
@@ -41,7 +41,9 @@ def trained(scheme: schemes.Scheme, delays: Delays | None, steps: int) -> tuple[
     heard = Heard()
     engine = VirtualEngine(delays)
     optimizer = GradientDescent(np.zeros(3), 0.01)
-    return train(PROBLEM, scheme, optimizer, engine, steps, [heard], survival=Survival(suspected="ignore")), heard
+    return train(
+        PROBLEM, scheme, optimizer, engine, steps, [heard], fault_policy=FaultPolicy(suspected="ignore")
+    ), heard
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_tasks_that_died_with_their_workers_are_named_too() -> None:
     engine = VirtualEngine(Fixed(((0.1,) * 8,)))
     engine.kill(3, at=1.0)
     scheme = schemes.custom(codes.uncoded(8), "decodable()")
-    survival = Survival(death="leave", lost="go_on", suspected="ignore")
-    run = train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, 90, survival=survival)
+    fault_policy = FaultPolicy(death="leave", lost="go_on", suspected="ignore")
+    run = train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, 90, fault_policy=fault_policy)
     assert [one.task for one in run.neglected] == [3]
     assert run.final is not None
     assert run.final.share == pytest.approx(70 / 80)
@@ -103,7 +105,7 @@ def test_tasks_that_died_with_their_workers_are_named_too() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sets(st.integers(0, 5)), min_size=WINDOW, max_size=150))
 def test_it_is_as_defined(history: list[set[int]]) -> None:
-    decoder = decoding.for_code(codes.uncoded(6))
+    decoder = decoding.make_decoder(codes.uncoded(6))
     counting = Counting(6)
     for arrived in history:
         counting.add(decoder.decode(sorted(arrived)))
@@ -118,7 +120,7 @@ def test_it_is_as_defined(history: list[set[int]]) -> None:
 
 def test_codes_with_pieces_are_counted_by_task() -> None:
     code = codes.communication_efficient_groups(6, 3, 2)
-    counting, decoder = Counting(code.n_tasks), decoding.for_code(code)
+    counting, decoder = Counting(code.n_tasks), decoding.make_decoder(code)
     for _ in range(WINDOW):
         counting.add(decoder.decode([message for message in range(code.n_messages) if code.owner[message] < 3]))
     assert [one.task for one in counting.neglected()] == [3, 4, 5]

@@ -19,12 +19,12 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.problems.base import Shard
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.placement import gathered_on_one, spread
 from erasurehead.training.result import Run
@@ -42,13 +42,13 @@ def descend(steps: int, rate: float = 0.1, problem: Quadratic = PROBLEM) -> Arra
 
 
 def run_with(
-    scheme: schemes.Scheme, deaths: Mapping[int, float], survival: Survival, steps: int = 8, **others: object
+    scheme: schemes.Scheme, deaths: Mapping[int, float], fault_policy: FaultPolicy, steps: int = 8, **others: object
 ) -> Run:
-    engine = VirtualEngine(SECOND, hosts={"one": scheme.code.n_workers} if survival.death != "replace" else None)
+    engine = VirtualEngine(SECOND, hosts={"one": scheme.code.n_workers} if fault_policy.death != "replace" else None)
     for worker, at in deaths.items():
         engine.kill(worker, at=at)
     optimizer = GradientDescent(np.zeros(6), 0.1)
-    return train(PROBLEM, scheme, optimizer, engine, steps, survival=survival, **others)  # type: ignore[arg-type]
+    return train(PROBLEM, scheme, optimizer, engine, steps, fault_policy=fault_policy, **others)  # type: ignore[arg-type]
 
 
 def said(run: Run) -> str:
@@ -56,7 +56,7 @@ def said(run: Run) -> str:
 
 
 def test_a_dead_worker_is_replaced_and_its_replacement_takes_the_current_order() -> None:
-    run = run_with(schemes.uncoded(6), {2: 3.5}, Survival())
+    run = run_with(schemes.uncoded(6), {2: 3.5}, FaultPolicy())
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.seconds == pytest.approx(8.5)  # half of a step's work was lost, nothing else
     assert all(row.residual == 0 and not row.dead for row in run.steps)
@@ -68,8 +68,8 @@ def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -
     engine = VirtualEngine(SECOND)
     for number in range(4):
         engine.kill(0, at=0.5 + 2 * number)
-    survival = Survival(replacements=2)
-    run = train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 8, survival=survival)
+    fault_policy = FaultPolicy(replacements=2)
+    run = train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 8, fault_policy=fault_policy)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert "worker 0 died: killed; it was replaced 2 times" in said(run)
     assert "the code is re-formed for 5 workers" in said(run)
@@ -87,7 +87,7 @@ def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -
     ids=str,
 )
 def test_tasks_are_spread_over_the_living_in_the_same_step(scheme: schemes.Scheme) -> None:
-    run = run_with(scheme, {4: 2.5, 5: 2.6}, Survival(death="spread"))
+    run = run_with(scheme, {4: 2.5, 5: 2.6}, FaultPolicy(death="spread"))
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert [row.step for row in run.steps] == list(range(8))
     assert all(row.residual == pytest.approx(0.0, abs=1e-9) for row in run.steps)
@@ -114,17 +114,17 @@ def test_no_room_for_a_replacement_means_that_its_tasks_are_spread() -> None:
 
 
 def test_repetition_moves_only_the_data_that_must_move() -> None:
-    run = run_with(schemes.exact(12, 3), {4: 2.5}, Survival(death="spread"))
+    run = run_with(schemes.exact(12, 3), {4: 2.5}, FaultPolicy(death="spread"))
     # Four groups of three: when one has two left, nobody needs other data.
     assert "the code is re-formed for 11 workers" in said(run)
     assert "0 of them get other data, 0 of" in said(run)
-    run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, Survival(death="spread"))
+    run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, FaultPolicy(death="spread"))
     assert "2 of them get other data" in said(run)  # two workers are needed where nobody is left
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
 
 
 def test_tasks_lost_for_good_are_left_out_if_the_user_wants_and_every_record_names_them() -> None:
-    run = run_with(schemes.exact(6, 2), {0: 0.5, 1: 0.5}, Survival(death="leave", lost="go_on"))
+    run = run_with(schemes.exact(6, 2), {0: 0.5, 1: 0.5}, FaultPolicy(death="leave", lost="go_on"))
     remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
     np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
     for row in run.steps:
@@ -136,21 +136,21 @@ def test_tasks_lost_for_good_are_left_out_if_the_user_wants_and_every_record_nam
 
 def test_a_rule_that_cannot_be_met_gives_way_to_all_that_can_come() -> None:
     scheme = schemes.custom(codes.fractional_repetition(6, 2), "first(5)")
-    run = run_with(scheme, {0: 0.5, 2: 0.5}, Survival(death="leave", lost="go_on"))
+    run = run_with(scheme, {0: 0.5, 2: 0.5}, FaultPolicy(death="leave", lost="go_on"))
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert all(row.arrived == 4 and not row.lost for row in run.steps)
 
 
 def test_nobody_left_is_the_end_whatever_the_policy() -> None:
     deaths = dict.fromkeys(range(6), 2.5)
-    for survival in (Survival(death="spread", lost="go_on"), Survival(death="leave", lost="go_on")):
+    for fault_policy in (FaultPolicy(death="spread", lost="go_on"), FaultPolicy(death="leave", lost="go_on")):
         with pytest.raises(Unreachable, match=r"step 2: .* 0 of \d workers are left \(worker \d died: killed"):
-            run_with(schemes.exact(6, 2), deaths, survival)
+            run_with(schemes.exact(6, 2), deaths, fault_policy)
 
 
 def test_the_worker_set_grows_and_shrinks_on_demand_without_losing_a_step() -> None:
     wishes = {2: 9, 5: 4}
-    run = run_with(schemes.exact(6, 2), {}, Survival(), wanted=wishes.get)
+    run = run_with(schemes.exact(6, 2), {}, FaultPolicy(), wanted=wishes.get)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert [row.workers for row in run.steps] == [6, 6, 9, 9, 9, 4, 4, 4]
     assert all(row.residual == 0 for row in run.steps)
@@ -161,7 +161,7 @@ def test_room_that_the_engine_offers_is_taken_if_the_user_wants_to_grow() -> Non
         engine = VirtualEngine(SECOND, hosts={"one": 6})
         engine.offer(2, "two", at=2.5)
         optimizer = GradientDescent(np.zeros(6), 0.1)
-        run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 8, survival=Survival(grow=grow))
+        run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 8, fault_policy=FaultPolicy(grow=grow))
         np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
         assert run.steps[-1].workers == workers
         assert "host two has room for 2 more workers" in said(run)
@@ -176,7 +176,7 @@ def test_more_workers_than_there_is_room_for_means_as_many_as_there_are_places()
 
 
 def test_a_code_that_cannot_be_reformed_stays_as_it_is_and_says_so() -> None:
-    run = run_with(schemes.exact(6, 3, code="cyclic"), {}, Survival(), wanted={2: 9}.get)
+    run = run_with(schemes.exact(6, 3, code="cyclic"), {}, FaultPolicy(), wanted={2: 9}.get)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.steps[-1].workers == 6
     assert "the code stays as it is" in said(run)
@@ -223,8 +223,10 @@ def test_whatever_dies_when_an_exact_scheme_ends_at_the_model_of_plain_gradient_
     engine = VirtualEngine(delays, late)  # type: ignore[arg-type]
     for worker in rng.choice(6, size=int(rng.integers(0, 5)), replace=False).tolist():
         engine.kill(worker, at=float(rng.uniform(0, 6)))
-    survival = Survival(death=death)  # type: ignore[arg-type]
-    run = train(PROBLEM, schemes.exact(6, load), GradientDescent(np.zeros(6), 0.1), engine, 6, survival=survival)
+    fault_policy = FaultPolicy(death=death)  # type: ignore[arg-type]
+    run = train(
+        PROBLEM, schemes.exact(6, load), GradientDescent(np.zeros(6), 0.1), engine, 6, fault_policy=fault_policy
+    )
     np.testing.assert_allclose(run.x, descend(6), rtol=1e-9)
     assert [row.step for row in run.steps] == list(range(6))
 
@@ -249,26 +251,28 @@ def test_hosts_are_never_filled_beyond_what_they_bear() -> None:
 
 
 def test_policies_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"survival\.death must be one of 'replace', 'spread', 'leave', but"):
-        Survival(death="revive")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"fault_policy\.death must be one of 'replace', 'spread', 'leave', but"):
+        FaultPolicy(death="revive")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="suspect_after must be a positive number"):
-        Survival(suspect_after=0)
+        FaultPolicy(suspect_after=0)
 
 
 def train_with_a_pause(
-    scheme: schemes.Scheme, steps: int, until: int | None = None, survival: Survival | None = None
+    scheme: schemes.Scheme, steps: int, until: int | None = None, fault_policy: FaultPolicy | None = None
 ) -> Run:
     """Train on the virtual clock, with worker 3 stopped after step 20, until after another step if one is given."""
     engine = VirtualEngine(Exponential(mean=0.5, seed=1))
 
-    class Hangs(Instrument):
-        def step(self, row: StepRow, x: Array) -> None:
+    class Hangs(Callback):
+        def on_step_end(self, row: StepRow, x: Array) -> None:
             if row.step == 20:
                 engine.pause(3)
             if row.step == until:
                 engine.proceed(3)
 
-    return train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, steps, [Hangs()], survival=survival)
+    return train(
+        PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, steps, [Hangs()], fault_policy=fault_policy
+    )
 
 
 def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> None:
@@ -283,7 +287,7 @@ def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> Non
 
 def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
     # Nobody else holds its task: without a replacement this would wait for ever.
-    run = train_with_a_pause(schemes.uncoded(6), 40, survival=Survival(suspected="replace"))
+    run = train_with_a_pause(schemes.uncoded(6), 40, fault_policy=FaultPolicy(suspected="replace"))
     np.testing.assert_allclose(run.x, descend(40), rtol=1e-9)
     assert "worker 3 is suspected to hang" in said(run)
     assert "worker 3 is ended; another takes its place" in said(run)
@@ -294,7 +298,7 @@ def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
     delays = Timetable({(2, s, 0): 4.0 for s in range(5)})
     engine = VirtualEngine(delays)
     optimizer = GradientDescent(np.zeros(6), 0.1)
-    run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 2, survival=Survival(suspect_after=2.5))
+    run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 2, fault_policy=FaultPolicy(suspect_after=2.5))
     assert [text for row in run.steps for text in row.failed] == [
         "worker 2 is suspected to hang: silent for 2.5 s; 2.5 s were allowed",
         "worker 2 does not hang: it answers after 4 s",
@@ -329,14 +333,14 @@ def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_d
     engine = _Struck(SECOND)
     engine.left.clear()
     engine.left.update(struck)
-    survival = Survival(death=death, replacements=3)  # type: ignore[arg-type]
+    fault_policy = FaultPolicy(death=death, replacements=3)  # type: ignore[arg-type]
     fatal = {worker for worker, count in Counter(struck).items() if count > 3 or (count and death == "spread")}
     optimizer = GradientDescent(np.zeros(6), 0.1)
     if len(fatal) == 6:
         with pytest.raises(EngineError, match=r"worker \d did not start: struck"):
-            train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 2, survival=survival)
+            train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 2, fault_policy=fault_policy)
         return
-    run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 2, survival=survival)
+    run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 2, fault_policy=fault_policy)
     np.testing.assert_allclose(run.x, descend(2), rtol=1e-9)
     assert run.steps[-1].workers == 6 - len(fatal)
     deaths = sum(min(count, 4 if death == "replace" else 1) for count in Counter(struck).values())
@@ -382,36 +386,36 @@ def test_room_that_is_offered_while_workers_start_is_taken() -> None:
     engine = _SlowToStart(SECOND, hosts={"one": 6})
     engine.offer(2, "two", at=0.25)
     run = train(
-        PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 2, survival=Survival(grow=True)
+        PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 2, fault_policy=FaultPolicy(grow=True)
     )
     assert run.steps[0].workers == 8
 
 
 def test_a_code_that_cannot_be_reformed_goes_on_without_what_is_lost_if_the_user_wants() -> None:
     scheme = schemes.custom(codes.projective_plane(2), "first(6)")
-    run = run_with(scheme, {0: 0.5, 1: 0.5}, Survival(death="spread", lost="go_on"))
+    run = run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(death="spread", lost="go_on"))
     assert "the code stays as it is" in said(run)
     assert [row.step for row in run.steps] == list(range(8))
     assert all(row.arrived == 5 and not row.lost for row in run.steps)
     with pytest.raises(Unreachable, match=r"step 0: .*first\(6\).* workers 0, 1 will not answer"):
-        run_with(scheme, {0: 0.5, 1: 0.5}, Survival(death="spread"))
+        run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(death="spread"))
 
 
 def test_a_wish_that_cannot_be_granted_does_not_keep_the_living_from_taking_over() -> None:
-    run = run_with(schemes.uncoded(6), {5: 0.5}, Survival(death="spread"), wanted=dict.fromkeys(range(8), 50).get)
+    run = run_with(schemes.uncoded(6), {5: 0.5}, FaultPolicy(death="spread"), wanted=dict.fromkeys(range(8), 50).get)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.steps[0].workers == 5
 
 
 def test_those_leave_first_whose_tasks_others_hold() -> None:
-    run = run_with(schemes.exact(12, 3), {}, Survival(), wanted={3: 8}.get)
+    run = run_with(schemes.exact(12, 3), {}, FaultPolicy(), wanted={3: 8}.get)
     assert "the code is re-formed for 8 workers" in said(run)
     assert "0 of them get other data" in said(run)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
 
 
 def test_fewer_workers_than_a_cyclic_code_bears_stragglers_hold_all_tasks() -> None:
-    run = run_with(schemes.exact(6, 5, code="cyclic"), {}, Survival(), wanted={2: 3}.get)
+    run = run_with(schemes.exact(6, 5, code="cyclic"), {}, FaultPolicy(), wanted={2: 3}.get)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.steps[-1].workers == 3
 
@@ -424,7 +428,7 @@ def test_a_replacement_goes_where_no_replica_of_its_tasks_is() -> None:
 
 
 def test_what_is_lost_later_in_the_same_step_is_left_out_too() -> None:
-    run = run_with(schemes.exact(6, 2), {0: 0.2, 1: 0.2, 2: 0.5, 3: 0.5}, Survival(death="leave", lost="go_on"))
+    run = run_with(schemes.exact(6, 2), {0: 0.2, 1: 0.2, 2: 0.5, 3: 0.5}, FaultPolicy(death="leave", lost="go_on"))
     remaining = Quadratic(PROBLEM.rows[16:], PROBLEM.centres[16:], l2=0.01)
     np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
     assert all(row.lost == [0, 1, 2, 3] and row.residual == pytest.approx(4.0) for row in run.steps)
@@ -432,7 +436,7 @@ def test_what_is_lost_later_in_the_same_step_is_left_out_too() -> None:
 
 def test_a_loss_while_all_others_are_waited_for_is_left_out_too() -> None:
     scheme = schemes.custom(codes.fractional_repetition(6, 2), "first(6)")
-    run = run_with(scheme, {2: 0.2, 0: 0.5, 1: 0.6}, Survival(death="leave", lost="go_on"), steps=1)
+    run = run_with(scheme, {2: 0.2, 0: 0.5, 1: 0.6}, FaultPolicy(death="leave", lost="go_on"), steps=1)
     remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
     np.testing.assert_allclose(run.x, descend(1, problem=remaining), rtol=1e-9)
     assert run.steps[0].lost == [0, 1]
@@ -440,8 +444,8 @@ def test_a_loss_while_all_others_are_waited_for_is_left_out_too() -> None:
 
 def test_a_worker_with_nothing_to_send_is_neither_missed_nor_suspected() -> None:
     code = codes.GradientCode("idle", {}, sparse.csr_array(np.eye(2)), np.array([0, 1]), 3, 2)
-    survival = Survival(suspected="replace", suspect_after=1.5)
-    run = run_with(schemes.custom(code, "decodable()"), {}, survival, steps=4)
+    fault_policy = FaultPolicy(suspected="replace", suspect_after=1.5)
+    run = run_with(schemes.custom(code, "decodable()"), {}, fault_policy, steps=4)
     assert all(row.failed == [] and row.missing == [] for row in run.steps)
 
 
@@ -450,11 +454,11 @@ def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() ->
         def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
             super()._push(time + 3.0 * (isinstance(event, Joined) and time > 0), worker, number, event)
 
-    survival = Survival(suspected="replace", suspect_after=2.0)
+    fault_policy = FaultPolicy(suspected="replace", suspect_after=2.0)
     scheme = schemes.custom(codes.uncoded(4, 6), "first(1)")
     delays = Timetable({(w, s, 0): 0.5 + w for w in range(6) for s in range(9)})
     optimizer = GradientDescent(np.zeros(6), 0.1)
-    run = train(PROBLEM, scheme, optimizer, Slow(delays, "carry"), 4, survival=survival, wanted={1: 3}.get)
+    run = train(PROBLEM, scheme, optimizer, Slow(delays, "carry"), 4, fault_policy=fault_policy, wanted={1: 3}.get)
     assert run.steps[-1].workers == 3
     assert "suspected" not in said(run)
 
@@ -464,9 +468,9 @@ def test_only_so_many_earlier_rounds_are_remembered(monkeypatch: pytest.MonkeyPa
     delays = Timetable({(0, 0, 0): 1.5, (1, 0, 0): 9.5, **{(w, s, 0): 1.0 for w in range(2, 6) for s in range(12)}})
     counts: list[int] = []
 
-    class Counts(Instrument):
-        def settled(self, step: int, state: Any) -> None:
-            counts.append(len(state()["gathering"]["begun"]))
+    class Counts(Callback):
+        def on_state(self, step: int, state: Any) -> None:
+            counts.append(len(state()["rounds"]["begun"]))
 
     scheme = schemes.custom(codes.uncoded(6), "first(4)")
     engine = VirtualEngine(delays, "carry")
@@ -518,7 +522,9 @@ class _Lies(VirtualEngine):
 def test_a_message_in_doubt_is_here_but_not_used() -> None:
     delays = Timetable({(2, s, 0): 10.0 for s in range(2)})
     scheme = schemes.custom(codes.fractional_repetition(3, 3), "deadline(1.0)")
-    run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), _Lies(delays), 1, survival=Survival(verify=True))
+    run = train(
+        PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), _Lies(delays), 1, fault_policy=FaultPolicy(verify=True)
+    )
     assert [(row.message, row.used, row.censored) for row in run.arrivals] == [
         (0, False, False), (1, False, False), (2, False, True),
     ]  # fmt: skip
@@ -528,19 +534,19 @@ def test_a_message_in_doubt_is_here_but_not_used() -> None:
 
 @pytest.mark.parametrize("where", ["arrival", "step"])
 def test_ctrl_c_waits_until_a_step_is_recorded(where: str) -> None:
-    class Impatient(Instrument):
-        def arrival(self, row: ArrivalRow) -> None:
+    class Impatient(Callback):
+        def on_arrival(self, row: ArrivalRow) -> None:
             if where == "arrival" and row.step == 2 and row.worker == 3:
                 signal.raise_signal(signal.SIGINT)
 
-        def step(self, row: StepRow, x: Array) -> None:
+        def on_step_end(self, row: StepRow, x: Array) -> None:
             if where == "step" and row.step == 2:
                 signal.raise_signal(signal.SIGINT)
 
-    class After(Instrument):
+    class After(Callback):
         steps = 0
 
-        def step(self, row: StepRow, x: Array) -> None:
+        def on_step_end(self, row: StepRow, x: Array) -> None:
             self.steps += 1
 
     after = After()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def later(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return a package's `__getattr__` and `__dir__`. Type checkers are told the same names under `TYPE_CHECKING`.
 
     Arguments:

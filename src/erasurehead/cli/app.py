@@ -53,7 +53,7 @@ training, on 30 processes of this machine:
 
 or in no time at all, on a virtual clock and synthetic data:
 
-  [bold]erasurehead compare --engine virtual --twin always[/bold]
+  [bold]erasurehead compare --engine virtual --synthetic always[/bold]
 
 Then train on data of your own, and use what was learned:
 

@@ -15,7 +15,7 @@ Race several schemes: same data, same delays, same first model.
 
 [bold]erasurehead compare[/bold]
   uncoded, exact(load=3) and erasurehead(load=3, wait_for=11) on the paper's
-  Amazon data, or where that is not to be had its synthetic twin;
+  Amazon data, or where that is not to be had its synthetic stand-in;
   30 processes, exponential delays of mean 0.5 s.
 
 [bold]erasurehead compare --engine virtual --steps 50 --target auc=0.84[/bold]
@@ -76,8 +76,8 @@ def run(
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")
     try:
-        with screen.watching() as instruments:
-            runs = comparison.run(instruments)
+        with screen.watching() as callbacks:
+            runs = comparison.run(callbacks)
     except ErasureHeadError:
         if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
             screen.say(f"The records up to then are in {comparison.folder}.")

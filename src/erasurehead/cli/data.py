@@ -19,8 +19,8 @@ _WAYS = """
 Public files are looked for at --path; else in the folder that the environment
 variable ERASUREHEAD_DATA names, and its subfolders amazon, kc_housing and
 covertype; else in scikit-learn's cache (~/scikit_learn_data, or the folder
-that SCIKIT_LEARN_DATA names); else on the network. A synthetic twin needs
-none of these: --twin always, when training.
+that SCIKIT_LEARN_DATA names); else on the network. A synthetic stand-in needs
+none of these: --synthetic always, when training.
 """
 
 HELP = f"""
@@ -152,7 +152,7 @@ def _places(found: list[dict[str, Any]]) -> Table:
         table.add_column(heading, overflow="fold")
     for place in found:
         held = f" ({place['part']})" if place["part"] else ""
-        where = f"{place['file']}{held}" if place["file"] else place["cache"] or "not there (--twin stands in)"
+        where = f"{place['file']}{held}" if place["file"] else place["cache"] or "not there (--synthetic stands in)"
         table.add_row(place["name"], where, ", ".join(place["looked"]))
     return table
 

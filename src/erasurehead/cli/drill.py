@@ -1,4 +1,4 @@
-"""`erasurehead drill`: a storm against a run, and what was noticed of it."""
+"""`erasurehead drill`: a fault schedule against a run, and what was noticed of it."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Rehearse what clusters do to a run, and see that it survives.
   are started by mpiexec, the cluster is one of our own.
 
 [bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
-  Another storm, of these two kinds only. The same seed gives the same storm.
+  Another schedule, of these two kinds only. The same seed gives the same schedule.
 
-[bold]erasurehead drill --storm drills/virtual-7-1/storm.toml[/bold]
-  A storm that was kept, once more.
+[bold]erasurehead drill --schedule drills/virtual-7-1/faults.toml[/bold]
+  A fault schedule that was kept, once more.
 
 [bold]erasurehead drill --lives 200 --workers 6[/bold]
   Two hundred short runs, each killed in another way and gone on with.
 
-The same run is taken twice, calm and stormy. You see what was injected, when
+The same run is taken twice, baseline and faulty. You see what was injected, when
 it was noticed and as what, what it cost in time and accuracy, and whether
 each guarantee was kept. The exit code is 1 if one was not.
 """
 
-_STORM, _RUN = "Storm", "Workers and steps"
+_STORM, _RUN = "FaultSchedule", "Workers and steps"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FaultOptions:
             "both, at the start, in the middle or while files are written. One verdict.",
         ),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the storm.", rich_help_panel=_STORM)] = 0
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the fault schedule.", rich_help_panel=_STORM)] = 0
     kinds: Annotated[
         str | None,
         option(
@@ -69,9 +69,9 @@ class FaultOptions:
             text="Of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
         ),
     ] = None
-    storm: Annotated[
+    schedule: Annotated[
         str | None,
-        option("--storm", panel=_STORM, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
+        option("--schedule", panel=_STORM, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
     ] = None
 
 
@@ -89,7 +89,7 @@ class SubjectOptions:
         typer.Option(
             "--seconds",
             metavar="SECONDS",
-            help="How long the calm run takes, by the engine's clock; it makes the number of steps.",
+            help="How long the baseline run takes, by the engine's clock; it makes the number of steps.",
             rich_help_panel=_RUN,
         ),
     ] = 600.0
@@ -108,7 +108,7 @@ class SubjectOptions:
         typer.Option(
             "--data",
             metavar="NAME|FILE",
-            help="A small twin of amazon, kc_housing or covertype, or a file of your own.",
+            help="A small synthetic stand-in of amazon, kc_housing or covertype, or a file of your own.",
             rich_help_panel=_RUN,
         ),
     ] = "covertype"
@@ -125,7 +125,7 @@ class SubjectOptions:
     ] = None
     delays: Annotated[
         str,
-        typer.Option("--delays", metavar="MODEL", help="Injected, storm or not.", rich_help_panel=_RUN),
+        typer.Option("--delays", metavar="MODEL", help="Injected, schedule or not.", rich_help_panel=_RUN),
     ] = "exponential(mean=0.5, seed=0)"
     on_suspicion: Annotated[
         str,
@@ -161,7 +161,7 @@ class ReportOptions:
             "-o",
             panel="Output",
             metavar="FOLDER",
-            text="For the storm, the runs and the report; by default a new folder in drills.",
+            text="For the fault schedule, the runs and the report; by default a new folder in drills.",
         ),
     ] = None
     figures: Annotated[
@@ -173,15 +173,15 @@ class ReportOptions:
 def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:
     """Rehearse what clusters do to a run."""
     from erasurehead.drills.drill import Drill
-    from erasurehead.drills.schedule import read_storm
+    from erasurehead.drills.schedule import read_schedule
 
     screen = Screen(output)
     if faults.lives is not None:
         _live(faults.lives, faults, subject, report, screen)
         return
-    storm = None if faults.storm is None else read_storm(faults.storm)
-    drill = Drill(_settings(faults, subject), storm, report.out)
-    for fault in drill.storm.faults:
+    schedule = None if faults.schedule is None else read_schedule(faults.schedule)
+    drill = Drill(_settings(faults, subject), schedule, report.out)
+    for fault in drill.schedule.faults:
         screen.say(f"{fault.at:10.2f} s  {fault}")
     found = drill.run(screen.say)
     _show(found, screen)
@@ -197,7 +197,7 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
     from erasurehead.drills.lives import Lives
     from erasurehead.errors import invalid
 
-    for name, value in (("--storm", faults.storm), ("--kinds", faults.kinds)):
+    for name, value in (("--schedule", faults.schedule), ("--kinds", faults.kinds)):
         if value is not None:
             raise invalid(name, "must be left out with --lives, which are struck by kills only", value)
     found = Lives(_settings(faults, subject), lives, report.out).run(screen.say)

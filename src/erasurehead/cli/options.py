@@ -24,7 +24,7 @@ KEYS: Mapping[str, str] = {
     "data": "data.source",
     "path": "data.path",
     "data_at": "data.worker_path",
-    "twin": "data.twin",
+    "synthetic": "data.synthetic",
     "rows": "data.rows",
     "label": "data.target",
     "drop": "data.drop",
@@ -53,13 +53,13 @@ KEYS: Mapping[str, str] = {
     "checkpoint_every": "checkpoints.every_steps",
     "checkpoint_seconds": "checkpoints.every_seconds",
     "keep_checkpoints": "checkpoints.keep_finished",
-    "on_death": "survive.death",
-    "replacements": "survive.replacements",
-    "on_loss": "survive.lost",
-    "grow": "survive.grow",
-    "on_suspicion": "survive.suspected",
-    "suspect_after": "survive.suspect_after",
-    "verify": "survive.verify",
+    "on_death": "faults.death",
+    "replacements": "faults.replacements",
+    "on_loss": "faults.lost",
+    "grow": "faults.grow",
+    "on_suspicion": "faults.suspected",
+    "suspect_after": "faults.suspect_after",
+    "verify": "faults.verify",
 }
 """Option, as the field of `RunOptions` is called -> section and key."""
 
@@ -125,17 +125,20 @@ class DataOptions:
             text="Where the workers see a folder of shards, if elsewhere; {host} stands for the worker's host.",
         ),
     ] = None
-    twin: Annotated[
+    synthetic: Annotated[
         str | None,
         option(
-            "--twin",
+            "--synthetic",
             panel=_PANEL,
             metavar="WHEN",
-            text="never, fallback or always: whether a synthetic twin of the same shape stands in for the public file.",
+            text="never, fallback or always: whether synthetic data of the same shape stand in for the public file.",
         ),
     ] = None
     rows: Annotated[
-        int | None, option("--rows", panel=_PANEL, metavar="N", text="Of a twin; by default as many as the original.")
+        int | None,
+        option(
+            "--rows", panel=_PANEL, metavar="N", text="Of a synthetic stand-in; by default as many as the original."
+        ),
     ] = None
     label: Annotated[
         str | None,
@@ -277,7 +280,7 @@ _PANEL_survival = "Death, hanging and lies"
 
 
 @dataclass(frozen=True)
-class SurvivalOptions:
+class FaultPolicyOptions:
     """What a run file can say of death, hanging and lies. None is what was not given."""
 
     on_death: Annotated[
@@ -474,7 +477,7 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)  # whose fields are those of the last base first: the order in which help lists them
-class RunOptions(SurvivalOptions, RecordOptions, WorkerOptions, DelayOptions, ModelOptions, DataOptions):
+class RunOptions(FaultPolicyOptions, RecordOptions, WorkerOptions, DelayOptions, ModelOptions, DataOptions):
     """What a run file can say, as options; None is what was not given."""
 
     def tables(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RUN, PLAN = "run.toml", "plan.json"
 PROCESSES = 64
 """Workers up to which a run file names processes; more of them on one machine get into each other's way."""
-_STAND_IN = {"source": "amazon", "twin": "always", "rows": 6000}
+_STAND_IN = {"source": "amazon", "synthetic": "always", "rows": 6000}
 
 
 def folder(out: str | None, overwrite: bool) -> Path:
@@ -45,7 +45,7 @@ def write(place: Path, page: Page, found: Planned, options: RunOptions, figures:
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
     if options.data is None:
         head += (
-            "# No data were named: a synthetic twin of the paper's stands in. To train on yours, replace all of [data] "
+            "# No data were named: a synthetic stand-in of the paper's stands in. To train on yours, replace all of [data] "
             'by source = "FILE" and target = "COLUMN".\n'
         )
     write_whole(place / RUN, [f"{head}{to_toml(tables)}".encode()])
@@ -64,7 +64,7 @@ def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) 
     said = [f"{', '.join(path.name for path in files)} in {place}"]
     if options.data is None:
         said.append(
-            "The run file trains on a synthetic twin of the paper's data; to train on yours, replace all of [data] "
+            "The run file trains on a synthetic stand-in of the paper's data; to train on yours, replace all of [data] "
             'by source = "FILE" and target = "COLUMN".'
         )
     engine = run_tables(page, options)["run"]["engine"]

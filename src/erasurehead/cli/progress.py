@@ -15,7 +15,7 @@ from rich.table import Column
 
 from erasurehead._internal.arrays import Array
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
@@ -24,7 +24,7 @@ _MOST_LATE = 5
 _MOST_NOTICES = 10
 
 
-class ProgressBar(Instrument):
+class ProgressBar(Callback):
     """Draws one bar a run, below those before it; use it as a context manager around all of them.
 
     Arguments:
@@ -56,36 +56,36 @@ class ProgressBar(Instrument):
     ) -> None:
         self._progress.stop()
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._workers = scheme.code.n_workers
         self._task = self._progress.add_task(
             escape(scheme.name), start=False, total=steps, loss="", late=f"starting {self._workers} workers"
         )
         self._progress.refresh()
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         self._progress.start_task(self._task)
         self._progress.update(self._task, late="")
         self._draw()
 
-    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
         if self._is_time():
             self._progress.update(self._task, late=late_workers(missing))
             self._draw()
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
         self._progress.update(self._task, completed=row.step + 1, loss=loss)
         if self._is_time():
             self._progress.update(self._task, late=late_workers(row.missing))
             self._draw()
 
-    def evaluated(self, done: int, of: int) -> None:
+    def on_evaluated(self, done: int, of: int) -> None:
         if self._is_time():
             self._progress.update(self._task, late=f"evaluating: {done} of {of} models")
             self._draw()
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         self._progress.update(self._task, late="ended early" if run.stopped else seconds_text(run.seconds))
         if run.stopped:
             self._progress.stop_task(self._task)
@@ -99,7 +99,7 @@ class ProgressBar(Instrument):
         self._drawn = time.monotonic()
 
 
-class ProgressLines(Instrument):
+class ProgressLines(Callback):
     """Prints a line now and then, for those who read along in a file: the log of a batch job, say.
 
     Arguments:
@@ -115,18 +115,18 @@ class ProgressLines(Instrument):
         self._steps = self._first = self._done = 0
         self._began = self._last = 0.0
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._steps, self._done = steps, 0
         self._say(f"starting {scheme.code.n_workers} workers ...")
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         self._began = self._last = self._clock()
 
-    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
         if self._is_time():
             self._say(f"step {step + 1} of {self._steps} is waited for; {late_workers(missing)}")
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         if self._done == 0:
             self._first = row.step  # not the first of all when a run goes on
         self._done = row.step + 1
@@ -137,7 +137,7 @@ class ProgressLines(Instrument):
         left = (self._steps - self._done) * pace
         self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
 
-    def evaluated(self, done: int, of: int) -> None:
+    def on_evaluated(self, done: int, of: int) -> None:
         if self._is_time():
             self._say(f"training is over; {done} of {of} models are evaluated")
 
@@ -149,7 +149,7 @@ class ProgressLines(Instrument):
         self._console.print(escape(text), highlight=False, soft_wrap=True)
 
 
-class Notices(Instrument):
+class Notices(Callback):
     """Prints what a person should know, such as deaths; after the first few of a run only their number.
 
     Arguments:
@@ -160,15 +160,15 @@ class Notices(Instrument):
         self._console = console
         self._count = 0
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._count = 0
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self._count += 1
         if self._count <= _MOST_NOTICES:
             self._say(text)
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         if self._count > _MOST_NOTICES:
             self._say(f"{self._count - _MOST_NOTICES} more such notices; the run's steps have them all")
 

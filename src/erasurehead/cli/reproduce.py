@@ -14,7 +14,7 @@ from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
     from erasurehead.papers import Settings
-    from erasurehead.training.callbacks import Instrument
+    from erasurehead.training.callbacks import Callback
 
 HELP = """
 Reproduce a published paper: figures, tables, theory, with their numbers.
@@ -29,7 +29,7 @@ Reproduce a published paper: figures, tables, theory, with their numbers.
 [bold]erasurehead reproduce erasurehead --figure 2 --engine processes[/bold]
   Figure 2 in real time, on 30 processes of this machine.
 
-Real data are used where they are, synthetic twins elsewhere, and every
+Real data are used where they are, synthetic stand-ins elsewhere, and every
 picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,
 Parquet) of each, and a page, reproduction.md, that shows everything.
 """
@@ -55,17 +55,18 @@ def run(
         str | None,
         option("--path", panel=_DATA, metavar="FOLDER", text="Where the public data are (else ERASUREHEAD_DATA, ...)."),
     ] = None,
-    twin: Annotated[
+    synthetic: Annotated[
         str | None,
         option(
-            "--twin",
+            "--synthetic",
             panel=_DATA,
             metavar="WHEN",
-            text="fallback (the default), always or never: whether synthetic twins stand in for public data.",
+            text="fallback (the default), always or never: whether synthetic stand-ins stand in for public data.",
         ),
     ] = None,
     rows: Annotated[
-        int | None, option("--rows", panel=_DATA, metavar="N", text="Of the twins, with --twin always.")
+        int | None,
+        option("--rows", panel=_DATA, metavar="N", text="Of the synthetic stand-ins, with --synthetic always."),
     ] = None,
     engine: Annotated[
         str | None,
@@ -88,9 +89,9 @@ def run(
     from erasurehead.papers import reproduce_erasurehead
 
     screen = Screen(output)
-    given = {"path": path, "twin": twin, "rows": rows, "engine": engine, "steps": steps}
-    with _watching(screen, engine) as instruments:
-        settings = _settings(instruments, {key: value for key, value in given.items() if value is not None})
+    given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
+    with _watching(screen, engine) as callbacks:
+        settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
         made = reproduce_erasurehead(figure or (), settings, out, screen.say)
     shown = [escape(f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}") for exhibit, _ in made.exhibits]
     last = (
@@ -99,12 +100,12 @@ def run(
     screen.result(made.as_dict(), *shown, last)
 
 
-def _settings(instruments: Sequence[Instrument], given: dict[str, Any]) -> Settings:
+def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> Settings:
     from erasurehead.papers import Settings
 
-    return Settings(instruments=instruments, **given)
+    return Settings(callbacks=callbacks, **given)
 
 
-def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Instrument]]:
+def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Callback]]:
     """Return what watches runs: on the virtual clock they are over before a bar could be read."""
     return screen.watching() if engine == "processes" else contextlib.nullcontext(())

@@ -14,7 +14,7 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.streams import results
 
 if TYPE_CHECKING:
-    from erasurehead.training.callbacks import Instrument
+    from erasurehead.training.callbacks import Callback
 
 _WIDE = 200  # columns of a table that goes into a file or a pipe
 
@@ -69,7 +69,7 @@ class Screen:
             stream.writelines(texts)
 
     @contextlib.contextmanager
-    def watching(self) -> Generator[Sequence[Instrument]]:
+    def watching(self) -> Generator[Sequence[Callback]]:
         """Return what watches runs: notices always, a bar where somebody sees it, else lines for a log."""
         from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
 

@@ -103,8 +103,8 @@ def run(
     screen.say(str(experiment.scheme))
     tried = _checkpoints(experiment) if resume is not None else set[str]()
     try:
-        with screen.watching() as instruments:
-            done = experiment.run(instruments)
+        with screen.watching() as callbacks:
+            done = experiment.run(callbacks)
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
@@ -181,8 +181,8 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     from erasurehead.runs.experiment import describe
 
     data, config = experiment.data, experiment.config
-    if config.data.twin == "fallback" and data.name != config.data.source:
-        screen.warn(f"The data set {config.data.source} is not to be had here: a synthetic twin stands in.")
+    if config.data.synthetic == "fallback" and data.name != config.data.source:
+        screen.warn(f"The data set {config.data.source} is not to be had here: a synthetic stand-in stands in.")
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing "
         f"({data.source})"

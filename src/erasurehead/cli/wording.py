@@ -25,9 +25,9 @@ _WORDS: Mapping[str, str] = {
     "n_workers": "--workers",
     "settings": "--scheme",
     "task": "--loss",
-    "survive.death": "--on-death",
-    "survive.lost": "--on-loss",
-    "survive.suspected": "--on-suspicion",
+    "faults.death": "--on-death",
+    "faults.lost": "--on-loss",
+    "faults.suspected": "--on-suspicion",
 }
 """The subject of an error -> the option that it is about, where that is not of the same name."""
 

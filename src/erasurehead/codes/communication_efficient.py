@@ -13,7 +13,7 @@ from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import dense_weights
-from erasurehead.codes.linear_codes import erasures_borne, gaussian_mds, parity_check, repetition
+from erasurehead.codes.linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _LARGEST_CYCLIC = 300
@@ -72,7 +72,7 @@ def communication_efficient_cyclic(
         if base.shape != (dimension, n_workers):
             rule = f"must have shape (n - load + n_pieces, n) = {(dimension, n_workers)}"
             raise invalid("generator", rule, base.shape)
-        tolerance = erasures_borne(base)
+        tolerance = erasures_tolerated(base)
         if tolerance < (stragglers or 0):
             hint = f"its minimum distance is {tolerance + 1}"
             raise invalid("stragglers", "must be less than the generator's minimum distance", stragglers, hint)
@@ -278,7 +278,7 @@ def _own_matrix(generator: Sequence[Sequence[float]] | Array) -> Array:
 
 def _borne(generator: LinearCode | Sequence[Sequence[float]] | Array, table: Array) -> int:
     pieces, width = table.shape
-    return width - pieces if isinstance(generator, str) else erasures_borne(table)
+    return width - pieces if isinstance(generator, str) else erasures_tolerated(table)
 
 
 def _group_encoding(

@@ -47,7 +47,7 @@ def repetition(length: int) -> Array:
     return np.ones((1, length))
 
 
-def erasures_borne(generator: Array) -> int:
+def erasures_tolerated(generator: Array) -> int:
     """Return how many columns may go, whichever they are, before the rank falls: the minimum distance less one.
 
     Raises:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from erasurehead import codes
-from erasurehead._internal import text_parser as specs
+from erasurehead._internal import text_parser
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.registry import Family, family
 from erasurehead.errors import invalid
@@ -35,7 +35,7 @@ def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
         family(named[1])  # an unknown name is told with its nearest
     words = set(re.findall(r"\w+", text))
     makers = {row.name: _maker(row, n_workers) for row in codes.catalogue() if row.name in words}
-    code = specs.read(text, "code", GradientCode, makers, {})
+    code = text_parser.read(text, "code", GradientCode, makers, {})
     if n_workers is not None and code.n_workers != n_workers:
         raise invalid(
             "the code", f"must have the {n_workers} workers of the run", f"{code!r} with {code.n_workers}",

@@ -17,7 +17,7 @@ from erasurehead.codes.repetition import fractional_repetition, uncoded
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 
-def restricted(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
+def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
     """Return the code over the tasks that are left. Messages that say something of a lost task are erased from it.
 
     Workers and messages keep their numbers. Decoding it gives the sum over the tasks that are left.
@@ -27,7 +27,7 @@ def restricted(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCo
         lost: tasks, at least one of them not lost.
 
     >>> from erasurehead.codes import uncoded
-    >>> restricted(uncoded(4), [1]).replication.tolist()
+    >>> shortened(uncoded(4), [1]).replication.tolist()
     [1, 1, 1]
     """
     gone = np.zeros(code.n_tasks, dtype=bool)
@@ -40,7 +40,7 @@ def restricted(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCo
     kept = sparse.csr_array(rows @ code.encoding)[:, np.flatnonzero(~columns)]
     kept.eliminate_zeros()
     return GradientCode(
-        name="restricted",
+        name="shortened",
         parameters={"code": repr(code), "lost": np.flatnonzero(gone).tolist()},
         encoding=kept,
         owner=code.owner,
@@ -51,7 +51,7 @@ def restricted(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCo
     )
 
 
-def reformed(code: GradientCode, n_workers: int, held: Sequence[int] | None = None) -> GradientCode:
+def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = None) -> GradientCode:
     """Return a code of the same family for another number of workers, over the same tasks.
 
     Repetition keeps its groups of tasks, and spreads the workers over them, so that few tasks move; uncoded work is
@@ -68,9 +68,9 @@ def reformed(code: GradientCode, n_workers: int, held: Sequence[int] | None = No
         InvalidArgument: if the family knows no code with so many workers.
 
     >>> from erasurehead.codes import cyclic_mds
-    >>> reformed(fractional_repetition(12, load=3), 10).replication.tolist()
+    >>> resized(fractional_repetition(12, load=3), 10).replication.tolist()
     [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2]
-    >>> reformed(cyclic_mds(7, stragglers=2), 5)
+    >>> resized(cyclic_mds(7, stragglers=2), 5)
     refine(code=cyclic_mds(n_workers=5, stragglers=2), n_tasks=7)
     """
     n_workers = check_count("n_workers", n_workers)

@@ -1,6 +1,6 @@
-"""Public files, the user's own files and synthetic twins as sparse design matrices; the fitted encoding.
+"""Public files, the user's own files and synthetic stand-ins as sparse design matrices; the fitted encoding.
 
-`load` reads the data sets of the ErasureHead paper, `twin` makes synthetic ones of the same shape, `read` reads files
+`load` reads the data sets of the ErasureHead paper, `synthetic` makes synthetic ones of the same shape, `read` reads files
 of the user's own. All return a `Dataset`, whose `Encoding` is saved with a model and serves new files.
 """
 
@@ -17,5 +17,5 @@ from erasurehead.datasets.published.public import load as load
 from erasurehead.datasets.published.public import published as published
 from erasurehead.datasets.published.public import where as where
 from erasurehead.datasets.published.search import Where as Where
-from erasurehead.datasets.published.synthetic import twin as twin
+from erasurehead.datasets.published.synthetic import synthetic as synthetic
 from erasurehead.datasets.reading import read as read

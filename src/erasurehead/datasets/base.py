@@ -106,7 +106,7 @@ class Dataset:
         y_test: shape (n_test,), or None.
         task: `logistic`, `least_squares` or `softmax`.
         encoding: how raw rows become rows of the matrix; saved with a model, it serves new files.
-        source: where the data came from: a file, a download, or a twin and its seed.
+        source: where the data came from: a file, a download, or a synthetic stand-in and its seed.
         notes: what a user should know of how they were read, one sentence each without a full stop.
         published: the settings of the paper's runs, for the data sets of the paper.
         uses: what became of each column of a table of the user's own; empty for other data.

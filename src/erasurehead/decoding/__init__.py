@@ -14,7 +14,7 @@ from erasurehead.decoding.blocks import Blocks as Blocks
 from erasurehead.decoding.bounds import adversarial_threshold as adversarial_threshold
 from erasurehead.decoding.bounds import one_step_bound as one_step_bound
 from erasurehead.decoding.bounds import spectral_bound as spectral_bound
-from erasurehead.decoding.choice import for_code as for_code
+from erasurehead.decoding.choice import make_decoder as make_decoder
 from erasurehead.decoding.conditioning import Conditioning as Conditioning
 from erasurehead.decoding.conditioning import check_dtype as check_dtype
 from erasurehead.decoding.conditioning import conditioning as conditioning

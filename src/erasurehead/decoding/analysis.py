@@ -15,7 +15,7 @@ from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.bounds import is_biregular, spectral_bound
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.conditioning import Conditioning, conditioning
 from erasurehead.decoding.fixed_weights import OneStep
 from erasurehead.decoding.mean_residual import mean_residual
@@ -60,7 +60,7 @@ class Cost:
         storage: copies of the whole data set that the workers hold together.
         messages: of the worker that sends most, a step.
         upload: what that worker sends a step, in gradients (a message of one of m pieces is 1/m of one).
-        decoder: class of the decoder that `for_code` chooses.
+        decoder: class of the decoder that `make_decoder` chooses.
         decoding_seconds: to decode one random set with a tenth of the workers missing, median of several.
         decoding_products: the same time over that of one product of the encoding with a vector.
     """
@@ -160,7 +160,7 @@ def analyse(
         samples = 200 if n <= _FULL else max(8, 20_000 // n)
     seconds = _SECONDS * code.encoding.nnz * (samples + effort * len(counts))
     check_seconds(f"The analysis of {code.name} of {n:,} workers", seconds, "a code of fewer workers is alike")
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     mean = mean_residual(code, counts, samples=samples, seed=seed, decoder=decoder)
     worst, proven = _worst(code, counts, decoder, effort, enumerate_up_to, seed)
     bounded = is_biregular(code)

@@ -24,7 +24,7 @@ _SPARSE = 0.1
 _WHOLE = 0.6  # a code with more of its messages than this in one block is decoded as a whole
 
 
-def for_code(code: GradientCode) -> Decoder:
+def make_decoder(code: GradientCode) -> Decoder:
     """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name.
 
     In this order: replicas, graphs, blocks without a common task, exact codes of one shifted row by their null space,
@@ -39,15 +39,15 @@ def for_code(code: GradientCode) -> Decoder:
         return UniformOverlap(code)
     blocks = components(code)
     if np.bincount(blocks).max() <= _WHOLE * code.n_messages:
-        return Blocks(code, blocks, for_code)
+        return Blocks(code, blocks, make_decoder)
     if code.tolerance and "shift" in code.labels and code.n_messages > _TINY:
         return NullSpace(code, general(code))
     for label in ("classes", "levels"):
         if label in code.labels:
             alternatives = np.asarray(code.labels[label], dtype=np.int64)
             if alternatives.max(initial=0) > 0:
-                return Alternatives(code, alternatives, for_code, fold(code, for_code) or general(code))
-    folded = fold(code, for_code)
+                return Alternatives(code, alternatives, make_decoder, fold(code, make_decoder) or general(code))
+    folded = fold(code, make_decoder)
     if folded is not None:
         return folded
     if overlap_of(code) is not None:

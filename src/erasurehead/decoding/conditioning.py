@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
 
@@ -65,7 +65,7 @@ def conditioning(
             is zero or not known.
         samples: how many random sets, and at most how many runs; if None 200, or 50 for more than 100 workers.
         seed: of the random sets.
-        decoder: `for_code(code)` if None.
+        decoder: `make_decoder(code)` if None.
 
     Raises:
         InvalidArgument: not fewer stragglers than workers.
@@ -77,7 +77,7 @@ def conditioning(
     True
     """
     stragglers = _stragglers(code, stragglers)
-    seen = list(_seen(code, stragglers, samples, seed, for_code(code) if decoder is None else decoder))
+    seen = list(_seen(code, stragglers, samples, seed, make_decoder(code) if decoder is None else decoder))
     weights, factors, _ = np.array(seen).T
     return Conditioning(
         largest_coefficient=float(np.abs(code.encoding.data).max()),
@@ -109,7 +109,7 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
         raise invalid("dtype", "must be a floating-point type", kind.name, "use float32 or float64")
     coarse, count = _rounding(kind.name), _stragglers(code, stragglers)
     promised = code.tolerance is not None and count <= code.tolerance
-    for weight, factor, left in _seen(code, count, None, 0, for_code(code)):
+    for weight, factor, left in _seen(code, count, None, 0, make_decoder(code)):
         if promised and left > EXACT:
             raise invalid(
                 "dtype",

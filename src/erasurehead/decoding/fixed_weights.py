@@ -14,7 +14,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, residual_of
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.products import backward, forward, row_sums
 from erasurehead.errors import check_count, invalid
 
@@ -29,7 +29,7 @@ class OneStep(Decoder):
             k / (r s) for k tasks, r arrivals and a mean load of s (Charles et al.); where there are as many tasks as
             workers, that is n / ((n - t) d) for t stragglers of n workers and d replicas (Raviv et al.);
             `"mmse"`: the rho of least mean residual, which shrinks the estimate.
-        optimal: what the session's residual is taken from; `for_code(code)` if None.
+        optimal: what the session's residual is taken from; `make_decoder(code)` if None.
 
     Raises:
         InvalidArgument: the code cuts gradients into pieces, or its coefficients add up to zero; an unknown aim.
@@ -48,11 +48,11 @@ class OneStep(Decoder):
         _check_one_piece(code)
         self.code = code
         self.aim = aim
-        self.optimal = optimal if optimal is not None else for_code(code)
+        self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
         self._moments = Moments.of(code)
         if abs(self._moments.total) <= 1e-12 * self._moments.own:
-            raise invalid("code", "must have coefficients whose sum is not zero", code, "use for_code(code)")
+            raise invalid("code", "must have coefficients whose sum is not zero", code, "use make_decoder(code)")
 
     def rho(self, n_arrived: int) -> float:
         """Return the weight when so many messages have arrived; 0 when none has."""
@@ -111,7 +111,7 @@ class FixedWeights(Decoder):
     Arguments:
         code: one piece only.
         weights: shape (n_messages,), finite; those that the code carries (label `weights`) if None.
-        optimal: what the session's residual is taken from; `for_code(code)` if None.
+        optimal: what the session's residual is taken from; `make_decoder(code)` if None.
 
     Raises:
         InvalidArgument: no weights are given and the code carries none, or they have a wrong shape.
@@ -131,7 +131,7 @@ class FixedWeights(Decoder):
             raise invalid("weights", rule, f"an array of shape {table.shape}")
         self.code = code
         self.weights = table
-        self.optimal = optimal if optimal is not None else for_code(code)
+        self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
 
     def begin(self) -> Session:
@@ -150,7 +150,7 @@ class Algorithmic(Decoder):
     Arguments:
         code: one piece only.
         steps: number of steps, at least 1.
-        optimal: what the session's residual is taken from; `for_code(code)` if None.
+        optimal: what the session's residual is taken from; `make_decoder(code)` if None.
 
     nu is the square of the largest singular value of the whole encoding, which is at least that of any of its parts.
 
@@ -161,7 +161,7 @@ class Algorithmic(Decoder):
         _check_one_piece(code)
         self.code = code
         self.steps = check_count("steps", steps)
-        self.optimal = optimal if optimal is not None else for_code(code)
+        self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
         self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may fall short by its tolerance
 
@@ -181,7 +181,7 @@ class Algorithmic(Decoder):
 
 def _check_one_piece(code: GradientCode) -> None:
     if code.n_pieces != 1:
-        hint = "use for_code(code): a sum of pieces is no gradient"
+        hint = "use make_decoder(code): a sum of pieces is no gradient"
         raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", hint)
 
 

@@ -99,7 +99,7 @@ class GraphComponents(Decoder):
     def __init__(self, code: GradientCode) -> None:
         if not is_graph(code):
             rule = "must have messages of one task, or of two with coefficients of equal magnitude"
-            raise invalid("code", rule, code, "decode it with for_code(code)")
+            raise invalid("code", rule, code, "decode it with make_decoder(code)")
         self.code = code
         self._ends = _Ends.of(code)
 

@@ -38,7 +38,7 @@ class FirstPerGroup(Decoder):
 
     def __init__(self, code: GradientCode) -> None:
         if not code.replicas or code.groups is None:
-            raise invalid("code", "must have groups of equal messages", code, "decode it with for_code(code)")
+            raise invalid("code", "must have groups of equal messages", code, "decode it with make_decoder(code)")
         self.code = code
         n_groups = int(code.groups.max(initial=-1)) + 1
         self.groups = code.groups

@@ -10,7 +10,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.groups import FirstPerGroup
 from erasurehead.errors import check_count
@@ -56,10 +56,10 @@ def mean_residual(
         stragglers: numbers of stragglers, shape (k,), each at most the number of workers.
         samples: number of random orders.
         seed: of the orders.
-        decoder: optimal; `for_code(code)` if None.
+        decoder: optimal; `make_decoder(code)` if None.
     """
     counts = np.array([check_count("stragglers", int(s), at_least=0, at_most=code.n_workers) for s in stragglers])
-    decoder = for_code(code) if decoder is None else decoder
+    decoder = make_decoder(code) if decoder is None else decoder
     nothing = np.zeros(len(counts))
     if isinstance(decoder, FirstPerGroup):
         return MeanResidual(counts, _groups(decoder, counts), nothing, 0)

@@ -13,7 +13,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.groups import FirstPerGroup
 from erasurehead.errors import check_count
@@ -64,13 +64,13 @@ def worst_case(
         enumerate_up_to: sets that are tried one by one, at most.
         effort: residuals that the searching adversary may compute.
         seed: of the search.
-        decoder: optimal; `for_code(code)` if None.
+        decoder: optimal; `make_decoder(code)` if None.
         start: a set of fewer stragglers from which the adversary may also begin.
 
     Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 4 (hardness; repetition's worst case).
     """
     s = check_count("stragglers", stragglers, at_least=0, at_most=code.n_workers)
-    decoder = for_code(code) if decoder is None else decoder
+    decoder = make_decoder(code) if decoder is None else decoder
     if isinstance(decoder, UniformOverlap) and code.n_messages == code.n_workers:
         chosen = np.arange(s)
         return WorstCase(chosen, decoder.residual_with(code.n_workers - s), True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from erasurehead._internal.lazy_import import later
+from erasurehead._internal.lazy_import import lazy_names
 from erasurehead._internal.text_parser import read
 from erasurehead.delays.adversaries import Late, worst_workers
 from erasurehead.delays.base import Delays, PerWorker, Scaled, Sum
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from erasurehead.delays.trace_files import read_trace, write_trace
 
 # Workers draw delays; they read and fit none.
-__getattr__, __dir__ = later(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "FAMILIES": "fitting",

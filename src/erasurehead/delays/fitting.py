@@ -58,7 +58,7 @@ class Family:
 
 
 def _logs(seconds: Array, location: float) -> Array:
-    # Below the location there is nothing: the density is 0 there, and the survival 1.
+    # Below the location there is nothing: the density is 0 there, and the fault_policy 1.
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(seconds - location, 0.0))
 
@@ -291,8 +291,8 @@ def kaplan_meier(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
     """
     points, deaths = np.unique(seconds[~censored], return_counts=True)
     at_risk = len(seconds) - np.searchsorted(np.sort(seconds), points, side="left")
-    survival = np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
-    return 1.0 - survival, points
+    fault_policy = np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
+    return 1.0 - fault_policy, points
 
 
 def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bool] | None) -> tuple[Array, BoolArray]:

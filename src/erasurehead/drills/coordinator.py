@@ -15,9 +15,9 @@ import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.disk import Disk
-from erasurehead.drills.faulty_engine import StormyEngine
+from erasurehead.drills.faulty_engine import FaultyEngine
 from erasurehead.drills.journal import Journal, Witness
-from erasurehead.drills.schedule import OF_WORKERS, Fault, Storm, read_storm
+from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule, read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.checking import read_config
@@ -27,10 +27,10 @@ from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import has_checkpoints
 from erasurehead.training.result import Run
 
-Role: TypeAlias = Literal["calm", "stormy", "unbroken"]
+Role: TypeAlias = Literal["baseline", "faulty", "unbroken"]
 """The run without faults; with all of them; and, on the virtual clock, with all but those of the coordinator."""
 
-RUN_FILE, STORM_FILE = "run.toml", "storm.toml"
+RUN_FILE, STORM_FILE = "run.toml", "faults.toml"
 
 ENDED = 3
 """Exit code: training ended with a sentence, which is in the journal."""
@@ -55,18 +55,18 @@ class _Life:
         self.out = folder / role
         self.journal = Journal(journal_file(folder, role))
         self.disk = Disk()
-        self.storm = Storm() if role == "calm" else read_storm(folder / STORM_FILE)
+        self.schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / STORM_FILE)
 
     def live(self) -> None:
         """Train from the newest checkpoint, or from the beginning, to the end."""
         resuming = has_checkpoints(self.out)
         begun = [entry for entry in self.journal.read() if entry["what"] == "injected"]
         numbers = {int(entry["fault"]) for entry in begun}
-        spent = [number for number in numbers if self.storm.faults[number].kind not in OF_WORKERS]
+        spent = [number for number in numbers if self.schedule.faults[number].kind not in OF_WORKERS]
         experiment, elapsed, step = self._resumed() if resuming else (self._begun(), 0.0, 0)
-        engine = StormyEngine(
-            experiment.engine(), self.storm, elapsed=elapsed, spent=spent, told=self.journal.add,
-            upon=self._upon if self.role == "stormy" else lambda fault, begins: None, assigning=self.disk.spared,
+        engine = FaultyEngine(
+            experiment.engine(), self.schedule, elapsed=elapsed, spent=spent, told=self.journal.add,
+            upon=self._upon if self.role == "faulty" else lambda fault, begins: None, assigning=self.disk.spared,
         )  # fmt: skip
         self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
         try:
@@ -130,7 +130,7 @@ def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
 
 
 def main(folder: Path, role: Role) -> None:
-    """Live one life of a run; the process ends with 0, with `ENDED`, or by the storm's signal."""
+    """Live one life of a run; the process ends with 0, with `ENDED`, or by the fault schedule's signal."""
     if read_config(folder / RUN_FILE).run.engine == "mpi":
         from erasurehead.engines.mpi import serve_unless_coordinator
 

@@ -1,4 +1,4 @@
-"""A drill: the same run calm and in a storm, and what the difference tells."""
+"""A drill: the same run without and with a fault schedule, and what the difference tells."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.storage import Folder
 from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE
-from erasurehead.drills.event_log import Chronicle
+from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder
-from erasurehead.drills.schedule import KINDS, Kind, Storm, write_storm
+from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills.supervisor import Performance, Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
@@ -50,15 +50,15 @@ class Settings:
     Arguments:
         engine: virtual, processes, mpi or ray.
         workers: how many.
-        seconds: how long the calm run is to take, by the engine's clock.
-        seed: of the storm, if it is drawn, and of nothing else.
+        seconds: how long the baseline run is to take, by the engine's clock.
+        seed: of the fault schedule, if it is drawn, and of nothing else.
         kinds: of the faults that are drawn.
         scheme: as a text; by default exact with three replicas, two of which must agree.
-        data: a data set of the paper, of which a small twin is made, or a file.
+        data: a data set of the paper, of which a small synthetic stand-in is made, or a file.
         label: column of the file to predict; by default the last one.
         categorical: whether columns of texts in the file are one-hot encoded.
         drop: columns of the file that are left out.
-        delays: injected, of calm and stormy run alike.
+        delays: injected, of baseline and faulty run alike.
         records: whether training ends where it cannot be recorded (`required`), or goes on (`optional`).
         suspected: whether workers that seem to hang are named only (`report`), or replaced.
         address: of a Ray cluster; by default one of our own.
@@ -85,7 +85,7 @@ class Settings:
         Raises:
             InvalidArgument: if something does not fit.
         """
-        twin = {"twin": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
+        twin = {"synthetic": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
         table = {"target": self.label, "categorical": self.categorical or None, "drop": self.drop or None}
         own = {key: value for key, value in table.items() if value is not None}
         run = {"engine": self.engine, "workers": self.workers, "records": self.records}
@@ -94,10 +94,10 @@ class Settings:
             "data": {"source": self.data, **twin, **own},
             "delays": {"model": self.delays},
             "run": run | ({} if self.address is None else {"address": self.address}),
-            "survive": {"verify": True, "suspected": self.suspected},
+            "faults": {"verify": True, "suspected": self.suspected},
         }
         options = {"run.engine": "--engine", "run.workers": "--workers", "run.records": "--records",
-                   "survive.suspected": "--on-suspicion"}  # fmt: skip
+                   "faults.suspected": "--on-suspicion"}  # fmt: skip
         return build_config(tables, options)
 
 
@@ -106,7 +106,7 @@ class Drill:
 
     Arguments:
         settings: what it is.
-        storm: what goes wrong; drawn from the seed if None.
+        schedule: what goes wrong; drawn from the seed if None.
         out: its folder, which must not be used yet; by default a new one in `drills`.
 
     Raises:
@@ -115,7 +115,7 @@ class Drill:
     """
 
     def __init__(
-        self, settings: Settings, storm: Storm | None = None, out: str | os.PathLike[str] | None = None
+        self, settings: Settings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
     ) -> None:
         check_count("seed", settings.seed, at_least=0)
         if not (math.isfinite(real(settings.seconds)) and settings.seconds > 0):
@@ -138,8 +138,8 @@ class Drill:
         )
         self.config = experiment.config.model_copy(update={"run": run, "checkpoints": checkpoints})
         check_reachable(self.scheme, experiment.delays, self.config.delays, steps)
-        self.storm = _drawn(settings, self.scheme) if storm is None else storm
-        _check_workers(self.storm, settings.workers)
+        self.schedule = _drawn(settings, self.scheme) if schedule is None else schedule
+        _check_workers(self.schedule, settings.workers)
 
     @property
     def steps(self) -> int:
@@ -147,40 +147,40 @@ class Drill:
         return self.config.run.steps
 
     def prepare(self) -> None:
-        """Make its folder, with the storm and the run file."""
+        """Make its folder, with the fault schedule and the run file."""
         Folder.made(self.out).close()
-        write_storm(self.storm, self.out / STORM_FILE)
+        write_schedule(self.schedule, self.out / STORM_FILE)
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:
-        """Run it: calm, stormy, and on the virtual clock once more with the same faults but for the coordinator's.
+        """Run it: baseline, faulty, and on the virtual clock once more with the same faults but for the coordinator's.
 
         Arguments:
             say: told what is going on, in sentences.
 
         Raises:
-            EngineError: if a coordinator ends in a way that the storm does not explain.
+            EngineError: if a coordinator ends in a way that the fault schedule does not explain.
             MissingExtra: if what the engine needs is not installed.
         """
         settings = self.settings
         self.prepare()
-        supervisor = Supervisor(self.out, settings.engine, settings.workers, self.storm, 6 * settings.seconds + 300)
-        say(f"the calm run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock")
-        calm = supervisor.perform("calm", say)
-        say(f"the stormy run: {len(self.storm.faults)} faults")
-        stormy = supervisor.perform("stormy", say)
+        supervisor = Supervisor(self.out, settings.engine, settings.workers, self.schedule, 6 * settings.seconds + 300)
+        say(f"the baseline run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock")
+        baseline = supervisor.perform("baseline", say)
+        say(f"the faulty run: {len(self.schedule.faults)} faults")
+        faulty = supervisor.perform("faulty", say)
         unbroken = None
-        if settings.engine == "virtual" and self.storm.of("coordinator", "disk_full"):
-            say("the stormy run once more, with nothing befalling its coordinator")
+        if settings.engine == "virtual" and self.schedule.of("coordinator", "disk_full"):
+            say("the faulty run once more, with nothing befalling its coordinator")
             unbroken = supervisor.perform("unbroken", say)
         findings = Findings(
             engine=settings.engine,
             scheme=f"{self.scheme.name}, {self.scheme.rule}",
             steps=self.steps,
-            calm=calm,
-            stormy=stormy,
-            faults=Finder(self.storm, Chronicle(stormy.journal), stormy.outcome or {}).findings(),
-            same_bits=self._same_bits(stormy, unbroken),
+            baseline=baseline,
+            faulty=faulty,
+            faults=Finder(self.schedule, EventLog(faulty.journal), faulty.outcome or {}).findings(),
+            same_bits=self._same_bits(faulty, unbroken),
             patience=self._patience,
             telling=bool(_equals(self.scheme)),
             folder=str(self.out),
@@ -188,13 +188,13 @@ class Drill:
         write_whole(self.out / REPORT_FILE, [to_text(findings.as_dict()).encode()])
         return findings
 
-    def _same_bits(self, stormy: Performance, unbroken: Performance | None) -> bool | None:
+    def _same_bits(self, faulty: Performance, unbroken: Performance | None) -> bool | None:
         if unbroken is None:
             return None
-        if stormy.outcome is None or unbroken.outcome is None:
+        if faulty.outcome is None or unbroken.outcome is None:
             return False
-        one, other = (RunFolder.open(self.out / role).x for role in ("stormy", "unbroken"))
-        return np.array_equal(one, other) and stormy.outcome["ends"] == unbroken.outcome["ends"]
+        one, other = (RunFolder.open(self.out / role).x for role in ("faulty", "unbroken"))
+        return np.array_equal(one, other) and faulty.outcome["ends"] == unbroken.outcome["ends"]
 
 
 def _steps(experiment: Experiment, seconds: float) -> int:
@@ -217,8 +217,8 @@ def _delays(experiment: Experiment) -> Array:
     return experiment.delays.rows(0, _SAMPLE, code.n_workers, work=work)
 
 
-def _drawn(settings: Settings, scheme: Scheme) -> Storm:
-    """Draw a storm that the guarantees cover: lies only where at least three replicas can tell."""
+def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
+    """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can tell."""
     groups = _equals(scheme)
     kinds: Iterable[Kind] = settings.kinds
     if not groups:
@@ -228,7 +228,7 @@ def _drawn(settings: Settings, scheme: Scheme) -> Storm:
                 "such workers; take a load of at least 3."
             )
         kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
-    return Storm.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
+    return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
 
 
 def _equals(scheme: Scheme) -> list[list[int]]:
@@ -239,7 +239,7 @@ def _equals(scheme: Scheme) -> list[list[int]]:
     return [group for group in groups if len(group) >= 3]
 
 
-def _check_workers(storm: Storm, workers: int) -> None:
-    for fault in storm.faults:
+def _check_workers(schedule: FaultSchedule, workers: int) -> None:
+    for fault in schedule.faults:
         if fault.worker is not None and fault.worker >= workers:
             raise invalid("a fault's worker", f"must be less than the {workers} workers", fault.worker)

@@ -18,7 +18,7 @@ class Entry:
         what: of what was done: life, injected, silent, over, missed, lied, ended; of what the run's records tell: died,
             joined, suspected, named (as a liar), refused, resumed, unrecorded; and notice, for people.
         time: seconds since the first order of the run.
-        fault: number of the storm's fault, if it is about one; else -1.
+        fault: number of the fault schedule's fault, if it is about one; else -1.
         worker: number of the worker, if it is about one; else -1.
         text: what was said.
         step: where a life began, or the run was gone on with.
@@ -39,7 +39,7 @@ class Entry:
 
 
 @final
-class Chronicle:
+class EventLog:
     """A journal that can be asked.
 
     Arguments:

@@ -1,4 +1,4 @@
-"""An engine in a storm: it is any engine, with faults injected at their times."""
+"""An engine in a fault schedule: it is any engine, with faults injected at their times."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, final
 
 from erasurehead._internal.arrays import Tree
-from erasurehead.drills.interceptor import Gates
+from erasurehead.drills.interceptor import Interceptor
 from erasurehead.drills.lying_program import NOTE, Corrupted
-from erasurehead.drills.pending import Ledger
-from erasurehead.drills.schedule import OF_WORKERS, Fault, Storm
+from erasurehead.drills.pending import PendingOrders
+from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
 from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Program
 from erasurehead.errors import EngineError
 
@@ -34,8 +34,8 @@ def _nothing(fault: Fault, begins: bool) -> None:
 
 
 @final
-class StormyEngine(Engine):
-    """Any engine, in a storm.
+class FaultyEngine(Engine):
+    """Any engine, in a fault schedule.
 
     Faults are injected by the engine's own clock, counted from the first order, whether anything happens at that time
     or not: kills, stops and continuations by the engine itself; cuts and slowness by holding back what passes between
@@ -44,21 +44,21 @@ class StormyEngine(Engine):
 
     Arguments:
         engine: where the workers run.
-        storm: what goes wrong.
+        schedule: what goes wrong.
         elapsed: seconds of the run that are over: of a run that goes on, on an engine that has no state. What was
             due by then is over.
-        spent: numbers of the storm's faults that are not injected any more.
+        spent: numbers of the fault schedule's faults that are not injected any more.
         told: is told what is injected, and what became of it here: what follows of it is for the run's records to tell.
         upon: does what befalls the coordinator.
         assigning: entered while a worker is started.
     """
 
-    name: ClassVar[str] = "stormy"
+    name: ClassVar[str] = "faulty"
 
     def __init__(
         self,
         engine: Engine,
-        storm: Storm,
+        schedule: FaultSchedule,
         *,
         elapsed: float = 0.0,
         spent: Iterable[int] = (),
@@ -67,21 +67,23 @@ class StormyEngine(Engine):
         assigning: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         self.engine = engine
-        self.storm = storm
+        self.schedule = schedule
         self.spent = frozenset(spent)
         self._told, self._upon, self._assigning = told, upon, assigning
         self.late: LateWork = engine.late
-        self._gates = Gates(carry=engine.late == "carry")
-        ends = [(fault.until, number, False) for number, fault in enumerate(storm.faults) if fault.lasting is not None]
-        begins = [(fault.at, number, True) for number, fault in enumerate(storm.faults)]
+        self._interceptor = Interceptor(carry=engine.late == "carry")
+        ends = [
+            (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
+        ]
+        begins = [(fault.at, number, True) for number, fault in enumerate(schedule.faults)]
         self._acts = sorted([*begins, *ends])
-        self._liars = {fault.worker for fault in storm.of("corrupt")}
+        self._liars = {fault.worker for fault in schedule.of("corrupt")}
         self._position = sum(time < elapsed for time, _, _ in self._acts)
         self._elapsed = elapsed
         self._origin: float | None = None
         self._round = -1
         self._order: tuple[Order, Order] | None = None
-        self._ledger = Ledger()
+        self._pending = PendingOrders()
         self._there: set[int] = set()
         self._suffering: defaultdict[int, set[int]] = defaultdict(set)  # by worker: numbers of the faults under way
 
@@ -97,37 +99,37 @@ class StormyEngine(Engine):
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._free(worker)
-        self._ledger.messages.pop(worker, None)
+        self._pending.messages.pop(worker, None)
         with self._assigning():
             self.engine.assign(worker, None if program is None else self._wrapped(worker, program), host)
         if program is not None:
-            self._ledger.messages[worker] = len(program.outbox)
+            self._pending.messages[worker] = len(program.message_specs)
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         if self._origin is None:
             self._origin = self.now() - self._elapsed
         if order.round > self._round:
             self._round = order.round
-            self._gates.new_round()
+            self._interceptor.new_round()
         sent = self._annotated(order)
-        chosen = sorted(self._ledger.messages) if workers is None else list(workers)
-        shut = [worker for worker in chosen if self._gates.shut(worker)]
+        chosen = sorted(self._pending.messages) if workers is None else list(workers)
+        shut = [worker for worker in chosen if self._interceptor.shut(worker)]
         for worker in shut:
-            self._gates.keep(worker, sent)
+            self._interceptor.keep(worker, sent)
         self.engine.submit(sent, [worker for worker in chosen if worker not in shut])
         for worker in chosen:
-            self._ledger.ordered(worker, order.round)
+            self._pending.ordered(worker, order.round)
             self._note_silence(worker)
 
     def next_event(self, until: float | None = None) -> Event | None:
         while True:
             self._strike()
-            held = self._gates.take(self.now())
-            for worker, order in self._gates.let_through():
+            held = self._interceptor.take(self.now())
+            for worker, order in self._interceptor.let_through():
                 self.engine.submit(order, [worker])
             if held is not None:
                 return self._delivered(held)
-            own = min(self._next_act(), self._gates.next())
+            own = min(self._next_act(), self._interceptor.next())
             limit = own if until is None else min(own, until)
             event = self.engine.next_event(None if math.isinf(limit) else limit)
             if event is None:
@@ -139,7 +141,7 @@ class StormyEngine(Engine):
                 return passed
 
     def release(self, arrived: Arrived) -> None:
-        if not self._gates.release(arrived):
+        if not self._interceptor.release(arrived):
             self.engine.release(arrived)
 
     def kill(self, worker: int) -> None:
@@ -163,11 +165,11 @@ class StormyEngine(Engine):
             return None
         return {
             "engine": inner,
-            "gates": self._gates.state(),
+            "interceptor": self._interceptor.state(),
             "position": self._position,
             "origin": self._origin,
             "round": self._round,
-            "ledger": self._ledger.state(),
+            "pending": self._pending.state(),
             "there": sorted(self._there),
             "suffering": {str(worker): sorted(numbers) for worker, numbers in self._suffering.items()},
         }
@@ -176,11 +178,11 @@ class StormyEngine(Engine):
         saved: Mapping[str, Any] = state  # pyright: ignore[reportAssignmentType]  # what `state` returned
         wrapped = {worker: self._wrapped(worker, program) for worker, program in programs.items()}
         self.engine.restore(saved["engine"], wrapped)
-        self._gates.restore(saved["gates"])
+        self._interceptor.restore(saved["interceptor"])
         self._position, self._round = int(saved["position"]), int(saved["round"])
         self._origin = None if saved["origin"] is None else float(saved["origin"])
         self._there = set(saved["there"])
-        self._ledger.restore(saved["ledger"])
+        self._pending.restore(saved["pending"])
         self._suffering.clear()
         self._suffering.update({int(worker): set(numbers) for worker, numbers in saved["suffering"].items()})
 
@@ -198,7 +200,7 @@ class StormyEngine(Engine):
             self._position += 1
             if number in self.spent:
                 continue
-            fault = self.storm.faults[number]
+            fault = self.schedule.faults[number]
             if fault.kind not in OF_WORKERS:
                 self._log("injected" if begins else "over", time, fault=number)
                 self._upon(fault, begins)
@@ -218,9 +220,9 @@ class StormyEngine(Engine):
             elif fault.kind == "stop":
                 self.engine.pause(worker)
             elif fault.kind == "slow":
-                self._gates.slow[worker] = fault.by
+                self._interceptor.slow[worker] = fault.by
             elif fault.kind == "disconnect":
-                self._gates.cut.add(worker)
+                self._interceptor.cut.add(worker)
         except (EngineError, KeyError) as error:
             self._log("missed", time, fault=number, text=str(error))
             return
@@ -232,27 +234,27 @@ class StormyEngine(Engine):
     def _note_silence(self, worker: int) -> None:
         """Take note of when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
         suffering = self._suffering.get(worker, ())
-        mute = [number for number in suffering if self.storm.faults[number].kind in ("stop", "disconnect")]
-        for number in self._ledger.silenced(worker, mute) if mute else ():
+        mute = [number for number in suffering if self.schedule.faults[number].kind in ("stop", "disconnect")]
+        for number in self._pending.silenced(worker, mute) if mute else ():
             self._log("silent", self.time, fault=number)
 
     def _end(self, time: float, number: int, fault: Fault, worker: int) -> None:
         self._suffering[worker].discard(number)
-        if any(self.storm.faults[other].kind == fault.kind for other in self._suffering[worker]):
+        if any(self.schedule.faults[other].kind == fault.kind for other in self._suffering[worker]):
             return  # another of the kind goes on
         if fault.kind == "stop":
             self.engine.proceed(worker)
         elif fault.kind == "slow":
-            self._gates.slow.pop(worker, None)
+            self._interceptor.slow.pop(worker, None)
         elif fault.kind == "disconnect":
-            self._gates.heal(worker, self.now())
+            self._interceptor.heal(worker, self.now())
         self._log("over", time, fault=number)
 
     def _free(self, worker: int) -> None:
         """End all that a worker suffers from: its process is gone, or about to be."""
-        self._gates.forget(worker)
+        self._interceptor.forget(worker)
         self._there.discard(worker)
-        self._ledger.left(worker)
+        self._pending.left(worker)
         for number in sorted(self._suffering.pop(worker, ())):
             self._log("over", self.time, fault=number, text="with its process")
 
@@ -267,12 +269,12 @@ class StormyEngine(Engine):
             worker: number
             for worker, numbers in self._suffering.items()
             for number in numbers
-            if self.storm.faults[number].kind == "corrupt"
+            if self.schedule.faults[number].kind == "corrupt"
         }
-        self._ledger.lying = lying
+        self._pending.lying = lying
         sent = order
         if lying:
-            lies = {str(worker): self.storm.faults[number].lie for worker, number in sorted(lying.items())}
+            lies = {str(worker): self.schedule.faults[number].lie for worker, number in sorted(lying.items())}
             sent = replace(order, note={**order.note, NOTE: lies})
         self._order = order, sent
         return sent
@@ -285,12 +287,12 @@ class StormyEngine(Engine):
         elif isinstance(event, Died):
             self._free(event.worker)
         elif isinstance(event, Arrived | Failed):
-            return self._delivered(event) if self._gates.passes(event, self.now()) else None
+            return self._delivered(event) if self._interceptor.passes(event, self.now()) else None
         return event
 
     def _delivered(self, event: Arrived | Failed) -> Event:
         """Take note of what is not owed any more, and of the first lie that gets through."""
-        number = self._ledger.answered(event)
+        number = self._pending.answered(event)
         if number is not None:
             self._log("lied", self.time, fault=number)
         return event

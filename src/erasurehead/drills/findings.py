@@ -1,4 +1,4 @@
-"""What became of each fault of a storm: when it was noticed, as what, and what followed."""
+"""What became of each fault of a fault schedule: when it was noticed, as what, and what followed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from erasurehead.drills.event_log import Chronicle, Entry
-from erasurehead.drills.schedule import Fault, Storm
+from erasurehead.drills.event_log import Entry, EventLog
+from erasurehead.drills.schedule import Fault, FaultSchedule
 from erasurehead.errors import RecordsError
 
 NAMED = "put aside"
@@ -20,7 +20,7 @@ class Finding:
     """What became of a fault.
 
     Attributes:
-        number: of the fault in its storm.
+        number: of the fault in its schedule.
         fault: the fault.
         injected: seconds since the first order; None if it was not injected.
         after: seconds from there until it was noticed; None if it was not.
@@ -45,16 +45,16 @@ class Finding:
 
 @final
 class Finder:
-    """Finds out what became of the faults of a storm.
+    """Finds out what became of the faults of a fault schedule.
 
     Arguments:
-        storm: the faults.
-        chronicle: of the stormy run.
+        schedule: the faults.
+        event_log: of the faulty run.
         outcome: its figures; empty if it did not come to its end.
     """
 
-    def __init__(self, storm: Storm, chronicle: Chronicle, outcome: Mapping[str, Any]) -> None:
-        self.storm, self.chronicle, self.outcome = storm, chronicle, outcome
+    def __init__(self, schedule: FaultSchedule, event_log: EventLog, outcome: Mapping[str, Any]) -> None:
+        self.schedule, self.event_log, self.outcome = schedule, event_log, outcome
         self._look = {
             "kill": self._kill,
             "stop": self._silence,
@@ -66,31 +66,31 @@ class Finder:
         }
 
     def findings(self) -> list[Finding]:
-        """Return one for each fault, in the storm's order."""
+        """Return one for each fault, in the fault schedule's order."""
         found: list[Finding] = []
-        for number, fault in enumerate(self.storm.faults):
-            begin = self.chronicle.injected(number)
+        for number, fault in enumerate(self.schedule.faults):
+            begin = self.event_log.injected(number)
             if begin is None:
-                found.append(Finding(number, fault, noticed=self.chronicle.missed(number), excused=True))
+                found.append(Finding(number, fault, noticed=self.event_log.missed(number), excused=True))
             else:
                 found.append(self._look[fault.kind](number, fault, begin))
         return found
 
     def _kill(self, number: int, fault: Fault, begin: Entry) -> Finding:
-        died = self.chronicle.first(begin, "died", lambda entry: entry.worker == fault.worker)
+        died = self.event_log.first(begin, "died", lambda entry: entry.worker == fault.worker)
         if died is None:
             return Finding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
-        joined = self.chronicle.first(died, "joined", lambda entry: entry.worker == fault.worker)
+        joined = self.event_log.first(died, "joined", lambda entry: entry.worker == fault.worker)
         if joined is not None:
             effect = f"another was there {joined.time - begin.time:.3g} s on"
         else:
-            ended = self.chronicle.next_life(died) is not None
+            ended = self.event_log.next_life(died) is not None
             effect = "the coordinator ended before another was there" if ended else "nobody took its place"
         told = f"worker {fault.worker} died: {died.text}"
         return Finding(number, fault, begin.time, died.time - begin.time, told, effect)
 
     def _silence(self, number: int, fault: Fault, begin: Entry) -> Finding:
-        over = self.chronicle.first(begin, "over", lambda entry: entry.fault == number)
+        over = self.event_log.first(begin, "over", lambda entry: entry.fault == number)
         times = self.outcome.get("late", {}).get(str(fault.worker), [])
         until = fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
@@ -106,7 +106,7 @@ class Finder:
         return max((b - a for a, b in itertools.pairwise(ends) if b >= begin and a <= end), default=0.0)
 
     def _lie(self, number: int, fault: Fault, begin: Entry) -> Finding:
-        lied = self.chronicle.first(begin, "lied", lambda entry: entry.fault == number)
+        lied = self.event_log.first(begin, "lied", lambda entry: entry.fault == number)
         said, effect = self._of_worker(begin, "named", fault), NAMED
         if said is None:
             said, effect = self._of_worker(begin, "refused", fault), "refused"
@@ -117,8 +117,8 @@ class Finder:
         return Finding(number, fault, begin.time, said.time - begin.time, told, effect)
 
     def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:
-        ended = self.chronicle.first(begin, "ended", lambda entry: entry.kind == RecordsError.__name__)
-        goes_on = [entry for entry in self.chronicle.all("unrecorded") if entry.life == begin.life]
+        ended = self.event_log.first(begin, "ended", lambda entry: entry.kind == RecordsError.__name__)
+        goes_on = [entry for entry in self.event_log.all("unrecorded") if entry.life == begin.life]
         if goes_on:
             after = max(0.0, goes_on[0].time - begin.time)
             return Finding(number, fault, begin.time, after, goes_on[0].text, "went on without")
@@ -135,18 +135,18 @@ class Finder:
         return Finding(number, fault, begin.time, None, said, resumed)
 
     def _resumed(self, entry: Entry) -> str:
-        life = self.chronicle.next_life(entry)
-        told = {one.step for one in self.chronicle.all("resumed")}
+        life = self.event_log.next_life(entry)
+        told = {one.step for one in self.event_log.all("resumed")}
         if life is None or (life.resumed and life.step not in told):  # its records say that it was one run
             return ""
         return f"went on from step {life.step}"
 
     def _of_worker(self, entry: Entry, what: str, fault: Fault) -> Entry | None:
-        return self.chronicle.first(entry, what, lambda one: one.worker == fault.worker)
+        return self.event_log.first(entry, what, lambda one: one.worker == fault.worker)
 
     def _ends_soon(self, entry: Entry, seconds: float) -> bool:
         """Whether its process ended so soon after an entry that nothing more could be noticed."""
-        last = [one.time for one in self.chronicle.after(entry)] or [entry.time]
-        nothing_follows = self.chronicle.next_life(entry) is None
+        last = [one.time for one in self.event_log.after(entry)] or [entry.time]
+        nothing_follows = self.event_log.next_life(entry) is None
         end = float(self.outcome.get("seconds", 0.0)) if nothing_follows else max(last)
         return end - entry.time < seconds

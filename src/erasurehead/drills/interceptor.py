@@ -1,4 +1,4 @@
-"""What stands between coordinator and workers in a storm: messages that are held back, and orders with them."""
+"""What stands between coordinator and workers in a fault schedule: messages that are held back, and orders with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Arrived, Failed, MessageLost, Order, Part
+from erasurehead.engines.base import Arrived, Failed, MessageLost, MessageSpec, Order
 from erasurehead.errors import EngineError
 
 
@@ -54,7 +54,7 @@ class Held:
 
 
 @final
-class Gates:
+class Interceptor:
     """Who is cut off or slow, and what is held back for it.
 
     A message that is late is held here as a slow worker would keep it: under `preempt` it is dropped when a newer
@@ -70,7 +70,7 @@ class Gates:
         self.slow: dict[int, float] = {}
         self._held: dict[int, list[Held]] = {}
         self._orders: dict[int, Order] = {}
-        self._lent: list[Copy] = []
+        self._leases: list[Copy] = []
 
     def shut(self, worker: int) -> bool:
         """Whether orders to a worker wait here."""
@@ -110,7 +110,7 @@ class Gates:
         if not self._held[worker]:
             del self._held[worker]
         if isinstance(held.event, Arrived) and (copy := _copy_in(held.event)) is not None:
-            self._lent.append(copy)
+            self._leases.append(copy)
         return replace(held.event, time=now)
 
     def let_through(self) -> list[tuple[int, Order]]:
@@ -133,9 +133,9 @@ class Gates:
 
     def new_round(self) -> None:
         """Take note that a newer order is out: vectors that were handed out are freed."""
-        for copy in self._lent:
+        for copy in self._leases:
             copy.end()
-        self._lent.clear()
+        self._leases.clear()
         self._orders.clear()
         if not self.carry:
             self._held.clear()
@@ -176,7 +176,7 @@ def _to_tree(held: Held) -> Tree:
         why = ""
     except MessageLost as lost:
         vector, why = None, str(lost)
-    return {"due": due, "time": event.time, **plain, "part": asdict(event.part), "vector": vector, "why": why}
+    return {"due": due, "time": event.time, **plain, "part": asdict(event.spec), "vector": vector, "why": why}
 
 
 def _from_tree(tree: Mapping[str, Any]) -> Held:
@@ -185,7 +185,7 @@ def _from_tree(tree: Mapping[str, Any]) -> Held:
         return Held(Failed(**tree["failed"]), due)
     copy = Copy(tree["vector"], str(tree["why"]))
     arrived = Arrived(
-        int(tree["worker"]), Part(**tree["part"]), int(tree["order_round"]), int(tree["step"]), float(tree["started"]),
+        int(tree["worker"]), MessageSpec(**tree["part"]), int(tree["order_round"]), int(tree["step"]), float(tree["started"]),
         float(tree["time"]), copy.read,
     )  # fmt: skip
     return Held(arrived, due)

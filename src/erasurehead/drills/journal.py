@@ -9,7 +9,7 @@ from typing import Any, final
 
 from erasurehead._internal.storage import Folder
 from erasurehead.runs.jsonl import read_lines, to_line
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 
 @final
@@ -51,8 +51,8 @@ class Journal:
 
 
 @final
-class Witness(Instrument):
-    """Takes down what a person would be told, with the time of the storm.
+class Witness(Callback):
+    """Takes down what a person would be told, with the time of the fault schedule.
 
     Arguments:
         told: takes entries.
@@ -62,5 +62,5 @@ class Witness(Instrument):
     def __init__(self, told: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
         self._told, self._time = told, time
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self._told({"what": "notice", "time": round(self._time(), 6), "text": text})

@@ -1,7 +1,7 @@
-"""One life of a storm: a run that is struck once, and gone on with.
+"""One life of a fault schedule: a run that is struck once, and gone on with.
 
 `python -m erasurehead.drills.life FOLDER NAME SEED LIFE` trains in the folder's subfolder NAME; where there is a run
-already it goes on with that, and nothing befalls it any more. LIFE is -1 for the calm run.
+already it goes on with that, and nothing befalls it any more. LIFE is -1 for the baseline run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from erasurehead.engines.base import Engine, Program
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs.config.checking import read_config
 from erasurehead.runs.experiment import Experiment
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.rows import StepRow
 
 _START = 0.3  # seconds after its beginning within which a coordinator is killed at the start
@@ -33,7 +33,7 @@ def _end() -> None:
 
 
 @final
-class Striker(Instrument):
+class Striker(Callback):
     """Strikes.
 
     Arguments:
@@ -61,11 +61,11 @@ class Striker(Instrument):
             timer.daemon = True
             timer.start()
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         if self.strike.who != "workers" and self.strike.moment == "start":
             _end()
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         if row.step != self.strike.step or self.strike.moment == "start":
             return
         for worker in self.strike.workers:
@@ -76,7 +76,7 @@ class Striker(Instrument):
             self._left = round(_WRITES * self.strike.share)
             sys.addaudithook(self._audit)
 
-    def settled(self, step: int, state: Any) -> None:
+    def on_state(self, step: int, state: Any) -> None:
         if self._left >= 0 and step > self.strike.step + 2:
             _end()  # fewer files were touched than it takes
 

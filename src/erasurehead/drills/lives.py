@@ -1,4 +1,4 @@
-"""A storm of many lives: the same run over and over, each time struck in another way, with one verdict over all."""
+"""A fault schedule of many lives: the same run over and over, each time struck in another way, with one verdict over all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
-from erasurehead.drills.schedule import Storm
+from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.drills.strikes import Strike
 from erasurehead.drills.supervisor import Played, end_all, launcher, play
 from erasurehead.drills.verdicts import CLOSE
@@ -111,7 +111,7 @@ class Lives:
     def __init__(self, settings: Settings, count: int, out: str | os.PathLike[str] | None = None) -> None:
         self.count = check_count("lives", count)
         delays = DELAYS if settings.delays == Settings.delays else settings.delays
-        self.drill = Drill(replace(settings, seconds=_SECONDS, delays=delays), Storm(), out)
+        self.drill = Drill(replace(settings, seconds=_SECONDS, delays=delays), FaultSchedule(), out)
         steps = self.drill.steps
         checkpoints = self.drill.config.checkpoints.model_copy(update={"every_steps": max(1, steps // 8)})
         self.drill.config = self.drill.config.model_copy(update={"checkpoints": checkpoints})
@@ -129,15 +129,17 @@ class Lives:
             say: told what is going on, in sentences.
 
         Raises:
-            EngineError: if the calm run does not come to its end.
+            EngineError: if the baseline run does not come to its end.
             MissingExtra: if what the engine needs is not installed.
         """
         begin = time.monotonic()
         self.drill.prepare()
-        calm = self._play("calm", -1)
-        if calm.code != 0:
-            raise EngineError(f"the calm run of a drill ended with code {calm.code}: {calm.said or 'it said nothing'}")
-        expected = RunFolder.open(self.drill.out / "calm").x
+        baseline = self._play("baseline", -1)
+        if baseline.code != 0:
+            raise EngineError(
+                f"the baseline run of a drill ended with code {baseline.code}: {baseline.said or 'it said nothing'}"
+            )
+        expected = RunFolder.open(self.drill.out / "baseline").x
         at_once = os.cpu_count() or 1 if self.settings.engine == "virtual" else 1
         found: list[Life] = []
         with ThreadPoolExecutor(at_once) as threads:
@@ -206,9 +208,9 @@ def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, e
     apart = float(np.abs(x - expected).max(initial=0.0)) / max(float(np.abs(expected).max(initial=0.0)), 1e-300)
     if strike.who == "coordinator" and settings.engine == "virtual":
         if not np.array_equal(x, expected):
-            yield f"the model has other bits than that of the calm run: a relative difference of {apart:.2g}"
+            yield f"the model has other bits than that of the baseline run: a relative difference of {apart:.2g}"
     elif not apart <= CLOSE:
-        yield f"the model differs from that of the calm run by {apart:.2g}, of {CLOSE:g} that are allowed"
+        yield f"the model differs from that of the baseline run by {apart:.2g}, of {CLOSE:g} that are allowed"
     died = {worker for row in rows for worker in row.befallen("died")}
     if strike.who == "workers":
         if died != set(strike.workers):

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Order, Part, Program
+from erasurehead.engines.base import MessageSpec, Order, Program
 
 NOTE = "lies"
 """Key of an order's note: number of a worker, as a text -> the name of its lie."""
@@ -58,24 +58,24 @@ class Corrupted(Program):
         self.pure = program.pure
 
     @property
-    def outbox(self) -> Sequence[Part]:
-        return self.program.outbox
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return self.program.message_specs
 
     @property
-    def inbox(self) -> int:
-        return self.program.inbox
+    def input_size(self) -> int:
+        return self.program.input_size
 
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        parts = self.program.parts(order, done)
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        remaining = self.program.remaining(order, done)
         # A lie is unlike what honest workers send, whatever it should have been.
-        return parts if self._lie(order) is None else [replace(part, content=None) for part in parts]
+        return remaining if self._lie(order) is None else [replace(spec, content=None) for spec in remaining]
 
     def take(self, order: Order) -> Any:
         return self._lie(order), self.program.take(order)
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         lie, inner = taken
-        self.program.compute(part, inner, out)
+        self.program.compute(spec, inner, out)
         if lie is not None:
             _LIES[lie](out)
 

@@ -10,7 +10,7 @@ from erasurehead.engines.base import Arrived, Failed
 
 
 @final
-class Ledger:
+class PendingOrders:
     """Keeps account of messages and faults.
 
     Attributes:

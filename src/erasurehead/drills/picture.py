@@ -79,7 +79,7 @@ def _draw_faults(axes: Axes, found: Findings) -> None:
 
 
 def _draw_progress(axes: Axes, found: Findings) -> None:
-    for index, (name, run) in enumerate((("calm", found.calm), ("stormy", found.stormy))):
+    for index, (name, run) in enumerate((("baseline", found.baseline), ("faulty", found.faulty))):
         ends = (run.outcome or {}).get("ends", [])
         style = look(index)
         axes.plot(ends, range(1, len(ends) + 1), color=style.colour, linestyle=style.line, label=name)
@@ -94,5 +94,5 @@ def _row(one: Finding) -> int:
 
 
 def _end(found: Findings) -> float:
-    ends: list[Any] = [run.outcome["seconds"] for run in (found.calm, found.stormy) if run.outcome is not None]
+    ends: list[Any] = [run.outcome["seconds"] for run in (found.baseline, found.faulty) if run.outcome is not None]
     return max(ends, default=math.nan)

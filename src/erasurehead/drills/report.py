@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from erasurehead.drills.event_log import Chronicle
+from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finding
 from erasurehead.drills.supervisor import Performance
 from erasurehead.drills.verdicts import Findings, Verdict
@@ -43,25 +43,25 @@ def _fault_row(one: Finding) -> list[str]:
 
 
 def cost_table(found: Findings) -> Table:
-    """Return a table of what the storm has cost: the calm run beside the stormy one."""
+    """Return a table of what the fault schedule has cost: the baseline run beside the faulty one."""
     from rich import box
     from rich.table import Column, Table
 
     table = Table(
         "",
-        *(Column(name, justify="right") for name in ("calm", "stormy")),
+        *(Column(name, justify="right") for name in ("baseline", "faulty")),
         box=box.SIMPLE_HEAD,
         title="what it cost",
         title_justify="left",
     )
-    calm, stormy = _costs(found.calm), _costs(found.stormy)
-    for name in calm | stormy:
-        table.add_row(name, calm.get(name, "–"), stormy.get(name, "–"))
+    baseline, faulty = _costs(found.baseline), _costs(found.faulty)
+    for name in baseline | faulty:
+        table.add_row(name, baseline.get(name, "–"), faulty.get(name, "–"))
     return table
 
 
 def _costs(run: Performance) -> dict[str, str]:
-    what, outcome = Chronicle(run.journal), run.outcome or {}
+    what, outcome = EventLog(run.journal), run.outcome or {}
     costs: dict[str, str] = {}
     if outcome:
         costs["seconds of training"] = f"{outcome['seconds']:.2f}"
@@ -92,7 +92,7 @@ def conclusion(found: Findings) -> str:
     if not broken:
         some = any(verdict.kept is None for verdict in found.verdicts)
         said = f"every promise{' that was put to the test' if some else ''} was kept"
-    return f"{said}; the storm, both runs and this report are in {found.folder}"
+    return f"{said}; the fault schedule, both runs and this report are in {found.folder}"
 
 
 def _seconds(seconds: float) -> str:

@@ -99,7 +99,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Storm:
+class FaultSchedule:
     """Faults, in the order of their time.
 
     Arguments:
@@ -120,19 +120,19 @@ class Storm:
         kinds: Iterable[Kind] = KINDS,
         apart: Sequence[Sequence[int]] | None = None,
     ) -> Self:
-        """Draw a storm: each kind at least once, about one fault for a worker in ten minutes.
+        """Draw a fault schedule: each kind at least once, about one fault for a worker in ten minutes.
 
         No worker meets two faults at once. One worker in ten lies at most, and no two that hold the same data: the
         guarantees promise nothing where lies have a majority.
 
         Arguments:
-            seed: of the draws; the same arguments give the same storm.
+            seed: of the draws; the same arguments give the same schedule.
             workers: how many there are, at least 1.
-            seconds: how long the run takes when it is calm. The first 5% and the last 15% are left alone.
+            seconds: how long the run takes when it is baseline. The first 5% and the last 15% are left alone.
             kinds: which kinds of faults.
             apart: groups of workers that hold the same data, of each of which one may lie; by default any worker may.
 
-        >>> [fault.kind for fault in Storm.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop")).faults]
+        >>> [fault.kind for fault in FaultSchedule.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop")).faults]
         ['kill', 'stop']
         """
         check_count("seed", seed, at_least=0)
@@ -150,7 +150,7 @@ class Storm:
 
 
 class _Drawing:
-    """Draws the faults of one storm."""
+    """Draws the faults of one schedule."""
 
     def __init__(self, seed: int, workers: int, seconds: float, apart: Sequence[Sequence[int]] | None) -> None:
         self.rng = np.random.default_rng([seed, workers])
@@ -216,24 +216,24 @@ def _check_seconds(argument: str, value: object, least: float) -> None:
 _KEYS = tuple(field.name for field in fields(Fault))
 
 
-def write_storm(storm: Storm, path: str | os.PathLike[str]) -> None:
-    """Write a storm to a TOML file."""
-    text = "\n".join(f"[[fault]]\n{to_toml(fault.as_dict())}" for fault in storm.faults)
+def write_schedule(schedule: FaultSchedule, path: str | os.PathLike[str]) -> None:
+    """Write a fault schedule to a TOML file."""
+    text = "\n".join(f"[[fault]]\n{to_toml(fault.as_dict())}" for fault in schedule.faults)
     write_whole(Path(path), [text.encode()])
 
 
-def read_storm(path: str | os.PathLike[str]) -> Storm:
-    """Read a storm from a TOML file, as `write_storm` makes it.
+def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
+    """Read a fault schedule from a TOML file, as `write_schedule` makes it.
 
     Raises:
         InvalidArgument: if it cannot be read, or holds something that is no fault, saying which.
     """
-    tables = read_tables(path, "storm file")
+    tables = read_tables(path, "schedule file")
     rows = tables.pop("fault", [])
     if tables or not isinstance(rows, list):
-        raise InvalidArgument(f"The storm file {str(path)!r} must hold tables [[fault]], and nothing else.")
+        raise InvalidArgument(f"The schedule file {str(path)!r} must hold tables [[fault]], and nothing else.")
     found = cast("list[Any]", rows)
-    return Storm(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(found, start=1)))
+    return FaultSchedule(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(found, start=1)))
 
 
 def _fault(row: Any, where: str) -> Fault:

@@ -23,7 +23,7 @@ from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_fi
 from erasurehead.drills.journal import Journal
 from erasurehead.drills.keeper import MARK, marked
 from erasurehead.drills.recorded import merged, recorded
-from erasurehead.drills.schedule import Storm
+from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.errors import EngineError, MissingExtra, RecordsError
 from erasurehead.runs.jsonl import read_lines
 from erasurehead.runs.names import STEPS
@@ -58,21 +58,21 @@ class Performance:
 
 @final
 class Supervisor:
-    """Starts the coordinator of a run, and another one for as long as the storm has ended the one before.
+    """Starts the coordinator of a run, and another one for as long as the fault schedule has ended the one before.
 
     Arguments:
-        folder: of the drill, with its run file and its storm.
+        folder: of the drill, with its run file and its schedule.
         engine: name of the engine.
         workers: how many there are.
-        storm: what is going to befall them.
+        schedule: what is going to befall them.
         limit: seconds of real time that one run may take.
     """
 
-    def __init__(self, folder: Path, engine: str, workers: int, storm: Storm, limit: float) -> None:
+    def __init__(self, folder: Path, engine: str, workers: int, schedule: FaultSchedule, limit: float) -> None:
         self.folder, self.engine, self.limit = folder, engine, limit
-        self._ranks = 1 + workers + len(storm.of("kill"))  # who was killed takes its rank with it
-        self.storm = storm
-        self._most = 1 + len(storm.of("coordinator", "disk_full"))
+        self._ranks = 1 + workers + len(schedule.of("kill"))  # who was killed takes its rank with it
+        self.schedule = schedule
+        self._most = 1 + len(schedule.of("coordinator", "disk_full"))
 
     def perform(self, role: Role, say: Callable[[str], None]) -> Performance:
         """Play a run to its end, whatever ends its coordinators.
@@ -82,7 +82,7 @@ class Supervisor:
             say: told what happens, in sentences.
 
         Raises:
-            EngineError: if a coordinator ends in a way that the storm does not explain.
+            EngineError: if a coordinator ends in a way that the fault schedule does not explain.
             MissingExtra: if there is no mpiexec to start an MPI job with.
         """
         done = Performance()
@@ -125,13 +125,13 @@ class Supervisor:
         return played.code, played.said
 
     def _explained(self, code: int, new: list[dict[str, Any]], said: str) -> str:
-        """Return why a coordinator's end is not what the storm meant; empty if it is."""
+        """Return why a coordinator's end is not what the fault schedule meant; empty if it is."""
         ended = [entry for entry in new if entry["what"] == "ended"]
         if ended:
             return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
         last = new[-1] if new else {}
         number = int(last["fault"]) if last.get("what") == "injected" else -1
-        if number >= 0 and self.storm.faults[number].kind == "coordinator":
+        if number >= 0 and self.schedule.faults[number].kind == "coordinator":
             return ""
         if code == ENDED or not said:
             return f"its coordinator ended with code {code}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from erasurehead.drills.event_log import Chronicle
+from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import NAMED, Finding
 from erasurehead.drills.supervisor import Performance
 from erasurehead.errors import numbered
@@ -43,9 +43,9 @@ class Findings:
         engine: its name.
         scheme: its name and rule.
         steps: that each run was to take.
-        calm, stormy: how the runs went.
+        baseline, faulty: how the runs went.
         faults: what became of each.
-        same_bits: whether the stormy run ended as the same storm without what befell the coordinator; None if that
+        same_bits: whether the faulty run ended as the same schedule without what befell the coordinator; None if that
             was not asked.
         patience: seconds of silence that must raise suspicion, unless answers have come after about as long before.
         telling: whether lies can be told: at least three workers send the same, and messages are compared.
@@ -54,8 +54,8 @@ class Findings:
     engine: str
     scheme: str
     steps: int
-    calm: Performance
-    stormy: Performance
+    baseline: Performance
+    faulty: Performance
     faults: Sequence[Finding]
     same_bits: bool | None
     patience: float
@@ -80,7 +80,7 @@ class Findings:
             "passed": self.passed,
             "verdicts": [vars(verdict) for verdict in self.verdicts],
             "faults": [finding.as_dict() for finding in self.faults],
-            "runs": {name: _run(run) for name, run in (("calm", self.calm), ("stormy", self.stormy))},
+            "runs": {name: _run(run) for name, run in (("baseline", self.baseline), ("faulty", self.faulty))},
             "same_bits": self.same_bits,
             "folder": self.folder,
         }
@@ -88,7 +88,7 @@ class Findings:
 
 def _run(run: Performance) -> dict[str, Any]:
     outcome = {key: value for key, value in (run.outcome or {}).items() if key not in ("ends", "late")}
-    what = Chronicle(run.journal)
+    what = EventLog(run.journal)
     return {
         **outcome,
         "coordinators": run.lives,
@@ -102,31 +102,31 @@ def _run(run: Performance) -> dict[str, Any]:
 
 
 def _verdicts(found: Findings) -> Iterator[Verdict]:
-    calm, stormy = found.calm.outcome, found.stormy.outcome
-    if calm is None:
-        yield Verdict(f"the calm run did not come to its end: {found.calm.failure}", False)
+    baseline, faulty = found.baseline.outcome, found.faulty.outcome
+    if baseline is None:
+        yield Verdict(f"the baseline run did not come to its end: {found.baseline.failure}", False)
         return
-    if stormy is None:
-        yield Verdict(f"the stormy run did not come to its end: {found.stormy.failure}", False)
+    if faulty is None:
+        yield Verdict(f"the faulty run did not come to its end: {found.faulty.failure}", False)
     else:
-        whole = stormy["steps"] == found.steps and stormy["in_order"] and stormy["all_stepped"]
-        yield Verdict(f"{stormy['steps']} of {found.steps} steps were taken, each once and in its order", whole)
-        yield _accuracy(calm, stormy)
+        whole = faulty["steps"] == found.steps and faulty["in_order"] and faulty["all_stepped"]
+        yield Verdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in its order", whole)
+        yield _accuracy(baseline, faulty)
     yield from _deaths(found)
     yield from _lies(found)
     yield from _silence(found)
     yield from _coordinators(found)
     yield from _untested(found)
-    left = [*found.calm.left, *found.stormy.left]
+    left = [*found.baseline.left, *found.faulty.left]
     yield Verdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
 
 
-def _accuracy(calm: dict[str, Any], stormy: dict[str, Any]) -> Verdict:
-    apart = abs(stormy["loss"] - calm["loss"]) / max(abs(calm["loss"]), 1e-300)
-    said = f"the last model's loss is {stormy['loss']:.9g}, and {calm['loss']:.9g} in the calm run"
-    if calm["residual"] > _EXACT:
+def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> Verdict:
+    apart = abs(faulty["loss"] - baseline["loss"]) / max(abs(baseline["loss"]), 1e-300)
+    said = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
+    if baseline["residual"] > _EXACT:
         return Verdict(f"{said}; the scheme is not exact, and promises nothing", None)
-    exact = stormy["residual"] <= _EXACT and apart <= CLOSE
+    exact = faulty["residual"] <= _EXACT and apart <= CLOSE
     return Verdict(f"{said}: a relative difference of {apart:.2g}, of {CLOSE:g} that are allowed", exact)
 
 
@@ -138,7 +138,7 @@ def _deaths(found: Findings) -> Iterator[Verdict]:
         text = f"{len(kills) - len(unseen)} of {len(kills)} kills were noticed, at most {worst:.3g} s after"
         yield Verdict(text, not unseen and worst <= SOON)
     killed = {one.fault.worker for one in found.faults if one.fault.kind == "kill"}
-    deaths = Chronicle(found.stormy.journal).all("died")
+    deaths = EventLog(found.faulty.journal).all("died")
     others = sorted({entry.worker for entry in deaths} - killed)
     if others:
         yield Verdict(f"workers {', '.join(map(str, others))} died, and nobody had killed them", False)
@@ -151,7 +151,7 @@ def _lies(found: Findings) -> Iterator[Verdict]:
         caught = [one for one in seen if one.effect == NAMED]
         text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
         yield Verdict(text, len(caught) == len(seen) if found.telling else None)
-    named = {entry.worker for entry in Chronicle(found.stormy.journal).all("named")}
+    named = {entry.worker for entry in EventLog(found.faulty.journal).all("named")}
     innocent = sorted(named - {one.fault.worker for one in liars})
     if innocent:
         one = len(innocent) == 1
@@ -188,13 +188,13 @@ def _untested(found: Findings) -> Iterator[Verdict]:
 
 def _length(one: Finding, found: Findings) -> float:
     """Return for how long a fault kept its worker from answering an order that it had."""
-    chronicle = Chronicle(found.stormy.journal)
-    begin = chronicle.injected(one.number)
-    silent = None if begin is None else chronicle.first(begin, "silent", lambda entry: entry.fault == one.number)
+    event_log = EventLog(found.faulty.journal)
+    begin = event_log.injected(one.number)
+    silent = None if begin is None else event_log.first(begin, "silent", lambda entry: entry.fault == one.number)
     if silent is None:
         return 0.0
-    over = chronicle.first(silent, "over", lambda entry: entry.fault == one.number)
-    ends = [entry.time for entry in chronicle.after(silent)]
+    over = event_log.first(silent, "over", lambda entry: entry.fault == one.number)
+    ends = [entry.time for entry in event_log.after(silent)]
     return (over.time if over is not None else max(ends, default=silent.time)) - silent.time
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from erasurehead._internal.lazy_import import later
+from erasurehead._internal.lazy_import import lazy_names
 from erasurehead.engines.base import Arrived as Arrived
 from erasurehead.engines.base import Died as Died
 from erasurehead.engines.base import Engine as Engine
@@ -13,10 +13,10 @@ from erasurehead.engines.base import Failed as Failed
 from erasurehead.engines.base import Joined as Joined
 from erasurehead.engines.base import LateWork as LateWork
 from erasurehead.engines.base import MessageLost as MessageLost
+from erasurehead.engines.base import MessageSpec as MessageSpec
 from erasurehead.engines.base import NoRoom as NoRoom
 from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
-from erasurehead.engines.base import Part as Part
 from erasurehead.engines.base import Program as Program
 
 if TYPE_CHECKING:
@@ -26,6 +26,6 @@ if TYPE_CHECKING:
     from erasurehead.engines.virtual import VirtualEngine as VirtualEngine
 
 # A worker is of one engine, and imports none of the others.
-__getattr__, __dir__ = later(
+__getattr__, __dir__ = lazy_names(
     __name__, {"MPIEngine": "mpi", "ProcessEngine": "processes", "RayEngine": "ray", "VirtualEngine": "virtual"}
 )

@@ -28,7 +28,7 @@ class Order:
         step: the optimizer's step; delays and samples are drawn from it.
         points: the models at which to compute; usually one. The arrays are not changed once they are submitted.
         round: number of the submission, rising by one each time; set by the loop.
-        epoch: number of the worker set; rises when the code is re-formed.
+        generation: number of the worker set; rises when the code is re-formed.
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number a point, if the message combines several points.
         note: anything else that programs need, such as the tolerance chosen for a nested code.
@@ -37,14 +37,14 @@ class Order:
     step: int
     points: tuple[Array, ...]
     round: int = -1
-    epoch: int = 0
+    generation: int = 0
     kind: str = "gradient"
     coefficients: tuple[float, ...] = ()
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
-class Part:
+class MessageSpec:
     """One message to come; what a worker will send is known before it is computed.
 
     Arguments:
@@ -73,16 +73,16 @@ class Program(ABC):
 
     @property
     @abstractmethod
-    def outbox(self) -> Sequence[Part]:
+    def message_specs(self) -> Sequence[MessageSpec]:
         """Every message that this program may ever send, with its greatest length; engines reserve room for them."""
 
     @property
     @abstractmethod
-    def inbox(self) -> int:
+    def input_size(self) -> int:
         """Greatest number of elements of all points of an order together; engines reserve room for them."""
 
     @abstractmethod
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         """Return the messages still to be sent for an order, in order, when `done` have been."""
 
     @abstractmethod
@@ -90,11 +90,11 @@ class Program(ABC):
         """Copy what is needed of the order's points: the engine may overwrite them as soon as this returns."""
 
     @abstractmethod
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         """Write the message's vector into `out`, shape (part.length,).
 
         Arguments:
-            part: one of `parts`.
+            spec: one of `remaining`.
             taken: what `take` returned for the same order.
             out: room for the vector; every element is to be written.
         """
@@ -114,7 +114,7 @@ class Arrived:
 
     Arguments:
         worker: who sent it.
-        part: which message.
+        spec: which message.
         order_round: the round that it answers; smaller than the current one if it is late.
         step: the step that it answers.
         started: when the worker began to work on the order, in the engine's seconds.
@@ -124,7 +124,7 @@ class Arrived:
     """
 
     worker: int
-    part: Part
+    spec: MessageSpec
     order_round: int
     step: int
     started: float

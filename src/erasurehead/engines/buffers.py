@@ -1,7 +1,7 @@
-"""What coordinator and workers share: the order board, and each worker's slots for its messages.
+"""What coordinator and workers share: the order order_buffer, and each worker's slots for its messages.
 
-The board holds the two newest orders. A worker that is two rounds behind finds its order overwritten, sees that by
-the round number, and takes the newest one. Slots are double: while the coordinator still reads a message, the worker
+The order_buffer holds the two newest orders. A worker that is two rounds behind finds its order overwritten, sees that by
+the round number, and takes the newest one. MessageSlots are double: while the coordinator still reads a message, the worker
 writes the next one beside it.
 """
 
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Order, Part
+from erasurehead.engines.base import MessageSpec, Order
 from erasurehead.engines.shared_memory import Block, align
 from erasurehead.errors import EngineError
 
-_HEADER = 64  # bytes before a board's meta data: round, length of the meta data
+_HEADER = 64  # bytes before a order_buffer's meta data: round, length of the meta data
 _META = 65_536  # bytes for all of an order but its points
 _SIDES = 2
 _FREE, _TAKEN = 0, 1
 
 
-class Board:
+class OrderBuffer:
     """The two newest orders, written by the coordinator and read by every worker.
 
     Arguments:
@@ -53,7 +53,7 @@ class Board:
     def write(self, order: Order) -> None:
         """Put up an order in place of the one before the last."""
         meta = pickle.dumps(
-            (order.step, order.round, order.epoch, order.kind, order.coefficients, dict(order.note),
+            (order.step, order.round, order.generation, order.kind, order.coefficients, dict(order.note),
              [len(point) for point in order.points])
         )  # fmt: skip
         if len(meta) > _META:
@@ -77,7 +77,7 @@ class Board:
         header[0] = order.round
 
     def read(self, order_round: int) -> Order | None:
-        """Return an order whose points are views of the board, or None if it was overwritten."""
+        """Return an order whose points are views of the order_buffer, or None if it was overwritten."""
         side = order_round % _SIDES
         header = self._headers[side]
         if not self.holds(order_round):
@@ -86,7 +86,7 @@ class Board:
         meta = bytes(self._block.buffer[offset : offset + int(header[1])])
         if not self.holds(order_round):
             return None
-        step, number, epoch, kind, coefficients, note, lengths = pickle.loads(meta)
+        step, number, generation, kind, coefficients, note, lengths = pickle.loads(meta)
         offset += _META
         points: list[Array] = []
         for length in lengths:
@@ -94,7 +94,7 @@ class Board:
             point.flags.writeable = False
             points.append(point)
             offset += 8 * length
-        return Order(step, tuple(points), number, epoch, kind, coefficients, note)
+        return Order(step, tuple(points), number, generation, kind, coefficients, note)
 
     def holds(self, order_round: int) -> bool:
         """Whether an order is still there; what was read of it before a True is sound."""
@@ -105,25 +105,25 @@ class Board:
         self._block.close()
 
 
-class Slots:
+class MessageSlots:
     """One worker's outgoing messages: two slots each, and which round its newest order has.
 
     Arguments:
-        outbox: every message that it may send.
+        message_specs: every message that it may send.
     """
 
-    def __init__(self, outbox: Sequence[Part]) -> None:
-        self._parts = tuple(outbox)
+    def __init__(self, message_specs: Sequence[MessageSpec]) -> None:
+        self._parts = tuple(message_specs)
         self._block = Block(self._lay_out())
         self._map()
 
     def _lay_out(self) -> int:
         """Find a place for every message, and return the bytes that all of them take."""
-        self._index = {part.message: index for index, part in enumerate(self._parts)}
+        self._index = {spec.message: index for index, spec in enumerate(self._parts)}
         self._offsets: list[tuple[int, int]] = []
         offset = align(8 + 8 * _SIDES * len(self._parts))
-        for part in self._parts:
-            size = align(_size(part))
+        for spec in self._parts:
+            size = align(_size(spec))
             self._offsets.append((offset, offset + size))
             offset += _SIDES * size
         return offset
@@ -133,10 +133,10 @@ class Slots:
         self._newest = self._block.integers(0, 1)
         self._states = self._block.integers(8, _SIDES * len(self._parts)).reshape(-1, _SIDES)
 
-    def __getstate__(self) -> tuple[tuple[Part, ...], Block]:
+    def __getstate__(self) -> tuple[tuple[MessageSpec, ...], Block]:
         return self._parts, self._block
 
-    def __setstate__(self, state: tuple[tuple[Part, ...], Block]) -> None:
+    def __setstate__(self, state: tuple[tuple[MessageSpec, ...], Block]) -> None:
         self._parts, self._block = state
         self._lay_out()
         self._map()
@@ -150,8 +150,8 @@ class Slots:
     def newest(self, value: int) -> None:
         self._newest[0] = value
 
-    def part(self, message: int) -> Part:
-        """Return a message as the outbox announced it."""
+    def spec(self, message: int) -> MessageSpec:
+        """Return a message as the message_specs announced it."""
         return self._parts[self._index[message]]
 
     def claim(self, message: int) -> int | None:
@@ -167,21 +167,21 @@ class Slots:
         """Give back a slot."""
         self._states[self._index[message], side] = _FREE
 
-    def vector(self, part: Part, side: int) -> Array:
+    def vector(self, spec: MessageSpec, side: int) -> Array:
         """Return the room of a message in a slot, shape (part.length,)."""
-        index = self._index[part.message]
+        index = self._index[spec.message]
         announced = self._parts[index]
-        if _size(part) > _size(announced):
+        if _size(spec) > _size(announced):
             raise EngineError(
-                f"message {part.message} has {part.length} elements ({part.dtype}), and was announced with at most "
-                f"{announced.length} ({announced.dtype}); announce its greatest length in the program's outbox."
+                f"message {spec.message} has {spec.length} elements ({spec.dtype}), and was announced with at most "
+                f"{announced.length} ({announced.dtype}); announce its greatest length in the program's message_specs."
             )
-        return self._block.view(self._offsets[index][side], part.length, part.dtype)
+        return self._block.view(self._offsets[index][side], spec.length, spec.dtype)
 
     def close(self) -> None:
         """Give back the file descriptor."""
         self._block.close()
 
 
-def _size(part: Part) -> int:
-    return part.length * np.dtype(part.dtype).itemsize
+def _size(spec: MessageSpec) -> int:
+    return spec.length * np.dtype(spec.dtype).itemsize

@@ -13,7 +13,7 @@ def _nothing() -> None:
     return
 
 
-class Loan:
+class BufferLease:
     """A message's vector, lent to the coordinator until it is given back.
 
     Arguments:
@@ -38,7 +38,7 @@ class Loan:
         self._brief = True
 
     def copy_if_brief(self) -> None:
-        """Give the memory back and keep a copy of the vector, if this loan is to be a short one."""
+        """Give the memory back and keep a copy of the vector, if this lease is to be a short one."""
         if self._brief and self._vector is not None:
             self._vector = self._vector.copy()
             self._return()
@@ -55,15 +55,15 @@ class Loan:
         give_back()
 
 
-class Lent:
+class OpenLeases:
     """The loans that the coordinator holds: of messages that it was handed, not of those that still wait for that.
 
-    The events' `read` must be that of a `Loan`.
+    The events' `read` must be that of a `BufferLease`.
     """
 
     def __init__(self) -> None:
-        self._loans: dict[int, Loan] = {}
-        self._brief: list[Loan] = []
+        self._loans: dict[int, BufferLease] = {}
+        self._brief: list[BufferLease] = []
 
     def hand_out(self, arrived: Arrived, brief: bool = False) -> None:
         """Take note that the coordinator has a message.
@@ -73,32 +73,32 @@ class Lent:
             brief: whether it is lent only until the coordinator waits again. Late messages must be where a worker has
                 two slots: with both held, the message that is waited for would find none.
         """
-        loan = loan_of(arrived)
-        self._loans[id(loan)] = loan
+        lease = lease_of(arrived)
+        self._loans[id(lease)] = lease
         if brief:
-            loan.shorten()
-            self._brief.append(loan)
+            lease.shorten()
+            self._brief.append(lease)
 
     def before_waiting(self) -> None:
         """Give back the memory of brief loans; what the coordinator still holds is copied."""
-        for loan in self._brief:
-            loan.copy_if_brief()
+        for lease in self._brief:
+            lease.copy_if_brief()
         self._brief.clear()
 
     def end(self, arrived: Arrived) -> None:
-        """End the loan of a message, unless it has ended."""
-        loan = self._loans.pop(id(loan_of(arrived)), None)
-        if loan is not None:
-            loan.end()
+        """End the lease of a message, unless it has ended."""
+        lease = self._loans.pop(id(lease_of(arrived)), None)
+        if lease is not None:
+            lease.end()
 
     def end_all(self) -> None:
         """End all loans."""
-        for loan in self._loans.values():
-            loan.end()
+        for lease in self._loans.values():
+            lease.end()
         self._loans.clear()
         self._brief.clear()
 
 
-def loan_of(arrived: Arrived) -> Loan:
-    """Return the loan that a message's vector is."""
+def lease_of(arrived: Arrived) -> BufferLease:
+    """Return the lease that a message's vector is."""
     return arrived.read.__self__  # pyright: ignore[reportFunctionMemberAccess]  # it is our own bound method

@@ -30,10 +30,10 @@ from erasurehead.engines.base import (
     Joined,
     LateWork,
     MessageLost,
+    MessageSpec,
     NoRoom,
     Offered,
     Order,
-    Part,
     Program,
     told,
 )
@@ -94,7 +94,7 @@ class VirtualEngine(Engine):
         self._clock = 0.0
         self._closed = False
         self._round = -1
-        self._handed_out: list[_Loan] = []
+        self._handed_out: list[_Lease] = []
         self._delay_rows: dict[tuple[int, int, float], Array] = {}
         self._place_rows: dict[tuple[int, int], Array] = {}
 
@@ -132,8 +132,8 @@ class VirtualEngine(Engine):
             self._round = order.round
             self._delay_rows.clear()
             self._place_rows.clear()
-            for loan in self._handed_out:
-                loan.end()
+            for lease in self._handed_out:
+                lease.end()
             self._handed_out.clear()
         flight = Round(order)
         for worker in list(self._workers) if workers is None else workers:
@@ -171,9 +171,9 @@ class VirtualEngine(Engine):
         return None
 
     def release(self, arrived: Arrived) -> None:
-        for loan in self._handed_out:
-            if loan.read == arrived.read:
-                loan.end()
+        for lease in self._handed_out:
+            if lease.read == arrived.read:
+                lease.end()
 
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
@@ -237,8 +237,8 @@ class VirtualEngine(Engine):
         self._sequence = whole(state["sequence"])
         self._delay_rows.clear()
         self._place_rows.clear()
-        for loan in self._handed_out:
-            loan.end()
+        for lease in self._handed_out:
+            lease.end()
         self._handed_out.clear()
 
     def now(self) -> float:
@@ -272,25 +272,25 @@ class VirtualEngine(Engine):
         assert state.current is not None
         order = state.current.order
         try:
-            parts = state.program.parts(order, state.done)
+            remaining = state.program.remaining(order, state.done)
         except Exception as error:
             state.busy = False
             self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
             return
-        state.busy = bool(parts)
-        if parts:
-            state.part = parts[0]
-            seconds = self.seconds_per_task * parts[0].work + self._delay(worker, order.step, state, parts[0])
+        state.busy = bool(remaining)
+        if remaining:
+            state.spec = remaining[0]
+            seconds = self.seconds_per_task * remaining[0].work + self._delay(worker, order.step, state, remaining[0])
             if math.isfinite(seconds):
                 self._push(self._clock + seconds, worker, state.work, None)
 
-    def _delay(self, worker: int, step: int, state: Worker, part: Part) -> float:
+    def _delay(self, worker: int, step: int, state: Worker, spec: MessageSpec) -> float:
         if self.delays is None:
             return 0.0
-        key = (step, len(state.done), part.work)
+        key = (step, len(state.done), spec.work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
-            row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=part.work)
+            row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
             self._delay_rows[key] = row
         return float(row[worker])
 
@@ -310,21 +310,21 @@ class VirtualEngine(Engine):
         return order.round, float(row[worker])
 
     def _finish_part(self, worker: int, state: Worker) -> Event:
-        flight, program, part = state.current, state.program, state.part
+        flight, program, spec = state.current, state.program, state.spec
         assert flight is not None
-        assert part is not None
-        loan = _Loan(program, flight, part)
+        assert spec is not None
+        lease = _Lease(program, flight, spec)
         event: Event = Arrived(
-            worker, part, flight.order.round, flight.order.step, state.started, self._clock, loan.read
+            worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease.read
         )
         if not program.pure:
             try:
-                loan.read()
+                lease.read()
             except MessageLost as lost:
                 event = Failed(worker, flight.order.round, str(lost), self._clock)
         if isinstance(event, Arrived):
-            self._handed_out.append(loan)
-            state.done.append(part)
+            self._handed_out.append(lease)
+            state.done.append(spec)
             self._begin_part(worker, state)
         else:
             state.busy = False
@@ -333,11 +333,11 @@ class VirtualEngine(Engine):
         return event
 
 
-class _Loan:
+class _Lease:
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
-    def __init__(self, program: Program, flight: Round, part: Part) -> None:
-        self._source: tuple[Program, Round, Part] | None = (program, flight, part)
+    def __init__(self, program: Program, flight: Round, spec: MessageSpec) -> None:
+        self._source: tuple[Program, Round, MessageSpec] | None = (program, flight, spec)
         self._own: Array | None = None
 
     def end(self) -> None:
@@ -346,15 +346,15 @@ class _Loan:
     def read(self) -> Array:
         if self._source is None:
             raise EngineError("the vector of this message was released; read it before the next order is submitted.")
-        program, flight, part = self._source
-        shared = part.content if program.pure else None
+        program, flight, spec = self._source
+        shared = spec.content if program.pure else None
         vector = self._own if shared is None else flight.vectors.get(shared)
         if vector is None:
-            vector = np.empty(part.length, dtype=part.dtype)
+            vector = np.empty(spec.length, dtype=spec.dtype)
             try:
-                program.compute(part, program.take(flight.order), vector)
+                program.compute(spec, program.take(flight.order), vector)
             except Exception as error:
-                raise MessageLost(f"message {part.message}: {told(error)}") from error
+                raise MessageLost(f"message {spec.message}: {told(error)}") from error
             if shared is None:
                 self._own = vector
             else:

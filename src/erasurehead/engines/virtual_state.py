@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Died, Event, Failed, Joined, Offered, Order, Part, Program
+from erasurehead.engines.base import Died, Event, Failed, Joined, MessageSpec, Offered, Order, Program
 from erasurehead.errors import DataError
 
 _EVENTS: Mapping[str, type[Failed | Died | Joined | Offered]] = {
@@ -42,11 +42,11 @@ class Worker:
     life: int  # an event of an earlier worker of the same number is void
     work: int = -1  # number of the work in progress; the end of another one is void
     busy: bool = False
-    part: Part | None = None  # what it is working on
+    spec: MessageSpec | None = None  # what it is working on
     current: Round | None = None
     waiting: Round | None = None  # the newest order, taken when the current one is done
     started: float = 0.0
-    done: list[Part] = field(default_factory=list[Part])
+    done: list[MessageSpec] = field(default_factory=list[MessageSpec])
     held: list[Event | None] | None = None  # while paused: what would have happened, None for the end of a message
 
 
@@ -73,7 +73,7 @@ class Orders:
                 "step": order.step,
                 "points": list(order.points),
                 "round": order.round,
-                "epoch": order.epoch,
+                "generation": order.generation,
                 "kind": order.kind,
                 "coefficients": list(order.coefficients),
                 "note": dict(order.note),
@@ -90,7 +90,7 @@ def rounds_from(tree: Any) -> list[Round]:
                 step=whole(row["step"]),
                 points=tuple(array(point) for point in row["points"]),
                 round=whole(row["round"]),
-                epoch=whole(row["epoch"]),
+                generation=whole(row["generation"]),
                 kind=str(row["kind"]),
                 coefficients=tuple(float(number) for number in row["coefficients"]),
                 note=dict(row["note"]),
@@ -111,11 +111,11 @@ def worker_to_tree(number: int, worker: Worker, orders: Orders) -> Tree:
         "life": worker.life,
         "work": worker.work,
         "busy": worker.busy,
-        "part": part_to_tree(worker.part if worker.busy else None),
+        "part": spec_to_tree(worker.spec if worker.busy else None),
         "current": orders.number(current),
         "waiting": orders.number(waiting),
         "started": worker.started,
-        "done": [part_to_tree(part) for part in worker.done] if worker.busy else [],
+        "done": [spec_to_tree(spec) for spec in worker.done] if worker.busy else [],
         "held": None if worker.held is None else [event_to_tree(event) for event in worker.held],
     }
 
@@ -129,27 +129,27 @@ def worker_from(row: Mapping[str, Any], program: Program, rounds: Sequence[Round
         life=whole(row["life"]),
         work=whole(row["work"]),
         busy=bool(row["busy"]),
-        part=part_from(row["part"]),
+        spec=spec_from(row["part"]),
         current=None if row["current"] is None else rounds[whole(row["current"])],
         waiting=None if row["waiting"] is None else rounds[whole(row["waiting"])],
         started=float(row["started"]),
-        done=[part for part in map(part_from, row["done"]) if part is not None],
+        done=[spec for spec in map(spec_from, row["done"]) if spec is not None],
         held=None if row["held"] is None else [event_from(event) for event in row["held"]],
     )
 
 
-def part_to_tree(part: Part | None) -> Tree:
+def spec_to_tree(spec: MessageSpec | None) -> Tree:
     """Return a part as plain data."""
-    return None if part is None else asdict(part)
+    return None if spec is None else asdict(spec)
 
 
-def part_from(tree: Any) -> Part | None:
-    """Return the part that `part_to_tree` wrote."""
+def spec_from(tree: Any) -> MessageSpec | None:
+    """Return the part that `spec_to_tree` wrote."""
     if tree is None:
         return None
     content = None if tree["content"] is None else whole(tree["content"])
     np.dtype(tree["dtype"])  # raises where it is none
-    return Part(whole(tree["message"]), float(tree["work"]), whole(tree["length"]), str(tree["dtype"]), content)
+    return MessageSpec(whole(tree["message"]), float(tree["work"]), whole(tree["length"]), str(tree["dtype"]), content)
 
 
 def event_to_tree(event: Event | None) -> Tree:

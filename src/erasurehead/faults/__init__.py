@@ -1,3 +1,3 @@
 """What to do when workers die, hang or lie: the policy, the failure detector, and Byzantine workers."""
 
-from erasurehead.faults.policy import Survival as Survival
+from erasurehead.faults.policy import FaultPolicy as FaultPolicy

@@ -13,7 +13,7 @@ OnSuspicion: TypeAlias = Literal["report", "replace", "ignore"]
 
 
 @dataclass(frozen=True)
-class Survival:
+class FaultPolicy:
     """What to do when workers die, hang or lie.
 
     Arguments:
@@ -47,7 +47,7 @@ class Survival:
         ):
             value = getattr(self, name)
             if value not in choices:
-                raise invalid(f"survival.{name}", f"must be one of {', '.join(map(repr, choices))}", value)
-        check_count("survival.replacements", self.replacements, at_least=0)
+                raise invalid(f"fault_policy.{name}", f"must be one of {', '.join(map(repr, choices))}", value)
+        check_count("fault_policy.replacements", self.replacements, at_least=0)
         if self.suspect_after is not None and not real(self.suspect_after) > 0:
-            raise invalid("survival.suspect_after", "must be a positive number of seconds", self.suspect_after)
+            raise invalid("fault_policy.suspect_after", "must be a positive number of seconds", self.suspect_after)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from erasurehead.errors import check_count, invalid
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 
 @dataclass(frozen=True)
@@ -18,23 +18,23 @@ class Settings:
         engine: `"virtual"`, a clock on which waiting takes no time, or `"processes"` of this machine.
         steps: of each training run; the published runs have 100.
         path: the public data, or a folder that holds them; None for the usual places (see `datasets.load`).
-        twin: `"fallback"` for synthetic twins where public data are not to be had, `"always"`, or `"never"`.
-        rows: of the twins, only with `"always"`; None for as many as the originals have.
-        instruments: hooks that watch every training run.
+        synthetic: `"fallback"` for synthetic stand-ins where public data are not to be had, `"always"`, or `"never"`.
+        rows: of the synthetic stand-ins, only with `"always"`; None for as many as the originals have.
+        callbacks: hooks that watch every training run.
     """
 
     engine: Literal["virtual", "processes"] = "virtual"
     steps: int = 100
     path: str | None = None
-    twin: Literal["never", "fallback", "always"] = "fallback"
+    synthetic: Literal["never", "fallback", "always"] = "fallback"
     rows: int | None = None
-    instruments: Sequence[Instrument] = ()
+    callbacks: Sequence[Callback] = ()
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
         for argument, value, known in (
             ("engine", self.engine, ("virtual", "processes")),
-            ("twin", self.twin, ("never", "fallback", "always")),
+            ("synthetic", self.synthetic, ("never", "fallback", "always")),
         ):
             if value not in known:
                 raise invalid(argument, f"must be one of {', '.join(known)}", value)

@@ -13,40 +13,40 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding
 from erasurehead.decoding.layout import Layout
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, Unreachable, check_count
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.planning.simulation import Simulation
 from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.wait_rules.base import WaitRule
-from erasurehead.training.assignment import Formation
-from erasurehead.training.round import Gathering
-from erasurehead.training.worker_pool import Crew
+from erasurehead.training.assignment import Assignment
+from erasurehead.training.round import RoundRunner
+from erasurehead.training.worker_pool import WorkerPool
 
 
 @dataclass(frozen=True, eq=False)
 class _Idle(Program):
     """A worker that takes its time and computes nothing."""
 
-    sends: tuple[Part, ...]
+    sends: tuple[MessageSpec, ...]
 
     @property
-    def outbox(self) -> Sequence[Part]:
+    def message_specs(self) -> Sequence[MessageSpec]:
         return self.sends
 
     @property
-    def inbox(self) -> int:
+    def input_size(self) -> int:
         return 1
 
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         return self.sends[len(done) :]
 
     def take(self, order: Order) -> Any:
         return None
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         out[:] = 0.0
 
 
@@ -94,9 +94,9 @@ def simulate_with_memory(
     engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
     with engine:
         programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
-        formation = Formation.first(scheme, programs, Layout(1, [None] * code.n_messages))
-        crew = Crew(engine, formation, survival=Survival(death="leave", suspected="ignore"))
-        gathering = Gathering(crew)
+        formation = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
+        crew = WorkerPool(engine, formation, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
+        gathering = RoundRunner(crew)
         crew.start()
         order = Order(first_step, (np.zeros(1),))
         for number in range(steps):
@@ -110,8 +110,8 @@ def simulate_with_memory(
     return Simulation(seconds, residual, arrived, messages)
 
 
-def _parts(code: GradientCode, worker: int) -> tuple[Part, ...]:
+def _parts(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
     return tuple(
-        Part(message, float(len(code.tasks_of_message(message))), 1, content=0)
+        MessageSpec(message, float(len(code.tasks_of_message(message))), 1, content=0)
         for message in code.messages_of(worker).tolist()
     )

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from erasurehead._internal.lazy_import import later
+from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead.runs.checkpoints.checkpointer import Checkpointer as Checkpointer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from erasurehead.runs.recorder import Recorder as Recorder
     from erasurehead.runs.replaying import replay as replay
 
-__getattr__, __dir__ = later(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "Checkpoint": "checkpoints.store",

@@ -20,7 +20,7 @@ from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment, desc
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
 from erasurehead.schemes.text import paper_schemes, parse_scheme
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import LOWER_IS_BETTER, Run
 
 _RANGES: Mapping[str, tuple[float, float]] = {
@@ -69,8 +69,8 @@ class Comparison:
         if config.run.out is not None:
             check_free(config.run.out, config.run.overwrite)
         data = config.data
-        if data.twin is None and data.source in NAMES:
-            data = data.model_copy(update={"twin": "fallback"})
+        if data.synthetic is None and data.source in NAMES:
+            data = data.model_copy(update={"synthetic": "fallback"})
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
         first = Experiment.from_config(config.model_copy(update={"scheme": texts[0], "data": data, "delays": delays}))
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
@@ -84,14 +84,14 @@ class Comparison:
             check_metric(goal, first)
         return cls(tuple(experiments), folder, goal)
 
-    def run(self, instruments: Sequence[Instrument] = ()) -> list[Run]:
+    def run(self, callbacks: Sequence[Callback] = ()) -> list[Run]:
         """Run one scheme after the other; after Ctrl-C the rest is left out.
 
         A scheme that cannot be trained to the end does not keep the others from running: its run is among those that
         are returned, up to where it ended, and `stopped` says why.
 
         Arguments:
-            instruments: hooks that watch every run.
+            callbacks: hooks that watch every run.
 
         Raises:
             EngineError: if workers do not start; the records up to then are in the folder.
@@ -102,7 +102,7 @@ class Comparison:
         for experiment in self.experiments:
             last = _Last()
             try:
-                runs.append(experiment.run([*instruments, last]))
+                runs.append(experiment.run([*callbacks, last]))
             except (Unreachable, Diverged):
                 if last.run is None:  # it was not training that failed
                     raise
@@ -205,13 +205,13 @@ class Outcome:
         }
 
 
-class _Last(Instrument):
+class _Last(Callback):
     """Keeps the run as it ended, also where what ended it is raised."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         self.run = run
 
 

@@ -50,7 +50,7 @@ from erasurehead.runs.recorder import Recorder
 from erasurehead.runs.resuming import check_unfinished
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import default_scheme, parse_rate, parse_scheme
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
@@ -226,11 +226,11 @@ class Experiment:
         """Return a new engine; it starts no worker before it is used."""
         return parts.build_engine(self.config.run, self.config.delays, self.delays)
 
-    def run(self, instruments: Sequence[Instrument] = (), engine: Engine | None = None) -> Run:
+    def run(self, callbacks: Sequence[Callback] = (), engine: Engine | None = None) -> Run:
         """Train, and record everything in the run folder.
 
         Arguments:
-            instruments: hooks that watch, besides the recorder.
+            callbacks: hooks that watch, besides the recorder.
             engine: where to, if not on a new one as configured.
 
         Returns:
@@ -242,12 +242,12 @@ class Experiment:
         """
         section = self.config.run
         engine, optimizer = engine or self.engine(), self.optimizer()
-        watching, recorder, checkpointer, control = [*instruments], None, None, None
+        watching, recorder, checkpointer, control = [*callbacks], None, None, None
         if self.out is not None:
             with uninterrupted():  # a folder that is there can be gone on with
-                recorder = self._recorder(self.out, instruments)
+                recorder = self._recorder(self.out, callbacks)
                 checkpointer = self._checkpointer(recorder)
-            watching = [recorder, *instruments, checkpointer]
+            watching = [recorder, *callbacks, checkpointer]
             control = Control(self.out)
         least = _LeastCounted()
         watching.append(least)
@@ -255,7 +255,7 @@ class Experiment:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 run = train(
                     self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
-                    survival=parts.build_survival(self.config.survive),
+                    fault_policy=parts.build_fault_policy(self.config.faults),
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
                 )  # fmt: skip
@@ -272,15 +272,15 @@ class Experiment:
                 raise Diverged(f"{error} {self._remedy(least.coverage)}") from error
             if isinstance(error, RecordsError):
                 if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
-                    self._save_elsewhere(recorder, self.out, instruments)
+                    self._save_elsewhere(recorder, self.out, callbacks)
                 raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
             raise
         if recorder is not None:
-            saved = self._save_elsewhere(recorder, self.out, instruments)
+            saved = self._save_elsewhere(recorder, self.out, callbacks)
             run.summary = {**recorder.summary, "model": None if saved is None else str(saved)}
         return run
 
-    def _save_elsewhere(self, recorder: Recorder, out: Path | None, instruments: Sequence[Instrument]) -> Path | None:
+    def _save_elsewhere(self, recorder: Recorder, out: Path | None, callbacks: Sequence[Callback]) -> Path | None:
         """Save the model where there is room, if there was none in the run folder, and say where.
 
         Returns:
@@ -301,11 +301,11 @@ class Experiment:
                 if place != out:
                     shutil.rmtree(place, ignore_errors=True)
                 continue
-            for instrument in instruments:
-                instrument.notice(f"the model could not be saved in {out}; it is in {place}")
+            for callback in callbacks:
+                callback.on_notice(f"the model could not be saved in {out}; it is in {place}")
             return place
-        for instrument in instruments:
-            instrument.notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
+        for callback in callbacks:
+            callback.on_notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
         return None
 
     def _remedy(self, coverage: float) -> str:
@@ -341,10 +341,10 @@ class Experiment:
             ),
         }
 
-    def _recorder(self, out: Path, instruments: Sequence[Instrument]) -> Recorder:
+    def _recorder(self, out: Path, callbacks: Sequence[Callback]) -> Recorder:
         def notify(text: str) -> None:
-            for instrument in instruments:
-                instrument.notice(text)
+            for callback in callbacks:
+                callback.on_notice(text)
 
         facts = {"engine": self.config.run.engine, "data": describe(self.data)}
         required = self.config.run.records == "required"
@@ -372,18 +372,18 @@ class Experiment:
         )  # fmt: skip
 
 
-class _LeastCounted(Instrument):
+class _LeastCounted(Callback):
     """Keeps the least share of the gradient that a step has counted."""
 
     def __init__(self) -> None:
         self.coverage = 1.0
         self.neglected = False
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         if row.stepped and row.coverage > 0.0:
             self.coverage = min(self.coverage, row.coverage)
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         self.neglected = bool(run.neglected)
 
 

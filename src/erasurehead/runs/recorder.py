@@ -1,4 +1,4 @@
-"""The instrument that writes a run down while it goes on."""
+"""The callback that writes a run down while it goes on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, che
 from erasurehead.runs.resuming import resumption
 from erasurehead.runs.summaries import figures, versions
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 
-class Recorder(Instrument):
+class Recorder(Callback):
     """Writes a run into its folder: each step as it ends, and model, evaluations and summary at the end.
 
     While it does, no other run can use the folder: it is locked, until the run ends or this process does.
@@ -114,7 +114,7 @@ class Recorder(Instrument):
         """File of rows -> bytes written; None where they could not be written."""
         return None if self._lost else {name: file.size for name, file in self._files.items()}
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._summary |= {
             "scheme": scheme.name,
             "code": repr(scheme.code),
@@ -137,15 +137,15 @@ class Recorder(Instrument):
             size = before.records[name] if before else 0
             self._files[name] = RowFile(self.folder.path / name, size, self.folder.access)
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds
         self._try(lambda: self.folder.write_summary(self._summary))
 
-    def arrival(self, row: ArrivalRow) -> None:
+    def on_arrival(self, row: ArrivalRow) -> None:
         if not self._lost:
             self._files[ARRIVALS].add(vars(row))
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         self.x = x
         if not self._lost:
             self._files[STEPS].add(vars(row))
@@ -155,7 +155,7 @@ class Recorder(Instrument):
         self._files[ARRIVALS].flush()  # before the step, so that whose step is there has its arrivals there, too
         self._files[STEPS].flush()
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
         self.x = run.x
         self._summary |= {"engine": run.engine} | figures(run)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from erasurehead import codes, decoding
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.transforms import reformed
+from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import InvalidArgument, check_count, invalid
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes.wait_rules.base import WaitRule, scaled_count
 
@@ -51,7 +51,7 @@ class Scheme:
         """The wait rule of gradient orders."""
         return self.rules["gradient"]
 
-    def reformed(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
+    def resized(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
         """Return the same scheme for another number of workers over the same tasks.
 
         Arguments:
@@ -87,14 +87,14 @@ def custom(
     """
     if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
-    rule = waiting.parse(rule) if isinstance(rule, str) else rule
+    rule = wait_rules.parse(rule) if isinstance(rule, str) else rule
 
     def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = reformed(code, n_workers, held)
+        other = resized(code, n_workers, held)
         return custom(other, rule.for_workers(code.n_workers, n_workers), aggregation)
 
     again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
-    chosen = decoder or decoding.for_code(code)
+    chosen = decoder or decoding.make_decoder(code)
     return Scheme(name or code.name, chosen, {"gradient": rule}, aggregation or Plain(), again)
 
 
@@ -105,7 +105,7 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
         n_workers: number of workers.
         n_tasks: number of tasks, at least n_workers; by default one a worker.
     """
-    return custom(codes.uncoded(n_workers, n_tasks), waiting.decodable(), name="uncoded")
+    return custom(codes.uncoded(n_workers, n_tasks), wait_rules.decodable(), name="uncoded")
 
 
 def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") -> Scheme:
@@ -138,7 +138,7 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) ->
         built = codes.exact_cyclic(n_workers, load - 1, seed=seed)
     else:
         raise invalid("code", "must be 'repetition' or 'cyclic'", code)
-    return custom(built, waiting.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
+    return custom(built, wait_rules.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
 
 
 def erasurehead(
@@ -159,16 +159,16 @@ def erasurehead(
     """
     code = codes.fractional_repetition(n_workers, load, n_tasks)
     if isinstance(wait_for, float) and 0 < wait_for < 1:
-        wait_for = waiting.fraction(wait_for).workers(code)
+        wait_for = wait_rules.fraction(wait_for).workers(code)
     return _first_arrivals("erasurehead", code, _check_wait(wait_for, n_workers), rescale)
 
 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
     def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = reformed(code, n_workers, held)
+        other = resized(code, n_workers, held)
         return _first_arrivals(name, other, scaled_count(arrivals, code.n_workers, n_workers), rescale)
 
-    rule = waiting.first(arrivals) | waiting.decodable()
+    rule = wait_rules.first(arrivals) | wait_rules.decodable()
     scheme = custom(code, rule, rescaling(rescale, code, arrivals), name)
     return replace(scheme, reform=reform)
 

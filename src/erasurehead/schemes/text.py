@@ -7,11 +7,11 @@ from functools import partial
 from typing import TypeVar
 
 from erasurehead import schemes
-from erasurehead._internal import text_parser as specs
+from erasurehead._internal import text_parser
 from erasurehead.codes.text import parse_code
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.optimizers.base import Schedule, as_schedule
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import rescaling
 from erasurehead.schemes.named import Scheme
 
@@ -45,7 +45,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         "erasurehead": partial(schemes.erasurehead, n_workers),
         "custom": partial(_custom, n_workers),
     }
-    return _naming("scheme", text, lambda: specs.read(_call(text), "scheme", Scheme, makers, {}))
+    return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
 
 
 def parse_rate(rate: float | str) -> Schedule:
@@ -86,7 +86,7 @@ def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: s
             "rescale", "must be 'none' or 'coverage' in a custom scheme", rescale,
             "erasurehead and ignore_stragglers know 'expectation' as well",
         )  # fmt: skip
-    return schemes.custom(built, waiting.parse(wait), rescaling(rescale, built, None), name)
+    return schemes.custom(built, wait_rules.parse(wait), rescaling(rescale, built, None), name)
 
 
 def _call(text: str) -> str:

@@ -101,7 +101,7 @@ class EngineConformance:
             start(engine, [Echo(0, (7, 5)), Echo(1, (6,))])
             engine.submit(order(0))
             events = arrivals(engine, 3)
-            assert [event.part.message for event in events] == [7, 6, 5]
+            assert [event.spec.message for event in events] == [7, 6, 5]
             assert [event.read()[2] for event in events] == [7, 6, 5]
 
     def test_preempt_drops_late_work(self) -> None:
@@ -188,7 +188,7 @@ class EngineConformance:
     def test_whatever_a_program_raises_wherever_costs_its_message_only(self) -> None:
         with self.make() as engine:
             programs: list[Program] = [Faulty(0, (0,), raises_at=frozenset({0}), raises=EOFError("told to fail"))]
-            programs += [Faulty(1, (1,), raises_at=frozenset({0}), where="parts"), Echo(2, (2,))]
+            programs += [Faulty(1, (1,), raises_at=frozenset({0}), where="remaining"), Echo(2, (2,))]
             start(engine, programs)
             engine.submit(order(0))
             assert sum("told to fail" in _failure(event) for event in take(engine, 3)) == 2

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays, room
-from erasurehead.engines.base import Order, Part, Program
+from erasurehead.engines.base import MessageSpec, Order, Program
 
 
 @dataclass(eq=False)
@@ -30,24 +30,24 @@ class Echo(Program):
     n_parameters: int = 3
 
     @property
-    def outbox(self) -> Sequence[Part]:
-        return [Part(message, 1.0, self.length, content=message) for message in self.messages]
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return [MessageSpec(message, 1.0, self.length, content=message) for message in self.messages]
 
     @property
-    def inbox(self) -> int:
+    def input_size(self) -> int:
         return self.n_parameters
 
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        return self.outbox[len(done) :]
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        return self.message_specs[len(done) :]
 
     def take(self, order: Order) -> Any:
         return order.step, order.points[0].copy()
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         step, point = taken
         if not (point == point[0]).all():
             raise AssertionError("the point was overwritten while it was copied")
-        out[:] = np.resize([step, self.worker, part.message, point[0]], self.length)
+        out[:] = np.resize([step, self.worker, spec.message, point[0]], self.length)
 
 
 class Constant(Echo):
@@ -57,7 +57,7 @@ class Constant(Echo):
         super().__init__(number, (number,))
         self.data = np.full(100_000, float(number))
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         out[:] = self.data.mean()
 
 
@@ -69,7 +69,7 @@ class Faulty(Echo):
         raises_at: steps at which it raises.
         nan_at: steps at which it answers NaN.
         raises: what it raises.
-        where: in which method: `"compute"` or `"parts"`.
+        where: in which method: `"compute"` or `"remaining"`.
     """
 
     raises_at: frozenset[int] = frozenset()
@@ -77,15 +77,15 @@ class Faulty(Echo):
     raises: Exception = field(default_factory=lambda: ValueError("told to fail"))
     where: str = "compute"
 
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        if self.where == "parts" and order.step in self.raises_at:
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        if self.where == "remaining" and order.step in self.raises_at:
             raise self.raises
-        return super().parts(order, done)
+        return super().remaining(order, done)
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         if taken[0] in self.raises_at:
             raise self.raises
-        super().compute(part, taken, out)
+        super().compute(spec, taken, out)
         if taken[0] in self.nan_at:
             out[-1] = np.nan
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from erasurehead._internal.lazy_import import later
+from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.training.callbacks import Instrument as Instrument
+    from erasurehead.training.callbacks import Callback as Callback
     from erasurehead.training.loop import train as train
     from erasurehead.training.result import Evaluation as Evaluation
     from erasurehead.training.result import Run as Run
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from erasurehead.training.rows import StepRow as StepRow
 
 # Workers need the programs alone, and reports the rows: neither pays for the loop.
-__getattr__, __dir__ = later(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "ArrivalRow": "rows",
-        "Instrument": "callbacks",
+        "Callback": "callbacks",
         "Evaluation": "result",
         "Run": "result",
         "StepRow": "rows",

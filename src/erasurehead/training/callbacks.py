@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from erasurehead.training.result import Run
 
 
-class Instrument:
+class Callback:
     """Watches a run. Override what is of interest; hooks run on the coordinator, and their time counts."""
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         """Called before the workers are started."""
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         """Called when all workers are there, with the seconds that it took; the clock of the training starts now."""
 
-    def waiting(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        """Called every so often while an order is waited for: see `gathering.TELL_EVERY`.
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        """Called every so often while an order is waited for: see `rounds.TELL_EVERY`.
 
         Arguments:
             step: the current step.
@@ -31,13 +31,13 @@ class Instrument:
             elapsed: seconds since the order was submitted.
         """
 
-    def arrival(self, row: ArrivalRow) -> None:
+    def on_arrival(self, row: ArrivalRow) -> None:
         """Called after a step for every message of it, arrived or censored; and at once for late ones."""
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         """Called when a step is done, with the model after it; keep a reference at will, it is never changed."""
 
-    def settled(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
         """Called last after each step, when it is wholly done and recorded; and once before the first, with 0.
 
         Arguments:
@@ -46,10 +46,10 @@ class Instrument:
                 lists, texts, numbers, None and arrays. None of the arrays is changed afterwards.
         """
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Called when something happened that a person should know: a death, a refused message."""
 
-    def evaluated(self, done: int, of: int) -> None:
+    def on_evaluated(self, done: int, of: int) -> None:
         """Called when training is over, after each of the models that were kept has been evaluated.
 
         Arguments:
@@ -57,5 +57,5 @@ class Instrument:
             of: how many there are.
         """
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         """Called when all steps are done, or training ended early, after the workers have been let go."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.problems.base import Problem
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Evaluation
 from erasurehead.training.rows import StepRow
 
@@ -18,7 +18,7 @@ MOST_KEPT = 5_000
 """Models that are kept for evaluation: as many points as any figure can show."""
 
 
-class Snapshots(Instrument):
+class Snapshots(Callback):
     """Keeps the models that are to be evaluated. Optimizers never change a model in place, so that none is copied.
 
     All together take at most a gigabyte: where there would be more, every second one is given up, again and again.
@@ -34,7 +34,7 @@ class Snapshots(Instrument):
         self.last = last
         self.kept: list[tuple[int, float, Array]] = [(0, 0.0, initial)] if every else []
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         done = row.step + 1
         if self.every and (done % self.every == 0 or done == self.last):
             self.kept.append((done, row.end, x))

@@ -1,4 +1,4 @@
-"""Who is watched and who is trusted: workers that do not start, hang or lie are found while rounds are gathered."""
+"""Who is watched and who is trusted: workers that do not start, hang or lie are found while rounds are result."""
 
 from __future__ import annotations
 
@@ -8,53 +8,55 @@ from typing import Any, final
 from erasurehead._internal.arrays import Tree
 from erasurehead.engines.base import Arrived
 from erasurehead.faults.byzantine import Verifier, check_comparable
-from erasurehead.faults.failure_detector import Suspicion
+from erasurehead.faults.failure_detector import FailureDetector
 from erasurehead.training.round_state import Round
-from erasurehead.training.worker_pool import Crew
+from erasurehead.training.worker_pool import WorkerPool
 
 
 @final
-class Oversight:
-    """Watches the workers of a crew over its rounds, as far as the crew's policy of survival asks for it.
+class HealthMonitor:
+    """Watches the workers of a pool over its rounds, as far as the pool's policy of fault_policy asks for it.
 
     It is told whom orders go to and what comes back, names whom it suspects or catches, and replaces or puts aside
     those whom the policy does not bear with.
 
     Arguments:
-        crew: whose workers they are.
+        pool: whose workers they are.
         tell: takes a sentence for people.
 
     Raises:
         InvalidArgument: messages are to be compared, and code and wait rule never leave anything to compare.
     """
 
-    def __init__(self, crew: Crew, tell: Callable[[str], None]) -> None:
-        self.crew = crew
+    def __init__(self, pool: WorkerPool, tell: Callable[[str], None]) -> None:
+        self.pool = pool
         self.tell = tell
-        self._formation = crew.formation
-        watches = crew.survival.suspected != "ignore"
-        self._suspicion = Suspicion(after=crew.survival.suspect_after, late=crew.engine.late) if watches else None
+        self._assignment = pool.assignment
+        watches = pool.fault_policy.suspected != "ignore"
+        self._suspicion = (
+            FailureDetector(after=pool.fault_policy.suspect_after, late=pool.engine.late) if watches else None
+        )
         self._verifier: Verifier | None = None  # made when the first round begins
-        if crew.survival.verify:
-            check_comparable(crew.formation.scheme.decoder, crew.formation.scheme.rule)
+        if pool.fault_policy.verify:
+            check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
 
     def begin(self) -> None:
         """Take note that a round begins, and who sits where by now."""
-        before, self._formation = self._formation, self.crew.formation
-        moved = before is not self._formation
+        before, self._assignment = self._assignment, self.pool.assignment
+        moved = before is not self._assignment
         if self._suspicion is not None and moved:
-            for worker in {*before.seats} - {*self.crew.present()}:  # gone, or started anew
+            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started anew
                 self._suspicion.left(worker)
-        if self.crew.survival.verify:
+        if self.pool.fault_policy.verify:
             self._prepared(moved).begin()
 
     def _prepared(self, moved: bool) -> Verifier:
-        """Return the verifier of the formation, which may have moved since the last one was made."""
-        code, layout, seats = self._formation.code, self._formation.layout, self._formation.seats
+        """Return the verifier of the assignment, which may have moved since the last one was made."""
+        code, layout, worker_ids = self._assignment.code, self._assignment.layout, self._assignment.worker_ids
         if self._verifier is None:
-            self._verifier = Verifier(code, layout, seats=seats)
+            self._verifier = Verifier(code, layout, worker_ids=worker_ids)
         elif moved:
-            self._verifier = self._verifier.reformed(code, layout, seats)
+            self._verifier = self._verifier.resized(code, layout, worker_ids)
         return self._verifier
 
     # --- what happens to workers ----------------------------------------------------------------------------------
@@ -62,15 +64,15 @@ class Oversight:
     def ordered(self, workers: Iterable[int]) -> None:
         """Take note that an order has gone out to some workers."""
         if self._suspicion is not None:
-            now = self.crew.engine.now()
+            now = self.pool.engine.now()
             for worker in workers:
-                if worker not in self._formation.mute:
+                if worker not in self._assignment.mute:
                     self._suspicion.ordered(worker, now)
 
     def heard(self, event: Arrived, current: Round) -> None:
         """Take note of a message, in time or late; who was suspected is cleared by it."""
         if self._suspicion is not None:
-            latest = (event.worker, event.part.message) in current.formation.lasts
+            latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
             if cleared := self._suspicion.heard(event.worker, event.time, event.started, done):
                 self.tell(cleared)
@@ -91,17 +93,17 @@ class Oversight:
 
     def next_look(self) -> float:
         """Return when to `look` again at who is missing, in the engine's seconds; inf if there is no need."""
-        starting = self.crew.wake()
+        starting = self.pool.wake()
         return starting if self._suspicion is None else min(starting, self._suspicion.next_check())
 
     def look(self, now: float) -> list[int]:
         """Give up workers that do not start, and name, or replace, those that seem to hang; return whom that loses."""
-        gone = self.crew.look(now)
+        gone = self.pool.look(now)
         if self._suspicion is not None:
             for worker in self._suspicion.check(now):
                 self.tell(self._suspicion.suspects[worker])
-                self.crew.happened("suspected", worker, self._suspicion.suspects[worker])
-                if self.crew.survival.suspected == "replace" and not self.crew.replace_suspect(worker):
+                self.pool.happened("suspected", worker, self._suspicion.suspects[worker])
+                if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
         return gone
 
@@ -121,10 +123,10 @@ class Oversight:
         for message, why in found.refused.items():
             arrived = current.arrivals.pop(message)
             if arrived.worker not in found.accused:
-                self.crew.happened("refused", arrived.worker, why)
-            self.crew.engine.release(arrived)
+                self.pool.happened("refused", arrived.worker, why)
+            self.pool.engine.release(arrived)
         for worker, why in found.accused.items():
-            self.crew.put_aside(worker, why)
+            self.pool.put_aside(worker, why)
             if self._suspicion is not None:
                 self._suspicion.left(worker)
         return changed
@@ -132,7 +134,7 @@ class Oversight:
     def accused(self, current: Round) -> list[int]:
         """Return who is put aside for lying, of those that sit anywhere in a round."""
         lying = () if self._verifier is None else self._verifier.accused
-        return [worker for worker in lying if worker in current.formation.places]
+        return [worker for worker in lying if worker in current.assignment.positions]
 
     def end(self, seconds: float) -> None:
         """Say what verification has cost.
@@ -153,11 +155,11 @@ class Oversight:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; the crew is restored already."""
-        self._formation = self.crew.formation
+        """Continue from a state; the pool is restored already."""
+        self._assignment = self.pool.assignment
         if state["suspicion"] is not None and self._suspicion is not None:
             self._suspicion.restore(state["suspicion"])
-        if state["verifier"] is not None and self.crew.survival.verify:
+        if state["verifier"] is not None and self.pool.fault_policy.verify:
             verifier = self._prepared(moved=True)
             verifier.begin()
             verifier.restore(state["verifier"])

@@ -21,21 +21,21 @@ from erasurehead.errors import (
     invalid,
     numbered,
 )
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, check_parts
-from erasurehead.training.assignment import Formation
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.assignment import Assignment
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
 from erasurehead.training.result import FinalModel, Resumption, Run
-from erasurehead.training.round import DIVERGED, Gathered, Gathering, Thinned
+from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
 from erasurehead.training.task_counts import Counting, sentence
-from erasurehead.training.worker_pool import Crew
+from erasurehead.training.worker_pool import WorkerPool
 
 
 def train(
@@ -44,9 +44,9 @@ def train(
     optimizer: Optimizer,
     engine: Engine | str,
     steps: int,
-    instruments: Sequence[Instrument] = (),
+    callbacks: Sequence[Callback] = (),
     evaluate_every: int = 1,
-    survival: Survival | None = None,
+    fault_policy: FaultPolicy | None = None,
     resume: Resumption | None = None,
     wanted: Callable[[int], int | None] = lambda step: None,
 ) -> Run:
@@ -65,9 +65,9 @@ def train(
         engine: where the workers run; it is closed at the end, whatever happens. Or its name, as a run file has it:
             `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
         steps: how many, at least 1, those of an earlier run that is resumed included.
-        instruments: hooks that watch.
+        callbacks: hooks that watch.
         evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
-        survival: what to do when workers die, hang or lie; by default the dead are replaced.
+        fault_policy: what to do when workers die, hang or lie; by default the dead are replaced.
         resume: where an earlier run of the same problem and scheme is to go on.
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
 
@@ -77,7 +77,7 @@ def train(
 
     Raises:
         InvalidArgument: before any worker is started.
-        Unreachable: when too many workers have died for the wait rule; instruments have seen the run so far.
+        Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
         Diverged: when the model is not finite any more, or its objective after 10 steps or more is at the end a tenth
             above that of the first model; likewise.
         RecordsError: when what happens cannot be written down any more; likewise.
@@ -105,9 +105,9 @@ def train(
     first = optimizer.x
     snapshots = Snapshots(evaluate_every, first, last=steps)
     with engine:
-        training = _Training(problem, scheme, optimizer, engine, survival or Survival(), snapshots, instruments)
+        training = _Training(problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, callbacks)
         for watcher in training.watchers:
-            watcher.preparing(scheme, steps)
+            watcher.on_setup(scheme, steps)
         training.begin(resume)
         failure = training.go(steps, wanted)
     run = training.run
@@ -117,13 +117,13 @@ def train(
         for evaluation in () if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
-                watcher.evaluated(len(run.evaluations), len(snapshots.kept))
+                watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
     except KeyboardInterrupt as error:
         run.stopped = run.stopped or f"{stopped_by(error)} while the models were evaluated"
     if failure is None and not run.stopped and (said := _why_worse(run)):
         failure, run.stopped = Diverged(said), said
     for watcher in training.watchers:
-        watcher.finished(run)
+        watcher.on_end(run)
     if failure is not None:
         raise failure
     return run
@@ -166,22 +166,22 @@ class _Training:
         scheme: Scheme,
         optimizer: Optimizer,
         engine: Engine,
-        survival: Survival,
+        fault_policy: FaultPolicy,
         snapshots: Snapshots,
-        instruments: Sequence[Instrument],
+        callbacks: Sequence[Callback],
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
         self.engine = engine
         self.snapshots = snapshots
         self.history = _History()
-        self.watchers = [self.history, snapshots, *instruments]
+        self.watchers = [self.history, snapshots, *callbacks]
         self.start_seconds = 0.0
         self.stopped = ""
         self.hurried = False  # nothing is done any more that can be done when the run goes on
         self._shards: Shards = {}
-        self.crew = Crew(engine, Formation.first(scheme, *self._form(scheme)), self._form, survival)
-        self.gathering = Gathering(self.crew, self.watchers)
+        self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
+        self.rounds = RoundRunner(self.pool, self.watchers)
         self.counting = Counting(scheme.code.n_tasks)
         self._scheme = scheme
         self._samples = split_samples(problem.n_samples, scheme.code.n_tasks)
@@ -246,29 +246,29 @@ class _Training:
                     f"The checkpoint does not fit this run, which cannot go on from it: {error!r}."
                 ) from None
         if not running:
-            self.start_seconds += self.crew.start()
+            self.start_seconds += self.pool.start()
         for watcher in self.watchers:
-            watcher.ready(self.start_seconds)
+            watcher.on_start(self.start_seconds)
         if not running:  # else the clock goes on from where it stood
             self._origin = self.engine.now() - elapsed
         if resume is None:
             for watcher in self.watchers:
-                watcher.settled(self.optimizer.step, self.state)
+                watcher.on_state(self.optimizer.step, self.state)
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
         try:
             while self.optimizer.step < steps:
-                self.crew.wanted = wanted(self.optimizer.step) or self.crew.wanted
-                self.crew.settle()
+                self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
+                self.pool.settle()
                 self._between = False
                 self._step()
                 self._between = True
                 for watcher in self.watchers:
-                    watcher.settled(self.optimizer.step, self.state)
-            self.gathering.end()
+                    watcher.on_state(self.optimizer.step, self.state)
+            self.rounds.end()
             if found := self.counting.neglected():
-                self.gathering.notice(f"at the end of training {sentence(found, self._sizes)}")
+                self.rounds.notice(f"at the end of training {sentence(found, self._sizes)}")
         except KeyboardInterrupt as error:
             self.stopped, self.hurried = stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -277,7 +277,7 @@ class _Training:
         return None
 
     def state(self) -> dict[str, Tree]:
-        """Return all that is needed to go on from here to the bit: see `Instrument.settled`."""
+        """Return all that is needed to go on from here to the bit: see `Callback.on_state`."""
         return {
             "step": self.optimizer.step,
             "round": self._round,
@@ -287,8 +287,8 @@ class _Training:
             "optimizer": self.optimizer.state(),
             "aggregation": self._scheme.aggregation.state(),
             "rules": {kind: rule.state() for kind, rule in self._scheme.rules.items()},
-            "crew": self.crew.state(),
-            "gathering": self.gathering.state(),
+            "pool": self.pool.state(),
+            "rounds": self.rounds.state(),
             "snapshots": self.snapshots.state(),
             "counting": self.counting.state(),
             "engine": self.engine.state() if self._between else None,
@@ -300,11 +300,11 @@ class _Training:
         self._scheme.aggregation.restore(state["aggregation"])
         for kind, rule in self._scheme.rules.items():
             rule.restore(state["rules"][kind])
-        self.crew.restore(state["crew"], running)
+        self.pool.restore(state["pool"], running)
         if running:
-            formation = self.crew.formation
-            self.gathering.restore(state["gathering"])
-            self.engine.restore(state["engine"], dict(zip(formation.seats, formation.programs, strict=True)))
+            assignment = self.pool.assignment
+            self.rounds.restore(state["rounds"])
+            self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
         if "counting" in state:
             self.counting.restore(state["counting"])
@@ -316,37 +316,37 @@ class _Training:
         optimizer = self.optimizer
         asked = optimizer.ask()
         while True:
-            order = replace(asked, round=self._round, epoch=self.crew.formation.epoch)
+            order = replace(asked, round=self._round, generation=self.pool.assignment.generation)
             self._round += 1
             try:
-                gathered = self.gathering.gather(order)
+                result = self.rounds.gather(order)
                 break
-            except Thinned:
-                self.crew.settle()  # if that changes nothing, the next round is the last, or goes on without
-        gradient, loss = self._penalised(gathered, order)
-        self.counting.add(gathered.decoding, gathered.lost)
-        notices, neglected = [*gathered.notices], self.counting.found()
+            except PoolShrunk:
+                self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
+        gradient, loss = self._penalised(result, order)
+        self.counting.add(result.decoding, result.lost)
+        notices, neglected = [*result.notices], self.counting.found()
         if neglected:
             notices.append(sentence(self.counting.neglected(neglected), self._sizes))
             for watcher in self.watchers:
-                watcher.notice(notices[-1])
+                watcher.on_notice(notices[-1])
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            row = replace(self._row(order, gathered, gradient, loss), failed=notices, neglected=neglected)
+            row = replace(self._row(order, result, gradient, loss), failed=notices, neglected=neglected)
             for watcher in self.watchers:
-                for arrival in gathered.rows:
-                    watcher.arrival(arrival)
-                watcher.step(row, optimizer.x)
+                for arrival in result.rows:
+                    watcher.on_arrival(arrival)
+                watcher.on_step_end(row, optimizer.x)
 
-    def _penalised(self, gathered: Gathered, order: Order) -> tuple[Array | None, float | None]:
+    def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
         """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
-        estimate = gathered.estimate
+        estimate = result.estimate
         if estimate is None:
             return None, None
-        if gathered.lost:  # the mean over the samples that are left
-            lost = sum(self._sizes[task] for task in gathered.lost)
+        if result.lost:  # the mean over the samples that are left
+            lost = sum(self._sizes[task] for task in result.lost)
             estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
         gradient = estimate[:-1]
         if self.problem.l2:
@@ -360,42 +360,42 @@ class _Training:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
 
-    def _row(self, order: Order, gathered: Gathered, gradient: Array | None, loss: float | None) -> StepRow:
-        formation, decoding = gathered.formation, gathered.decoding
-        kept = 1.0 - len(gathered.lost) / formation.code.n_tasks
+    def _row(self, order: Order, result: RoundResult, gradient: Array | None, loss: float | None) -> StepRow:
+        assignment, decoding = result.assignment, result.decoding
+        kept = 1.0 - len(result.lost) / assignment.code.n_tasks
         return StepRow(
             step=order.step,
             round=order.round,
             kind=order.kind,
-            begin=gathered.begin - self._origin,
-            waited=gathered.waited,
+            begin=result.begin - self._origin,
+            waited=result.waited,
             end=self.engine.now() - self._origin,
-            arrived=gathered.view.finished,
+            arrived=result.view.finished,
             used=decoding.used.tolist(),
-            missing=sorted({row.worker for row in gathered.rows if row.censored}),
-            dead=sorted(self.crew.dead),
+            missing=sorted({row.worker for row in result.rows if row.censored}),
+            dead=sorted(self.pool.dead),
             failed=[],
-            residual=decoding.residual + len(gathered.lost),
+            residual=decoding.residual + len(result.lost),
             coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
             stepped=gradient is not None,
             loss=loss,
             gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
-            received=gathered.received,
-            workers=formation.code.n_workers,
-            lost=list(gathered.lost),
-            happened=self.crew.take_happenings(self._origin),
+            received=result.received,
+            workers=assignment.code.n_workers,
+            lost=list(result.lost),
+            happened=self.pool.take_happenings(self._origin),
         )
 
 
-class _History(Instrument):
+class _History(Callback):
     """Keeps every row in memory for the run that is returned."""
 
     def __init__(self) -> None:
         self.steps: list[StepRow] = []
         self.arrivals: list[ArrivalRow] = []
 
-    def arrival(self, row: ArrivalRow) -> None:
+    def on_arrival(self, row: ArrivalRow) -> None:
         self.arrivals.append(row)
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         self.steps.append(row)

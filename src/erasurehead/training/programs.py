@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Order, Part, Program
+from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.problems.base import Problem, Shard, split_samples
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ class Recipe:
     """How one message is made of a shard.
 
     Arguments:
-        part: the message.
+        spec: the message.
         shard: which of the program's shards holds its tasks.
         coefficients: of each task of that shard, shape (n_pieces, tasks of the shard).
         places: for each piece, which element of the shard's vector (gradient, then loss) goes into each element of
             the message, -1 for none, shape (n_pieces, part.length); None if the message is that vector.
     """
 
-    part: Part
+    spec: MessageSpec
     shard: int
     coefficients: Array
     places: IntArray | None
@@ -50,9 +50,9 @@ class CodedProgram(Program):
         self, shards: Sequence[Shard], recipes: Sequence[Recipe], problem: Problem, max_points: int = 1
     ) -> None:
         self.shards = tuple(shards)
-        self.recipes = {recipe.part.message: recipe for recipe in recipes}
+        self.recipes = {recipe.spec.message: recipe for recipe in recipes}
         self.preload = problem.preload
-        self._outbox = tuple(recipe.part for recipe in recipes)
+        self._message_specs = tuple(recipe.spec for recipe in recipes)
         self._inbox = max_points * problem.n_parameters
 
     @property
@@ -62,7 +62,7 @@ class CodedProgram(Program):
         Only programs whose shards are the same objects are told to be equal.
         """
         return tuple(
-            (id(self.shards[recipe.shard]), recipe.part.length, recipe.coefficients.tobytes(),
+            (id(self.shards[recipe.shard]), recipe.spec.length, recipe.coefficients.tobytes(),
              None if recipe.places is None else recipe.places.tobytes())
             for recipe in self.recipes.values()
         )  # fmt: skip
@@ -81,34 +81,34 @@ class CodedProgram(Program):
         return total
 
     def renumbered(self, messages: Sequence[int]) -> CodedProgram:
-        """Return the same program under other numbers of its messages, in the order of its outbox."""
+        """Return the same program under other numbers of its messages, in the order of its message_specs."""
         renamed = [
-            replace(self.recipes[part.message], part=replace(part, message=message))
-            for part, message in zip(self._outbox, messages, strict=True)
+            replace(self.recipes[spec.message], spec=replace(spec, message=message))
+            for spec, message in zip(self._message_specs, messages, strict=True)
         ]
         program = copy.copy(self)
-        program.recipes = {recipe.part.message: recipe for recipe in renamed}
-        program._outbox = tuple(recipe.part for recipe in renamed)
+        program.recipes = {recipe.spec.message: recipe for recipe in renamed}
+        program._message_specs = tuple(recipe.spec for recipe in renamed)
         return program
 
     @property
-    def outbox(self) -> Sequence[Part]:
-        return self._outbox
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return self._message_specs
 
     @property
-    def inbox(self) -> int:
+    def input_size(self) -> int:
         return self._inbox
 
-    def parts(self, order: Order, done: Sequence[Part]) -> Sequence[Part]:
-        return self._outbox[len(done) :]
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        return self._message_specs[len(done) :]
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         return local, order.coefficients or (1.0,) * len(local), order.step
 
-    def compute(self, part: Part, taken: Any, out: Array) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         local, factors, step = taken
-        recipe = self.recipes[part.message]
+        recipe = self.recipes[spec.message]
         shard = self.shards[recipe.shard]
         target, scratch = out, np.empty(0)
         if recipe.places is not None or len(local) > 1:
@@ -220,8 +220,8 @@ def _recipe(code: GradientCode, message: int, tasks: tuple[int, ...], index: int
     coefficients = np.zeros((code.n_pieces, len(tasks)))
     coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
     # Equal rows have equal vectors only if they come of the same shard, and so lie on the same support.
-    part = Part(message, float(len(own)), places.length, content=_content(code, tasks, coefficients))
-    return Recipe(part, index, coefficients, places.within)
+    spec = MessageSpec(message, float(len(own)), places.length, content=_content(code, tasks, coefficients))
+    return Recipe(spec, index, coefficients, places.within)
 
 
 def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:

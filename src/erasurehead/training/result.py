@@ -190,7 +190,7 @@ class Resumption:
     """Where an earlier run is to go on.
 
     Attributes:
-        state: as `Instrument.settled` was given it.
+        state: as `Callback.on_state` was given it.
         steps: the rows of the steps up to there.
         arrivals: the rows of the messages up to there.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree, finite
-from erasurehead.codes.transforms import restricted
+from erasurehead.codes.transforms import shortened
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
@@ -19,12 +19,12 @@ from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unre
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
 from erasurehead.schemes.wait_rules.alarm import Alarm
 from erasurehead.schemes.wait_rules.base import Verdict, View
-from erasurehead.training.assignment import Formation
-from erasurehead.training.callbacks import Instrument
-from erasurehead.training.health import Oversight
+from erasurehead.training.assignment import Assignment
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.health import HealthMonitor
 from erasurehead.training.round_state import Begun, Round
 from erasurehead.training.rows import ArrivalRow
-from erasurehead.training.worker_pool import Crew
+from erasurehead.training.worker_pool import WorkerPool
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
 
@@ -37,22 +37,22 @@ REMEMBERED = 1_000
 """Rounds whose late messages are still told apart; a message later than that is dropped."""
 
 TELL_EVERY = 0.05
-"""Seconds between two reports to instruments of who is late."""
+"""Seconds between two reports to callbacks of who is late."""
 
 
-class Thinned(ErasureHeadError):
+class PoolShrunk(ErasureHeadError):
     """The wait rule cannot be met with the workers that are left, but may be once the code is re-formed over them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class RoundResult:
     """What one round brought.
 
     Attributes:
         estimate: gradient, then loss, shape (n_parameters + 1,); None if there is nothing to go by.
         decoding: the weights that were used.
         view: the arrivals.
-        formation: who sat where.
+        assignment: who sat where.
         begin: when the order was submitted, in the engine's seconds.
         waited: seconds from there until the rule said stop.
         rows: one for each message that has arrived and is not refused, and for each that may still come, censored.
@@ -64,7 +64,7 @@ class Gathered:
     estimate: Array | None
     decoding: Decoding
     view: View
-    formation: Formation
+    assignment: Assignment
     begin: float
     waited: float
     rows: tuple[ArrivalRow, ...]
@@ -73,46 +73,46 @@ class Gathered:
     lost: tuple[int, ...] = ()
 
 
-class Gathering:
-    """Gathers rounds, one after the other, from a crew."""
+class RoundRunner:
+    """Gathers rounds, one after the other, from a pool."""
 
-    def __init__(self, crew: Crew, instruments: Sequence[Instrument] = ()) -> None:
-        self.crew = crew
-        self.engine = crew.engine
-        self.instruments = instruments
-        self._oversight = Oversight(crew, self.notice)
+    def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = ()) -> None:
+        self.pool = pool
+        self.engine = pool.engine
+        self.callbacks = callbacks
+        self._monitor = HealthMonitor(pool, self.notice)
         self._begun: dict[int, Begun] = {}
         self._notices: list[str] = []
         self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
         self._failed: set[int] = set()  # workers that failed in this round
         self._erased: set[str] = set()  # what was said of rules that are not met for erasures
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
-        crew.tell = self.notice
+        pool.tell = self.notice
 
-    def gather(self, order: Order) -> Gathered:
+    def gather(self, order: Order) -> RoundResult:
         """Run one round to its end.
 
         Raises:
-            Thinned: if the wait rule cannot be met before the crew has settled; gather again then, with a new round.
+            PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
             Unreachable: if the wait rule cannot be met any more.
             Diverged: if the estimate is not finite although every message is, or if no message that came is.
         """
         real = time.perf_counter()
-        formation = self.crew.formation
-        self._oversight.begin()
+        assignment = self.pool.assignment
+        self._monitor.begin()
         self._failed.clear()
-        view = View(formation.scheme.decoder, order.step, self.crew.able())
+        view = View(assignment.scheme.decoder, order.step, self.pool.able())
         begin = self.engine.now()
-        self._begun[order.round] = Begun(begin, formation.epoch, formation.numbers)
+        self._begun[order.round] = Begun(begin, assignment.generation, assignment.numbers)
         if len(self._begun) > REMEMBERED:
             del self._begun[next(iter(self._begun))]
-        current = Round(order, formation, view, formation.scheme.rules[order.kind], begin)
-        self._submit(order, self.crew.present())
+        current = Round(order, assignment, view, assignment.scheme.rules[order.kind], begin)
+        self._submit(order, self.pool.present())
         read = current.read
         while True:
             self._wait(current)
             waited = current.view.elapsed
-            if self._oversight.examine(current):
+            if self._monitor.examine(current):
                 continue
             found = current.view.session.decoding()
             used: list[int] = found.messages.tolist()
@@ -121,30 +121,32 @@ class Gathering:
             except MessageLost:
                 self._refuse(current, unusable(used, read))
                 continue
-            estimate = formation.scheme.aggregation.estimate(found, vectors, formation.layout, order)
+            estimate = assignment.scheme.aggregation.estimate(found, vectors, assignment.layout, order)
             if estimate is None or finite(estimate):
                 break
             bad = unusable(used, read)
             if not bad:
                 raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
             self._refuse(current, bad)
-        received = sum(a.part.length * np.dtype(a.part.dtype).itemsize for a in current.arrivals.values())
+        received = sum(a.spec.length * np.dtype(a.spec.dtype).itemsize for a in current.arrivals.values())
         rows = current.rows(set(found.used.tolist()))
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
         notices, self._notices = tuple(self._notices), []
         self._seconds += time.perf_counter() - real
-        return Gathered(estimate, found, current.view, formation, begin, waited, rows, notices, received, current.lost)
+        return RoundResult(
+            estimate, found, current.view, assignment, begin, waited, rows, notices, received, current.lost
+        )
 
     def _submit(self, order: Order, workers: Sequence[int]) -> None:
         self.engine.submit(order, workers)
-        self._oversight.ordered(workers)
+        self._monitor.ordered(workers)
 
     def notice(self, text: str, again: bool = False) -> None:
-        """Take down something that a person should know: for the record of the step, and for the instruments if new."""
+        """Take down something that a person should know: for the record of the step, and for the callbacks if new."""
         self._notices.append(text)
-        for instrument in () if again else self.instruments:
-            instrument.notice(text)
+        for callback in () if again else self.callbacks:
+            callback.on_notice(text)
 
     def _tell_failure(self, worker: int, text: str) -> None:
         """Say what a worker fails with: not again in every round, if it has not answered properly in between."""
@@ -155,27 +157,30 @@ class Gathering:
 
     def end(self) -> None:
         """Say what is to be said when the last round is over."""
-        self._oversight.end(self._seconds)
+        self._monitor.end(self._seconds)
 
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs: the rounds that may still be answered, and who is trusted."""
-        numbers = {begun.epoch: begun.numbers for begun in self._begun.values()}
+        numbers = {begun.generation: begun.numbers for begun in self._begun.values()}
         return {
-            "begun": [[number, begun.begin, begun.epoch] for number, begun in self._begun.items()],
+            "begun": [[number, begun.begin, begun.generation] for number, begun in self._begun.items()],
             "numbers": [
-                [epoch, [[*message, *number] for message, number in table.items()]] for epoch, table in numbers.items()
+                [generation, [[*message, *number] for message, number in table.items()]]
+                for generation, table in numbers.items()
             ],
-            **self._oversight.state(),
+            **self._monitor.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; the crew is restored already."""
+        """Continue from a state; the pool is restored already."""
         numbers = {
-            epoch: {(worker, message): (row, unit) for worker, message, row, unit in table}
-            for epoch, table in state["numbers"]
+            generation: {(worker, message): (row, unit) for worker, message, row, unit in table}
+            for generation, table in state["numbers"]
         }
-        self._begun = {number: Begun(begin, epoch, numbers[epoch]) for number, begin, epoch in state["begun"]}
-        self._oversight.restore(state)
+        self._begun = {
+            number: Begun(begin, generation, numbers[generation]) for number, begin, generation in state["begun"]
+        }
+        self._monitor.restore(state)
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -188,13 +193,13 @@ class Gathering:
             freed = current.unruled or current.erased
             verdict = _when_all_is_in(view) if freed else current.rule.verdict(view)
             if current.erased and verdict is Verdict.STOP and not _decodes(view):
-                current.erased, verdict = False, Verdict.NEVER  # more was erased while the others were waited for
+                current.erased, verdict = False, Verdict.UNREACHABLE  # more was erased while the others were waited for
             nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
             if verdict is Verdict.STOP and not nobody:
                 if current.unruled and self._leave_out(current):
                     continue
                 return
-            if verdict is Verdict.NEVER or nobody:
+            if verdict is Verdict.UNREACHABLE or nobody:
                 self._despair(current)
                 continue
             wake = None if freed else alarm.next(view)
@@ -204,7 +209,7 @@ class Gathering:
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
                 continue
             until = None if wake is None else current.begin + wake
-            check = self._oversight.next_look()
+            check = self._monitor.next_look()
             if check < math.inf:
                 until = check if until is None else min(until, check)
             try:
@@ -219,20 +224,20 @@ class Gathering:
             elif wake is not None and until == current.begin + wake:
                 alarm.ring(wake)
             if check < math.inf and (now := self.engine.now()) >= check:
-                for worker in self._oversight.look(now):
+                for worker in self._monitor.look(now):
                     self._lose(worker, current)
             if current.doubtful:
-                self._oversight.examine(current)
+                self._monitor.examine(current)
             if view.elapsed >= told + TELL_EVERY:
                 told = view.elapsed
                 self._tell_of(current)
 
     def _tell_of(self, current: Round) -> None:
         """Tell those who want to know who is late."""
-        watching = [one for one in self.instruments if type(one).waiting is not Instrument.waiting]
+        watching = [one for one in self.callbacks if type(one).on_wait is not Callback.on_wait]
         missing = current.missing if watching else []
-        for instrument in watching:
-            instrument.waiting(current.order.step, missing, current.view.elapsed)
+        for callback in watching:
+            callback.on_wait(current.order.step, missing, current.view.elapsed)
 
     def _despair(self, current: Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
@@ -240,8 +245,8 @@ class Gathering:
         if current.refused and not view.arrived and {*current.refused.values()} == {NOT_FINITE}:
             what = f"{len(current.refused)} messages are all"  # all that came was bad: no worker's fault
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
-        erased = {*current.failed, *self._oversight.accused(current)}
-        erased |= {current.formation.workers_of_rows[message] for message in current.refused}
+        erased = {*current.failed, *self._monitor.accused(current)}
+        erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if erased and _decodes(view):
             current.erased = True
             who = numbered("worker", sorted(erased))
@@ -249,10 +254,10 @@ class Gathering:
             self.notice(text, again=text in self._erased)
             self._erased.add(text)
             return
-        if self.crew.thinned and self.crew.able():
-            raise Thinned(current.why_never(self.crew.dead))
-        if self.crew.survival.lost == "stop" or len(current.out_of_reach()) == current.formation.code.n_tasks:
-            raise Unreachable(current.why_never(self.crew.dead))
+        if self.pool.shrunk and self.pool.able():
+            raise PoolShrunk(current.why_never(self.pool.dead))
+        if self.pool.fault_policy.lost == "stop" or len(current.out_of_reach()) == current.assignment.code.n_tasks:
+            raise Unreachable(current.why_never(self.pool.dead))
         if not self._leave_out(current):
             current.unruled = True
 
@@ -262,12 +267,12 @@ class Gathering:
         The rule is then asked again, of the others.
         """
         lost = current.out_of_reach()
-        if not set(lost) - set(current.lost) or len(lost) == current.formation.code.n_tasks:
+        if not set(lost) - set(current.lost) or len(lost) == current.assignment.code.n_tasks:
             return False
         said = numbered("task", lost)
         self.notice(f"{said} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others")
         before, current.lost = current.view, tuple(lost)
-        view = View(general(restricted(current.formation.code, lost)), before.step, before.able)
+        view = View(general(shortened(current.assignment.code, lost)), before.step, before.able)
         view.elapsed, view.refused = before.elapsed, before.refused
         for message in before.arrived:
             view.add(message)
@@ -276,38 +281,38 @@ class Gathering:
 
     def _take(self, event: Event, current: Round) -> None:
         if isinstance(event, Arrived):
-            self._oversight.heard(event, current)
+            self._monitor.heard(event, current)
             self._take_arrival(event, current)
         elif isinstance(event, Failed):
             if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
                 self._tell_failure(event.worker, f"worker {event.worker} failed: {event.reason}")
-                self.crew.happened("failed", event.worker, event.reason)
-            self._oversight.failed(event.worker)
+                self.pool.happened("failed", event.worker, event.reason)
+            self._monitor.failed(event.worker)
         elif isinstance(event, Died):
-            self._oversight.forget(event.worker)
+            self._monitor.forget(event.worker)
             self._failing.pop(event.worker, None)
-            if not self.crew.die(event):
+            if not self.pool.die(event):
                 self._lose(event.worker, current)
         elif isinstance(event, Joined):
-            self._oversight.forget(event.worker)
-            if self.crew.join(event):
+            self._monitor.forget(event.worker)
+            if self.pool.join(event):
                 current.regain(event.worker)
                 self._submit(current.order, [event.worker])
                 self.notice(f"worker {event.worker} is there, on {event.host}")
         else:
-            self.crew.offered(event)
+            self.pool.offered(event)
 
     def _lose(self, worker: int, current: Round) -> bool:
         """Wait for a worker no more; return whether it sits anywhere in this round."""
-        place = current.formation.places.get(worker)
-        if place is not None:
-            current.view.lose(place)
-        return place is not None
+        position = current.assignment.positions.get(worker)
+        if position is not None:
+            current.view.lose(position)
+        return position is not None
 
     def _take_arrival(self, event: Arrived, current: Round) -> None:
         if event.order_round == current.order.round:
-            row = current.formation.rows.get((event.worker, event.part.message))
+            row = current.assignment.rows.get((event.worker, event.spec.message))
             # A worker that came back may send again what it had sent before it died.
             if row is None or row in current.arrivals or row in current.view.refused:
                 self.engine.release(event)
@@ -318,12 +323,12 @@ class Gathering:
             return
         begun = self._begun.get(event.order_round)
         if begun is not None:
-            aggregation = self.crew.formation.scheme.aggregation
-            if begun.epoch == self.crew.formation.epoch and aggregation.wants_late:
+            aggregation = self.pool.assignment.scheme.aggregation
+            if begun.generation == self.pool.assignment.generation and aggregation.wants_late:
                 aggregation.late(event)
             if (late := begun.late_row(event)) is not None:
-                for instrument in self.instruments:
-                    instrument.arrival(late)
+                for callback in self.callbacks:
+                    callback.on_arrival(late)
         self.engine.release(event)
 
     # --- what cannot be used --------------------------------------------------------------------------------------
@@ -336,7 +341,7 @@ class Gathering:
             arrived = current.arrivals.pop(message)
             self.engine.release(arrived)
             self._tell_failure(arrived.worker, f"message {message} of worker {arrived.worker} is refused: {why}")
-            self.crew.happened("refused", arrived.worker, why)
+            self.pool.happened("refused", arrived.worker, why)
 
 
 def _decodes(view: View) -> bool:

@@ -15,16 +15,16 @@ from erasurehead.training.rows import ArrivalRow
 if TYPE_CHECKING:
     from erasurehead.engines.base import Arrived, Order
     from erasurehead.schemes.wait_rules.base import View, WaitRule
-    from erasurehead.training.assignment import Formation
+    from erasurehead.training.assignment import Assignment
 
 
 @dataclass(eq=False)
 class Round:
-    """A round under way. Messages are rows of its formation's code.
+    """A round under way. Messages are rows of its assignment's code.
 
     Attributes:
         order: what was asked.
-        formation: of whom.
+        assignment: of whom.
         view: what the wait rule sees of it.
         rule: the wait rule.
         begin: when the order was submitted, in the engine's seconds.
@@ -39,7 +39,7 @@ class Round:
     """
 
     order: Order
-    formation: Formation
+    assignment: Assignment
     view: View
     rule: WaitRule
     begin: float
@@ -64,17 +64,17 @@ class Round:
     @property
     def missing(self) -> list[int]:
         """Workers of which a message may still come, ascending."""
-        return sorted({self.formation.workers_of_rows[message] for message in self.outstanding})
+        return sorted({self.assignment.workers_of_rows[message] for message in self.outstanding})
 
     def regain(self, worker: int) -> None:
         """Take note that a worker, or its replacement, has joined: it answers anew."""
-        self.view.regain(self.formation.places[worker])
+        self.view.regain(self.assignment.positions[worker])
         self.failed.pop(worker, None)
         self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
 
     def out_of_reach(self) -> list[int]:
         """Return the tasks that no message says anything of that has come or may still come, ascending."""
-        code = self.formation.code
+        code = self.assignment.code
         present = np.zeros(code.n_tasks, dtype=bool)
         for message in [*self.view.arrived, *self.view.pending.tolist()]:
             present[code.tasks_of_message(message)] = True
@@ -87,10 +87,12 @@ class Round:
         Arguments:
             dead: workers that have died and are not replaced, with the reason.
         """
-        view, formation = self.view, self.formation
-        code, seats = formation.code, formation.seats
-        silent = {place for place in range(code.n_workers) if place not in view.able}
-        gone = sorted(seats[place] for place in silent | {int(code.owner[message]) for message in self.refused})
+        view, assignment = self.view, self.assignment
+        code, worker_ids = assignment.code, assignment.worker_ids
+        silent = {position for position in range(code.n_workers) if position not in view.able}
+        gone = sorted(
+            worker_ids[position] for position in silent | {int(code.owner[message]) for message in self.refused}
+        )
         lost = self.out_of_reach()
         left, refused = len(view.able), len(self.refused)
         if not gone:
@@ -124,19 +126,19 @@ class Round:
         Arguments:
             used: messages that were given a weight.
         """
-        units = self.formation.units
+        units = self.assignment.units
         rows = [
-            _row(arrived, message, units[message], self.begin, used=message in used, place=place)
-            for place, (message, arrived) in enumerate(self.arrivals.items())
+            _row(arrived, message, units[message], self.begin, used=message in used, position=position)
+            for position, (message, arrived) in enumerate(self.arrivals.items())
         ]
         rows += [
             ArrivalRow(
                 step=self.order.step,
                 round=self.order.round,
-                worker=self.formation.workers_of_rows[message],
+                worker=self.assignment.workers_of_rows[message],
                 message=message,
                 unit=units[message],
-                work=self.formation.works[message],
+                work=self.assignment.works[message],
                 started=None,
                 seconds=self.view.elapsed,
                 censored=True,
@@ -152,17 +154,17 @@ class Begun:
 
     Attributes:
         begin: when it began, in the engine's seconds.
-        epoch: of its formation.
+        generation: of its assignment.
         numbers: the row and the unit of each message then, by worker and the number that its program gives it.
     """
 
     begin: float
-    epoch: int
+    generation: int
     numbers: Mapping[tuple[int, int], tuple[int, int]]
 
     def late_row(self, event: Arrived) -> ArrivalRow | None:
         """Return the row of a message that is late, or None if it was none of this round's."""
-        number = self.numbers.get((event.worker, event.part.message))
+        number = self.numbers.get((event.worker, event.spec.message))
         return None if number is None else _row(event, *number, self.begin, late=True)
 
 
@@ -177,7 +179,7 @@ def _row(
     begin: float,
     late: bool = False,
     used: bool = False,
-    place: int | None = None,
+    position: int | None = None,
 ) -> ArrivalRow:
     return ArrivalRow(
         step=event.step,
@@ -185,10 +187,10 @@ def _row(
         worker=event.worker,
         message=row,
         unit=unit,
-        work=event.part.work,
+        work=event.spec.work,
         started=event.started - begin,
         seconds=event.time - begin,
         late=late,
         used=used,
-        place=place,
+        position=position,
     )

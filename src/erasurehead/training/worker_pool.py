@@ -14,9 +14,9 @@ from erasurehead._internal.arrays import Tree
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Died, Engine, Failed, Joined, NoRoom, Offered
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.assignment import Formation, reseated
+from erasurehead.training.assignment import Assignment, reassigned
 from erasurehead.training.placement import spread
 from erasurehead.training.programs import CodedProgram
 from erasurehead.training.rows import Happening, What
@@ -24,18 +24,18 @@ from erasurehead.training.rows import Happening, What
 START_TIMEOUT = 300.0
 """Seconds within which all workers must be ready."""
 
-Former: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout]]
+Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout]]
 """Lays a scheme out: the programs of its places, and where their messages' elements belong."""
 
 
-class Crew:
-    """The workers of a run, under one formation at a time.
+class WorkerPool:
+    """The workers of a run, under one assignment at a time.
 
     Attributes:
         living: workers that have joined and not died, with their hosts.
         coming: workers that were started and have not joined yet, with the time until which they may take; they can
             still answer the current order.
-        dead: workers of the formation that have died and are not replaced, with the reason.
+        dead: workers of the assignment that have died and are not replaced, with the reason.
         gone: all workers that are given up for good, with the reason.
         wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
     """
@@ -43,36 +43,38 @@ class Crew:
     def __init__(
         self,
         engine: Engine,
-        formation: Formation,
-        form: Former | None = None,
-        survival: Survival | None = None,
+        assignment: Assignment,
+        form: Planner | None = None,
+        fault_policy: FaultPolicy | None = None,
     ) -> None:
         self.engine = engine
-        self.formation = formation
-        self.survival = survival or Survival(death="leave")
+        self.assignment = assignment
+        self.fault_policy = fault_policy or FaultPolicy(death="leave")
         self.living: dict[int, str] = {}
         self.coming: dict[int, float] = {}
         self.dead: dict[int, str] = {}
         self.gone: dict[int, str] = {}
         self.wanted: int | None = None
-        self._scheme = formation.scheme  # as the user gave it; later ones are derived from it, not from each other
+        self._scheme = assignment.scheme  # as the user gave it; later ones are derived from it, not from each other
         self._form = form
         self.tell: Callable[[str], None] = lambda text: None
         self._deaths = Counter[int]()
         self._started = False
         self._happened: list[Happening] = []
-        self._thinned = False
+        self._shrunk = False
         self._held: list[int] | None = None  # what the code was last re-formed by
 
     def able(self) -> set[int]:
         """Return the places whose worker can still answer, those that are being replaced included."""
         return {
-            place for place, worker in enumerate(self.formation.seats) if worker in self.living or worker in self.coming
+            position
+            for position, worker in enumerate(self.assignment.worker_ids)
+            if worker in self.living or worker in self.coming
         }
 
     def present(self) -> list[int]:
-        """Return the workers of the formation that orders can be sent to, by place."""
-        return [worker for worker in self.formation.seats if worker in self.living]
+        """Return the workers of the assignment that orders can be sent to, by place."""
+        return [worker for worker in self.assignment.worker_ids if worker in self.living]
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -87,11 +89,11 @@ class Crew:
 
         Who dies before it is ready is replaced as whoever dies later.
         """
-        engine, formation = self.engine, self.formation
+        engine, assignment = self.engine, self.assignment
         begin = engine.now()
-        hosts = spread(formation.code, engine.hosts())
-        for place, worker in enumerate(formation.seats):
-            engine.assign(worker, formation.programs[place], hosts[place])
+        hosts = spread(assignment.code, engine.hosts())
+        for position, worker in enumerate(assignment.worker_ids):
+            engine.assign(worker, assignment.programs[position], hosts[position])
             self.coming[worker] = begin + START_TIMEOUT
         while self.coming:
             event = engine.next_event(until=self.wake())
@@ -114,7 +116,7 @@ class Crew:
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def join(self, event: Joined) -> bool:
-        """Take note that a worker is there; return whether it belongs to the formation."""
+        """Take note that a worker is there; return whether it belongs to the assignment."""
         worker = event.worker
         if self._started or self._deaths[worker]:
             self.happened("joined", worker)
@@ -122,7 +124,7 @@ class Crew:
         self.coming.pop(worker, None)
         self.dead.pop(worker, None)
         self.gone.pop(worker, None)
-        return worker in self.formation.places
+        return worker in self.assignment.positions
 
     def die(self, event: Died) -> bool:
         """Take note of a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
@@ -177,9 +179,9 @@ class Crew:
 
     def offered(self, event: Offered) -> None:
         """Take room for more workers, if the user wants to grow."""
-        if self.survival.grow:
-            self.wanted = (self.wanted or len(self.formation.seats)) + event.workers
-        does = "they are started before the next step" if self.survival.grow else "nobody is started there unasked"
+        if self.fault_policy.grow:
+            self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
+        does = "they are started before the next step" if self.fault_policy.grow else "nobody is started there unasked"
         self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
 
     def _end(self, worker: int) -> None:
@@ -188,13 +190,13 @@ class Crew:
         self.engine.assign(worker, None)
 
     def _replace(self, worker: int, what: str) -> bool:
-        place = self.formation.places.get(worker)
-        if place is None:
+        position = self.assignment.positions.get(worker)
+        if position is None:
             return False
         self._deaths[worker] += 1
-        policy = self.survival
+        policy = self.fault_policy
         if policy.death == "replace" and self._deaths[worker] <= policy.replacements:
-            if self._assign(place, self._places_to_run()[place]):
+            if self._assign(position, self._hosts_for_positions()[position]):
                 self.tell(f"worker {worker} {what}; another takes its place")
                 return True
             what += "; there is no room for another"
@@ -206,13 +208,13 @@ class Crew:
 
     def _give_up(self, worker: int, reason: str) -> None:
         self.dead[worker] = self.gone[worker] = reason
-        self._thinned = True
+        self._shrunk = True
 
-    def _assign(self, place: int, host: str | None) -> bool:
-        worker = self.formation.seats[place]
+    def _assign(self, position: int, host: str | None) -> bool:
+        worker = self.assignment.worker_ids[position]
         self.living.pop(worker, None)
         try:
-            self.engine.assign(worker, self.formation.programs[place], host)
+            self.engine.assign(worker, self.assignment.programs[position], host)
         except NoRoom:
             self.engine.assign(worker, None)  # whoever had the number is of no use: it has other data
             self.dead[worker] = "found no room"
@@ -220,30 +222,30 @@ class Crew:
         self.coming[worker] = self.engine.now() + START_TIMEOUT
         return True
 
-    def _places_to_run(self) -> list[str | None]:
+    def _hosts_for_positions(self) -> list[str | None]:
         """Return for each place a host where it would be apart from its replicas, those that live staying put."""
-        places = self.formation.places
-        settled = {places[worker]: host for worker, host in self.living.items() if worker in places}
-        return spread(self.formation.code, self.engine.hosts(), settled)
+        positions = self.assignment.positions
+        settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
+        return spread(self.assignment.code, self.engine.hosts(), settled)
 
     # --- re-forming the code --------------------------------------------------------------------------------------
 
     @property
-    def thinned(self) -> bool:
+    def shrunk(self) -> bool:
         """Whether places are empty that re-forming the code could fill."""
-        return self._thinned and self._form is not None and self.survival.death != "leave"
+        return self._shrunk and self._form is not None and self.fault_policy.death != "leave"
 
     def settle(self) -> bool:
         """Re-form the code if workers were lost for good, or another number is wanted; return whether it was.
 
         To be called between two rounds, and in a round whose wait rule can only be met so.
         """
-        if self.wanted is None and not self.thinned:
+        if self.wanted is None and not self.shrunk:
             return False
         target = self.wanted or len(self.able())
-        self.wanted, self._thinned = None, False
+        self.wanted, self._shrunk = None, False
         changed = False
-        while target and not target == len(self.formation.seats) == len(self.able()):
+        while target and not target == len(self.assignment.worker_ids) == len(self.able()):
             if self._reform(target):
                 changed = True
                 target = min(target, len(self.able()))  # fewer than was wanted where there was no room
@@ -254,13 +256,13 @@ class Crew:
         return changed
 
     def _reform(self, n_workers: int) -> bool:
-        before = self.formation
+        before = self.assignment
         try:
             if self._form is None:
                 raise InvalidArgument("this run cannot be re-formed.")
             staying = self._staying(n_workers)
             held = self._replicas(staying)
-            scheme = self._scheme.reformed(n_workers, held)
+            scheme = self._scheme.resized(n_workers, held)
             programs, layout = self._form(scheme)
         except InvalidArgument as error:
             self.tell(f"the code stays as it is: {error}")
@@ -269,84 +271,84 @@ class Crew:
         fresh = (number for number in itertools.count() if number not in used)
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
         self._held = held
-        self.formation, moved = reseated(
-            before, scheme, programs, layout, [*(before.seats[place] for place in staying), *coming]
+        self.assignment, moved = reassigned(
+            before, scheme, programs, layout, [*(before.worker_ids[position] for position in staying), *coming]
         )
-        for worker in {*before.seats, *self.living, *self.coming} - {*self.formation.seats}:
+        for worker in {*before.worker_ids, *self.living, *self.coming} - {*self.assignment.worker_ids}:
             if worker in self.living or worker in self.coming:
                 self._end(worker)
             self.dead.pop(worker, None)
-        for place in moved:
-            self.living.pop(self.formation.seats[place], None)
-        hosts = self._places_to_run()
-        for place in moved:
-            self._assign(place, hosts[place])
+        for position in moved:
+            self.living.pop(self.assignment.worker_ids[position], None)
+        hosts = self._hosts_for_positions()
+        for position in moved:
+            self._assign(position, hosts[position])
         self.tell(self._said_of(programs, moved))
         return True
 
     def _staying(self, n_workers: int) -> list[int]:
         """Return the places of those that stay, ascending: whose tasks the most others hold are the first to leave."""
         staying = sorted(self.able())
-        tasks = {place: self.formation.code.tasks_of(place) for place in staying}
+        tasks = {position: self.assignment.code.tasks_of(position) for position in staying}
         replicas = np.array(self._replicas(staying))
         while len(staying) > max(n_workers, 0):
-            spare = {place: int(replicas[tasks[place]].min(initial=len(staying))) for place in staying}
-            leaver = max(staying, key=lambda place: (spare[place], place))
+            spare = {position: int(replicas[tasks[position]].min(initial=len(staying))) for position in staying}
+            leaver = max(staying, key=lambda position: (spare[position], position))
             replicas[tasks[leaver]] -= 1
             staying.remove(leaver)
         return staying
 
-    def _replicas(self, places: Sequence[int]) -> list[int]:
+    def _replicas(self, positions: Sequence[int]) -> list[int]:
         """Return how many of some places hold each task."""
-        rows = self.formation.code.assignment[list(places), :]
-        counts: list[int] = np.bincount(rows.indices, minlength=self.formation.code.n_tasks).tolist()
+        rows = self.assignment.code.assignment[list(positions), :]
+        counts: list[int] = np.bincount(rows.indices, minlength=self.assignment.code.n_tasks).tolist()
         return counts
 
     def _said_of(self, programs: Sequence[CodedProgram], moved: Sequence[int]) -> str:
         sizes = [program.nbytes for program in programs]
         return (
-            f"the code is re-formed for {len(programs)} workers, {self.formation.scheme}; {len(moved)} of them get "
-            f"other data, {sum(sizes[place] for place in moved):,} of {sum(sizes):,} bytes"
+            f"the code is re-formed for {len(programs)} workers, {self.assignment.scheme}; {len(moved)} of them get "
+            f"other data, {sum(sizes[position] for position in moved):,} of {sum(sizes):,} bytes"
         )
 
     # --- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs."""
-        formation = self.formation
+        assignment = self.assignment
         return {
-            "seats": list(formation.seats),
-            "epoch": formation.epoch,
+            "worker_ids": list(assignment.worker_ids),
+            "generation": assignment.generation,
             "held": self._held,
-            "messages": [[part.message for part in program.outbox] for program in formation.programs],
+            "messages": [[spec.message for spec in program.message_specs] for program in assignment.programs],
             "living": {str(worker): host for worker, host in self.living.items()},
             "coming": {str(worker): until for worker, until in self.coming.items()},
             "dead": {str(worker): reason for worker, reason in self.dead.items()},
             "gone": {str(worker): reason for worker, reason in self.gone.items()},
             "deaths": {str(worker): count for worker, count in self._deaths.items()},
             "wanted": self.wanted,
-            "thinned": self._thinned,
+            "shrunk": self._shrunk,
         }
 
     def restore(self, state: Mapping[str, Any], running: bool) -> None:
-        """Take up the formation of an earlier run.
+        """Take up the assignment of an earlier run.
 
         Arguments:
             state: what `state` returned.
             running: whether the workers are as they were then (on the virtual clock); else all places are filled anew
                 by `start`.
         """
-        seats: list[int] = list(state["seats"])
-        if state["epoch"]:
+        worker_ids: list[int] = list(state["worker_ids"])
+        if state["generation"]:
             assert self._form is not None
             self._held = state["held"]
-            scheme = self._scheme.reformed(len(seats), self._held)
+            scheme = self._scheme.resized(len(worker_ids), self._held)
             programs, layout = self._form(scheme)
             named = [
                 program.renumbered(messages) if running else program
                 for program, messages in zip(programs, state["messages"], strict=True)
             ]
-            self.formation = Formation(scheme, named, layout, seats, int(state["epoch"]))
+            self.assignment = Assignment(scheme, named, layout, worker_ids, int(state["generation"]))
         self._deaths = Counter({int(worker): int(count) for worker, count in state["deaths"].items()})
         self.wanted = state["wanted"]
         self._started = running
@@ -355,4 +357,4 @@ class Crew:
             self.coming = {int(worker): float(until) for worker, until in state["coming"].items()}
             self.dead = {int(worker): reason for worker, reason in state["dead"].items()}
             self.gone = {int(worker): reason for worker, reason in state["gone"].items()}
-            self._thinned = bool(state["thinned"])
+            self._shrunk = bool(state["shrunk"])

@@ -17,22 +17,22 @@ from erasurehead.runs import CheckpointStore, RunFolder, replay
 from erasurehead.runs.config import build_config
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.predictor import TrainedModel
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 LINES = "size,town,sold\n" + "".join(f"{n % 7},{('Ely', 'Rye', 'Ayr')[n % 3]},{n * n % 5 % 2}\n" for n in range(60))
 
 
-class _Stop(Instrument):
-    def settled(self, step: int, state: object) -> None:
+class _Stop(Callback):
+    def on_state(self, step: int, state: object) -> None:
         if step == 4:
             raise KeyboardInterrupt
 
 
-class _Notices(Instrument):
+class _Notices(Callback):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.said.append(text)
 
 

@@ -25,7 +25,7 @@ from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import make_folder
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.replaying import replay
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 
 from .hostile import FORMS, SECRET, picture, remove
 
@@ -48,8 +48,8 @@ def in_time(seconds: int = 20) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class _Stop(Instrument):
-    def settled(self, step: int, state: object) -> None:
+class _Stop(Callback):
+    def on_state(self, step: int, state: object) -> None:
         if step == 3:
             raise KeyboardInterrupt
 

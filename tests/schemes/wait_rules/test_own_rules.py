@@ -17,7 +17,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.delays import Exponential, Fixed
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
@@ -50,11 +50,11 @@ class Own(WaitRule):
 
 
 def trained(
-    rule: WaitRule, engine: VirtualEngine | None = None, steps: int = 30, survival: Survival | None = None
+    rule: WaitRule, engine: VirtualEngine | None = None, steps: int = 30, fault_policy: FaultPolicy | None = None
 ) -> Run:
     scheme = schemes.custom(codes.uncoded(6), rule)
     engine = engine or VirtualEngine(Exponential(mean=0.1, seed=1))
-    return train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, steps, survival=survival)
+    return train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, steps, fault_policy=fault_policy)
 
 
 @settings(max_examples=40, deadline=None)
@@ -94,7 +94,7 @@ def test_a_rule_that_waits_for_more_than_can_come_does_what_the_user_wants_then(
     rule = Own(lambda view: len(view.arrived) >= 6)
     engine = VirtualEngine(Exponential(mean=0.1, seed=1))
     engine.kill(2, at=0.15)
-    run = trained(rule, engine, survival=Survival(death="leave", lost="go_on"))
+    run = trained(rule, engine, fault_policy=FaultPolicy(death="leave", lost="go_on"))
     assert len(run.steps) == 30
     assert run.steps[-1].arrived == 5
 

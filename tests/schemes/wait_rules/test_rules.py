@@ -11,10 +11,10 @@ from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.cyclic import cyclic_repetition
 from erasurehead.codes.repetition import fractional_repetition
-from erasurehead.decoding import for_code
+from erasurehead.decoding import make_decoder
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import InvalidArgument
-from erasurehead.schemes import wait_rules as waiting
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 
 
@@ -29,9 +29,9 @@ def two_message_code() -> GradientCode:
     )  # pyright: ignore
 
 
-REPETITION = for_code(fractional_repetition(12, 3))
-CYCLIC = for_code(cyclic_repetition(8, 2))
-TWO = for_code(two_message_code())
+REPETITION = make_decoder(fractional_repetition(12, 3))
+CYCLIC = make_decoder(cyclic_repetition(8, 2))
+TWO = make_decoder(two_message_code())
 DECODERS = {"repetition": REPETITION, "cyclic": CYCLIC, "two": TWO}
 
 
@@ -55,12 +55,12 @@ def walk(rule: WaitRule, times: Array, decoder: Decoder) -> float:
 
 RULES = st.recursive(
     st.one_of(
-        st.integers(1, 3).map(waiting.first),
-        st.sampled_from([0.2, 0.5, 1.0]).map(waiting.fraction),
-        st.just(waiting.decodable()),
-        st.sampled_from([0.0, 0.5, 1.0, 2.0]).map(waiting.residual_below),
-        st.sampled_from([0.3, 1.5]).map(waiting.deadline),
-        st.integers(1, 4).map(waiting.confirmed),
+        st.integers(1, 3).map(wait_rules.first),
+        st.sampled_from([0.2, 0.5, 1.0]).map(wait_rules.fraction),
+        st.just(wait_rules.decodable()),
+        st.sampled_from([0.0, 0.5, 1.0, 2.0]).map(wait_rules.residual_below),
+        st.sampled_from([0.3, 1.5]).map(wait_rules.deadline),
+        st.integers(1, 4).map(wait_rules.confirmed),
     ),
     lambda inner: st.builds(lambda a, b, both: a & b if both else a | b, inner, inner, st.booleans()),
     max_leaves=4,
@@ -81,7 +81,7 @@ def test_stop_times_are_what_the_rule_does_one_arrival_at_a_time(
 
 @given(rule=RULES)
 def test_a_rule_is_read_back_from_what_it_prints(rule: WaitRule) -> None:
-    assert waiting.parse(str(rule)) == rule
+    assert wait_rules.parse(str(rule)) == rule
 
 
 @given(
@@ -109,7 +109,7 @@ def test_never_means_that_even_all_who_can_still_answer_do_not_suffice(
     future.elapsed = 1e9
     met_in_the_end = rule.verdict(future) is Verdict.STOP
     if n_dead:
-        assert (rule.verdict(view) is Verdict.NEVER) == (not met_in_the_end)
+        assert (rule.verdict(view) is Verdict.UNREACHABLE) == (not met_in_the_end)
 
 
 class TestNoRuleWaitsForTheDead:
@@ -117,42 +117,42 @@ class TestNoRuleWaitsForTheDead:
         view = View(REPETITION)
         view.add(0)
         view.lose(0)
-        assert waiting.first(12).verdict(view) is Verdict.WAIT
+        assert wait_rules.first(12).verdict(view) is Verdict.WAIT
         view.lose(1)
-        assert waiting.first(12).verdict(view) is Verdict.NEVER
-        assert waiting.first(11).verdict(view) is Verdict.WAIT
+        assert wait_rules.first(12).verdict(view) is Verdict.UNREACHABLE
+        assert wait_rules.first(11).verdict(view) is Verdict.WAIT
 
     def test_decodable_gives_up_with_the_last_replica(self) -> None:
         view = View(REPETITION)
         for worker in (0, 1):
             view.lose(worker)
-        assert waiting.decodable().verdict(view) is Verdict.WAIT
+        assert wait_rules.decodable().verdict(view) is Verdict.WAIT
         view.lose(2)
-        assert waiting.decodable().verdict(view) is Verdict.NEVER
-        assert waiting.residual_below(3).verdict(view) is Verdict.WAIT
-        assert (waiting.decodable() | waiting.first(9)).verdict(view) is Verdict.WAIT
-        assert (waiting.decodable() & waiting.first(1)).verdict(view) is Verdict.NEVER
+        assert wait_rules.decodable().verdict(view) is Verdict.UNREACHABLE
+        assert wait_rules.residual_below(3).verdict(view) is Verdict.WAIT
+        assert (wait_rules.decodable() | wait_rules.first(9)).verdict(view) is Verdict.WAIT
+        assert (wait_rules.decodable() & wait_rules.first(1)).verdict(view) is Verdict.UNREACHABLE
 
     def test_a_replacement_is_waited_for(self) -> None:
         view = View(REPETITION)
         view.lose(0)
-        assert waiting.first(12).verdict(view) is Verdict.NEVER
+        assert wait_rules.first(12).verdict(view) is Verdict.UNREACHABLE
         view.regain(0)
-        assert waiting.first(12).verdict(view) is Verdict.WAIT
+        assert wait_rules.first(12).verdict(view) is Verdict.WAIT
 
     def test_refused_messages_are_erasures(self) -> None:
         view = View(REPETITION)
         for message in (0, 1, 3, 6, 9):
             view.add(message)
-        assert waiting.decodable().verdict(view) is Verdict.STOP
+        assert wait_rules.decodable().verdict(view) is Verdict.STOP
         view.refuse([3])
         assert view.arrived == [0, 1, 6, 9]
         assert view.finished == 4
-        assert waiting.decodable().verdict(view) is Verdict.WAIT
+        assert wait_rules.decodable().verdict(view) is Verdict.WAIT
         view.refuse([4, 5])
-        assert waiting.decodable().verdict(view) is Verdict.NEVER
-        assert waiting.first(9).verdict(view) is Verdict.WAIT
-        assert waiting.first(10).verdict(view) is Verdict.NEVER
+        assert wait_rules.decodable().verdict(view) is Verdict.UNREACHABLE
+        assert wait_rules.first(9).verdict(view) is Verdict.WAIT
+        assert wait_rules.first(10).verdict(view) is Verdict.UNREACHABLE
 
 
 def test_a_message_that_comes_twice_counts_once() -> None:
@@ -166,15 +166,15 @@ def test_a_message_that_comes_twice_counts_once() -> None:
 
 def test_a_worker_with_nothing_to_send_is_not_counted() -> None:
     code = GradientCode(name="idle", parameters={}, encoding=np.eye(2), owner=np.array([0, 2]), n_workers=3, n_tasks=2)  # pyright: ignore
-    decoder = for_code(code)
-    assert waiting.first(1).verdict(View(decoder)) is Verdict.WAIT
-    assert waiting.first(2).stop_times(np.array([[1.0, 2.0]]), decoder).tolist() == [2.0]
+    decoder = make_decoder(code)
+    assert wait_rules.first(1).verdict(View(decoder)) is Verdict.WAIT
+    assert wait_rules.first(2).stop_times(np.array([[1.0, 2.0]]), decoder).tolist() == [2.0]
     with pytest.raises(InvalidArgument, match="at most the 2 workers"):
-        waiting.first(3).check(decoder)
+        wait_rules.first(3).check(decoder)
 
 
 def test_confirmed_asks_for_copies_of_what_has_arrived_and_of_nothing_else() -> None:
-    view, rule = View(REPETITION), waiting.confirmed(2)
+    view, rule = View(REPETITION), wait_rules.confirmed(2)
     assert rule.verdict(view) is Verdict.WAIT
     view.add(0)
     assert rule.verdict(view) is Verdict.WAIT
@@ -186,8 +186,8 @@ def test_confirmed_asks_for_copies_of_what_has_arrived_and_of_nothing_else() -> 
     assert rule.verdict(view) is Verdict.WAIT
     view.lose(5)  # the last one who could confirm it
     assert rule.verdict(view) is Verdict.STOP
-    assert waiting.confirmed(3).verdict(view) is Verdict.WAIT
-    joined = waiting.first(3) & rule
+    assert wait_rules.confirmed(3).verdict(view) is Verdict.WAIT
+    joined = wait_rules.first(3) & rule
     times = np.array([[1.0, 9.0, 2.0, 3.0, 5.0, 9.0, 4.0, 6.0, 9.0, 9.0, 9.0, 9.0]])
     assert joined.stop_times(times, REPETITION).tolist() == [6.0]  # two contents are unconfirmed at 3 s, one at 5 s
     assert rule.stop_times(times, REPETITION).tolist() == [2.0]
@@ -197,17 +197,17 @@ def test_a_worker_confirms_nothing_that_it_said_itself() -> None:
     code = GradientCode(
         name="same", parameters={}, encoding=np.ones((3, 1)), owner=np.array([0, 0, 1]), n_workers=2, n_tasks=1
     )  # pyright: ignore
-    decoder = for_code(code)
+    decoder = make_decoder(code)
     view = View(decoder)
     view.add(0)
     view.add(1)
-    assert waiting.confirmed(2).verdict(view) is Verdict.WAIT
-    assert waiting.confirmed(2).stop_times(np.array([[1.0, 2.0, 3.0]]), decoder).tolist() == [3.0]
+    assert wait_rules.confirmed(2).verdict(view) is Verdict.WAIT
+    assert wait_rules.confirmed(2).stop_times(np.array([[1.0, 2.0, 3.0]]), decoder).tolist() == [3.0]
 
 
 def test_a_deadline_stops_with_nothing_arrived() -> None:
     view = View(REPETITION)
-    rule = waiting.deadline(0.5)
+    rule = wait_rules.deadline(0.5)
     assert rule.verdict(view) is Verdict.WAIT
     assert rule.wake(view) == 0.5
     view.elapsed = 0.5 - 1e-16
@@ -216,27 +216,27 @@ def test_a_deadline_stops_with_nothing_arrived() -> None:
 
 
 def test_fraction_rounds_up_but_not_over_its_own_rounding_error() -> None:
-    assert [waiting.fraction(share).workers(REPETITION.code) for share in (0.01, 0.5, 0.51, 1.0)] == [1, 6, 7, 12]
-    hundred = for_code(fractional_repetition(100, 1)).code
-    assert waiting.fraction(0.07).workers(hundred) == 7
+    assert [wait_rules.fraction(share).workers(REPETITION.code) for share in (0.01, 0.5, 0.51, 1.0)] == [1, 6, 7, 12]
+    hundred = make_decoder(fractional_repetition(100, 1)).code
+    assert wait_rules.fraction(0.07).workers(hundred) == 7
 
 
 class TestErrors:
     @pytest.mark.parametrize(
         ("make", "said"),
         [
-            (lambda: waiting.first(0), "at least 1"),
-            (lambda: waiting.first(13).check(REPETITION), r"first\(12\) waits for all"),
-            (lambda: waiting.fraction(0.0), "greater than 0"),
-            (lambda: waiting.fraction(1.5), "at most 1"),
-            (lambda: waiting.deadline(float("inf")), "finite"),
-            (lambda: waiting.deadline(-1.0), "greater than 0"),
-            (lambda: waiting.residual_below(-1.0), "at least 0"),
-            (lambda: waiting.confirmed(0), "at least 1"),
-            (lambda: waiting.confirmed(4).check(REPETITION), "at most 3, as no more messages"),
-            (lambda: (waiting.first(3) & waiting.confirmed(2)).check(CYCLIC), "at most 1, as no more messages"),
-            (lambda: waiting.residual_below(12).check(REPETITION), "number of tasks, 12"),
-            (lambda: (waiting.first(13) | waiting.decodable()).check(REPETITION), "at most the 12"),
+            (lambda: wait_rules.first(0), "at least 1"),
+            (lambda: wait_rules.first(13).check(REPETITION), r"first\(12\) waits for all"),
+            (lambda: wait_rules.fraction(0.0), "greater than 0"),
+            (lambda: wait_rules.fraction(1.5), "at most 1"),
+            (lambda: wait_rules.deadline(float("inf")), "finite"),
+            (lambda: wait_rules.deadline(-1.0), "greater than 0"),
+            (lambda: wait_rules.residual_below(-1.0), "at least 0"),
+            (lambda: wait_rules.confirmed(0), "at least 1"),
+            (lambda: wait_rules.confirmed(4).check(REPETITION), "at most 3, as no more messages"),
+            (lambda: (wait_rules.first(3) & wait_rules.confirmed(2)).check(CYCLIC), "at most 1, as no more messages"),
+            (lambda: wait_rules.residual_below(12).check(REPETITION), "number of tasks, 12"),
+            (lambda: (wait_rules.first(13) | wait_rules.decodable()).check(REPETITION), "at most the 12"),
         ],
     )
     def test_each_names_its_rule(self, make: object, said: str) -> None:
@@ -246,15 +246,15 @@ class TestErrors:
     def test_a_code_that_never_decodes_is_refused_unless_another_rule_helps(self) -> None:
         encoding = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
         code = GradientCode(name="holes", parameters={}, encoding=encoding, owner=np.arange(2), n_workers=2, n_tasks=3)  # pyright: ignore
-        decoder = for_code(code)
+        decoder = make_decoder(code)
         with pytest.raises(InvalidArgument, match="all messages of holes"):
-            waiting.decodable().check(decoder)
+            wait_rules.decodable().check(decoder)
         with pytest.raises(InvalidArgument, match=r"residual_below\(0.5\) asks for less than 1"):
-            waiting.residual_below(0.5).check(decoder)
-        waiting.residual_below(1).check(decoder)
-        (waiting.decodable() | waiting.first(2)).check(decoder)
+            wait_rules.residual_below(0.5).check(decoder)
+        wait_rules.residual_below(1).check(decoder)
+        (wait_rules.decodable() | wait_rules.first(2)).check(decoder)
         with pytest.raises(InvalidArgument, match="decodable"):
-            (waiting.decodable() & waiting.first(2)).check(decoder)
+            (wait_rules.decodable() & wait_rules.first(2)).check(decoder)
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -275,17 +275,19 @@ class TestErrors:
     )
     def test_a_text_that_is_no_rule_lists_the_rules(self, text: str, said: str) -> None:
         with pytest.raises(InvalidArgument, match=said) as caught:
-            waiting.parse(text)
+            wait_rules.parse(text)
         assert "wait" in str(caught.value) or "first" in str(caught.value)
 
 
 def test_and_binds_tighter_than_or_and_brackets_are_kept() -> None:
-    rule = waiting.parse("first(3) | decodable() & deadline(2.0)")
-    assert rule == waiting.first(3) | (waiting.decodable() & waiting.deadline(2.0))
-    assert str(waiting.parse("(first(3) | decodable()) & deadline(2.0)")) == "(first(3) | decodable()) & deadline(2.0)"
+    rule = wait_rules.parse("first(3) | decodable() & deadline(2.0)")
+    assert rule == wait_rules.first(3) | (wait_rules.decodable() & wait_rules.deadline(2.0))
+    assert (
+        str(wait_rules.parse("(first(3) | decodable()) & deadline(2.0)")) == "(first(3) | decodable()) & deadline(2.0)"
+    )
 
 
 def test_joined_rules_are_flat_and_hold_each_rule_once() -> None:
-    rule = (waiting.first(3) | waiting.decodable()) | (waiting.first(3) | waiting.deadline(1.0))
-    assert isinstance(rule, waiting.AnyOf)
+    rule = (wait_rules.first(3) | wait_rules.decodable()) | (wait_rules.first(3) | wait_rules.deadline(1.0))
+    assert isinstance(rule, wait_rules.AnyOf)
     assert len(rule.rules) == 3

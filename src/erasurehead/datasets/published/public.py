@@ -1,4 +1,4 @@
-"""The data sets of the paper by name: from a file, a download, or a synthetic twin."""
+"""The data sets of the paper by name: from a file, a download, or a synthetic stand-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from erasurehead.datasets.published.fetching import Fetch, fetch_public
 from erasurehead.datasets.published.kc_housing import KC_HOUSING
 from erasurehead.datasets.published.recipe import Recipe, follow, read_recipe
 from erasurehead.datasets.published.search import VARIABLE, Where, locate
-from erasurehead.datasets.published.synthetic import twin
+from erasurehead.datasets.published.synthetic import synthetic
 from erasurehead.errors import DataError, invalid
 
 _RECIPES = {recipe.name: recipe for recipe in (AMAZON, KC_HOUSING, COVERTYPE)}
@@ -51,7 +51,7 @@ def load(
     name: str,
     path: str | os.PathLike[str] | None = None,
     *,
-    fallback: Literal["twin"] | None = None,
+    fallback: Literal["synthetic"] | None = None,
     seed: int = 0,
     fetch: Fetch | None = fetch_public,
 ) -> Dataset:
@@ -62,9 +62,9 @@ def load(
         path: the public file, or a folder that holds it, also in a subfolder named after the data set. If left out:
             the folder that the environment variable ERASUREHEAD_DATA names; if the file is not there, scikit-learn's
             cache; then the network.
-        fallback: `"twin"` for the synthetic twin where there is neither file, copy nor network; the data set's
+        fallback: `"synthetic"` for the synthetic stand-in where there is neither file, copy nor network; the data set's
             source and notes say so. A `path` that does not hold the file is an error all the same.
-        seed: of the twin.
+        seed: of the synthetic stand-in.
         fetch: gets the raw columns where there is no file; None never to use the network.
 
     Raises:
@@ -73,8 +73,8 @@ def load(
             and the column.
     """
     recipe = _recipe(name)
-    if fallback not in (None, "twin"):
-        raise invalid("fallback", "must be None or 'twin'", fallback)
+    if fallback not in (None, "synthetic"):
+        raise invalid("fallback", "must be None or 'synthetic'", fallback)
     place = locate(recipe, path)
     if place.file is not None:
         notes = (f"{place.file.name} holds {place.part}",) if place.part else ()
@@ -87,12 +87,12 @@ def load(
             raise DataError("the network was not to be used")
         table = fetch(recipe)
     except DataError as error:
-        if fallback == "twin":
-            stand_in = twin(name, seed)
+        if fallback == "synthetic":
+            stand_in = synthetic(name, seed)
             return replace(stand_in, notes=(*stand_in.notes, f"taken as there is no {name} data: {looked}; {error}"))
         raise DataError(
             f"There is no {name} data: {looked}; {error}; put the file into a folder that {VARIABLE} names, give its"
-            f" path (--path), or take its twin, which needs neither file nor network: datasets.twin({name!r}), or"
-            " --twin always."
+            f" path (--path), or take its synthetic stand-in, which needs neither file nor network: datasets.synthetic({name!r}), or"
+            " --synthetic always."
         ) from None
     return follow(recipe, table, table.source)

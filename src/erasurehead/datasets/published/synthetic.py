@@ -1,4 +1,4 @@
-"""Synthetic twins of the paper's data sets: same shape, sparsity and skew, for machines without files or network."""
+"""Synthetic stand-ins of the paper's data sets: same shape, sparsity and skew, for machines without files or network."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _TWINS = {
 }
 
 
-def twin(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
-    """Make the synthetic twin of a data set of the paper; it needs neither file nor network, and takes seconds.
+def synthetic(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
+    """Make the synthetic stand-in of a data set of the paper; it needs neither file nor network, and takes seconds.
 
     What is exact at full size: the shapes of both parts (Amazon 26,215 and 6,554 x 241,915; KC Housing 17,290 and
     4,323 x 27,654; Covertype 396,112 and 99,029 x 15,509), the entries of each row (44, 19, 55), and for Amazon and
@@ -57,6 +57,6 @@ def twin(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
     check_count("seed", seed, at_least=0)
     n_rows = found.n_rows if rows is None else check_count("rows", rows, _LEAST_ROWS, found.n_rows)
     table = found.table(np.random.default_rng(seed), n_rows)
-    source = f"synthetic twin of {name}, seed {seed}"
+    source = f"synthetic stand-in of {name}, seed {seed}"
     notes = (f"not the public data but a {source}",)
-    return follow(found.recipe, table, source, notes, f"{name}-twin", found.n_rows)
+    return follow(found.recipe, table, source, notes, f"{name}-synthetic", found.n_rows)

@@ -151,7 +151,7 @@ def amazon_table(rng: np.random.Generator, n_rows: int) -> Table:
         reach_total(rng, codes, "RESOURCE", "MGR_ID", PAIRS, N_PAIRS)
     columns: dict[str, Column] = {name: Numbers(_numbered(rng, column)) for name, column in codes.items()}
     columns["ACTION"] = Numbers(_granted(rng, codes).astype(np.float64))
-    return Table("the twin", columns, n_rows, lambda row: f"the twin, row {row}")
+    return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
 
 
 def _stray(rng: np.random.Generator, values: IntArray, share: float, weights: Array) -> None:

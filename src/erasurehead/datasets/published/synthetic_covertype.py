@@ -1,4 +1,4 @@
-"""The twin of Covertype: terrain of a hidden kind, which the cover and the columns both follow."""
+"""The synthetic stand-in of Covertype: terrain of a hidden kind, which the cover and the columns both follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from erasurehead.datasets.published.skew import by_rank, exact_counts, scaled
 from erasurehead.datasets.readers.table import Column, Numbers, Table
 
 N_ROWS = 495_141
-"""Rows of the two classes in the public file; the twin has no others."""
+"""Rows of the two classes in the public file; the synthetic stand-in has no others."""
 
 _SECOND = 283_301 / N_ROWS  # share of class 2
 
@@ -74,7 +74,7 @@ def covertype_table(rng: np.random.Generator, n_rows: int) -> Table:
     tendency = terrain + _NOISE * rng.standard_normal(n_rows)
     second = by_rank(tendency, np.array([n_rows - round(_SECOND * n_rows), round(_SECOND * n_rows)]))
     columns["Cover_Type"] = Numbers(1.0 + second.astype(np.float64))
-    return Table("the twin", columns, n_rows, lambda row: f"the twin, row {row}")
+    return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
 
 
 def _follow(rng: np.random.Generator, hidden: Array, correlation: float) -> Array:

@@ -1,4 +1,4 @@
-"""The twin of KC Housing: houses of a hidden quality at a hidden location, which price and columns both follow."""
+"""The synthetic stand-in of KC Housing: houses of a hidden quality at a hidden location, which price and columns both follow."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def kc_housing_table(rng: np.random.Generator, n_rows: int) -> Table:
     merit = merit / float(merit.std())
     worth: Array = _LEVEL + merit * (_SPREAD + _TAIL * merit)
     columns["price"] = Numbers(np.rint(np.exp(worth)))
-    return Table("the twin", columns, n_rows, lambda row: f"the twin, row {row}")
+    return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
 
 
 def _values(rng: np.random.Generator, column: _Column, quality: Array, place: Array) -> Array:

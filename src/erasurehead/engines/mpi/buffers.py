@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import NoRoom, Part, Program
-from erasurehead.engines.buffers import Board, Slots
-from erasurehead.engines.mpi.command_channel import Calls
+from erasurehead.engines.base import MessageSpec, NoRoom, Program
+from erasurehead.engines.buffers import MessageSlots, OrderBuffer
+from erasurehead.engines.mpi.command_channel import CommandChannel
 from erasurehead.engines.mpi.transport import HEAD, Frame, Sending, new_frame, vector_in, whole, write_head
 
 
@@ -22,33 +22,33 @@ class Shared:
     """What both see.
 
     Attributes:
-        board: where orders are put up, for all ranks beside the coordinator.
+        order_buffer: where orders are put up, for all ranks beside the coordinator.
         slots: where this rank writes its messages.
     """
 
-    board: Board
-    slots: Slots
+    order_buffer: OrderBuffer
+    slots: MessageSlots
 
 
-class Boards:
-    """The coordinator's boards, by the elements that fit: programs with equal inboxes see the same one."""
+class OrderBuffers:
+    """The coordinator's order_buffers, by the elements that fit: programs with equal inboxes see the same one."""
 
     def __init__(self) -> None:
-        self._boards: dict[int, Board] = {}
+        self._order_buffers: dict[int, OrderBuffer] = {}
 
     def share(self, program: Program) -> Shared | None:
         """Return what to share with a rank that runs a program; None if there is no memory, or no file, for it."""
         with contextlib.suppress(NoRoom):
-            if program.inbox not in self._boards:
-                self._boards[program.inbox] = Board(program.inbox)
-            return Shared(self._boards[program.inbox], Slots(program.outbox))
+            if program.input_size not in self._order_buffers:
+                self._order_buffers[program.input_size] = OrderBuffer(program.input_size)
+            return Shared(self._order_buffers[program.input_size], MessageSlots(program.message_specs))
         return None
 
     def close(self) -> None:
-        """Keep the boards open no longer."""
-        for board in self._boards.values():
-            board.close()
-        self._boards.clear()
+        """Keep the order_buffers open no longer."""
+        for order_buffer in self._order_buffers.values():
+            order_buffer.close()
+        self._order_buffers.clear()
 
 
 def settled(offered: Shared | None, accepted: bool) -> Shared | None:
@@ -61,78 +61,78 @@ def settled(offered: Shared | None, accepted: bool) -> Shared | None:
 _FRAMES = 2  # one is computed while the other is on its way
 
 
-class Rooms(ABC):
-    """Rooms for messages, each free, or holding one that is computed or on its way."""
+class SendBuffers(ABC):
+    """SendBuffers for messages, each free, or holding one that is computed or on its way."""
 
     @abstractmethod
-    def claim(self, part: Part) -> int | None:
+    def claim(self, spec: MessageSpec) -> int | None:
         """Return the number of a room for a message, or None if none is free yet."""
 
     @abstractmethod
-    def vector(self, part: Part, room: int) -> Array:
+    def vector(self, spec: MessageSpec, room: int) -> Array:
         """Return the message's vector in a room, shape (part.length,), to be written."""
 
     @abstractmethod
-    def free(self, part: Part, room: int) -> None:
+    def free(self, spec: MessageSpec, room: int) -> None:
         """Give back a room whose message is not sent."""
 
     @abstractmethod
-    def send(self, calls: Calls, part: Part, room: int, words: Sequence[Any]) -> None:
-        """Send a message: the words of `Calls.report` after the kind, and the vector."""
+    def send(self, channel: CommandChannel, spec: MessageSpec, room: int, words: Sequence[Any]) -> None:
+        """Send a message: the words of `CommandChannel.report` after the kind, and the vector."""
 
 
-class InSlots(Rooms):
-    """Rooms in the slots that this rank shares with the coordinator: only words travel.
+class SlotBuffers(SendBuffers):
+    """SendBuffers in the slots that this rank shares with the coordinator: only words travel.
 
     Arguments:
         slots: of this rank.
     """
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: MessageSlots) -> None:
         self._slots = slots
 
-    def claim(self, part: Part) -> int | None:
-        return self._slots.claim(part.message)
+    def claim(self, spec: MessageSpec) -> int | None:
+        return self._slots.claim(spec.message)
 
-    def vector(self, part: Part, room: int) -> Array:
-        return self._slots.vector(part, room)
+    def vector(self, spec: MessageSpec, room: int) -> Array:
+        return self._slots.vector(spec, room)
 
-    def free(self, part: Part, room: int) -> None:
-        self._slots.free(part.message, room)
+    def free(self, spec: MessageSpec, room: int) -> None:
+        self._slots.free(spec.message, room)
 
-    def send(self, calls: Calls, part: Part, room: int, words: Sequence[Any]) -> None:
-        calls.report("arrived", *words, room)
+    def send(self, channel: CommandChannel, spec: MessageSpec, room: int, words: Sequence[Any]) -> None:
+        channel.report("arrived", *words, room)
 
 
-class InFrames(Rooms):
-    """Rooms in frames of this rank's own memory, which travel whole.
+class FrameSendBuffers(SendBuffers):
+    """SendBuffers in frames of this rank's own memory, which travel whole.
 
     Arguments:
-        outbox: every message that it may send.
+        message_specs: every message that it may send.
     """
 
-    def __init__(self, outbox: Sequence[Part]) -> None:
-        size = HEAD + max((_size(part) for part in outbox), default=0)
+    def __init__(self, message_specs: Sequence[MessageSpec]) -> None:
+        size = HEAD + max((_size(spec) for spec in message_specs), default=0)
         self._frames: list[Frame] = [new_frame(size) for _ in range(_FRAMES)]
         self._sendings: list[Sending | None] = [None] * _FRAMES
 
-    def claim(self, part: Part) -> int | None:
+    def claim(self, spec: MessageSpec) -> int | None:
         for room, sending in enumerate(self._sendings):
             if sending is None or sending.done():
                 return room
         return None
 
-    def vector(self, part: Part, room: int) -> Array:
-        return vector_in(self._frames[room], part.length, part.dtype)
+    def vector(self, spec: MessageSpec, room: int) -> Array:
+        return vector_in(self._frames[room], spec.length, spec.dtype)
 
-    def free(self, part: Part, room: int) -> None:
+    def free(self, spec: MessageSpec, room: int) -> None:
         return
 
-    def send(self, calls: Calls, part: Part, room: int, words: Sequence[Any]) -> None:
+    def send(self, channel: CommandChannel, spec: MessageSpec, room: int, words: Sequence[Any]) -> None:
         frame = self._frames[room]
-        write_head(frame, calls.words("arrived", *words, None))
-        self._sendings[room] = calls.send(frame[: HEAD + _size(part)])
+        write_head(frame, channel.words("arrived", *words, None))
+        self._sendings[room] = channel.send(frame[: HEAD + _size(spec)])
 
 
-def _size(part: Part) -> int:
-    return whole(part.length * np.dtype(part.dtype).itemsize)
+def _size(spec: MessageSpec) -> int:
+    return whole(spec.length * np.dtype(spec.dtype).itemsize)

@@ -12,16 +12,26 @@ from typing import Any
 import numpy as np
 
 from erasurehead.engines.mpi.backoff import BUSY, Backoff, Rhythm
-from erasurehead.engines.mpi.transport import Frame, Link, Pool, Receiving, Sending, Tag, frame_of, new_frame, reap
+from erasurehead.engines.mpi.transport import (
+    Frame,
+    FrameBuffers,
+    Link,
+    Receiving,
+    Sending,
+    Tag,
+    frame_of,
+    new_frame,
+    reap,
+)
 
 _COORDINATOR = 0
 
 
 class Recalled(Exception):
-    """The coordinator has something else for this rank to do: `Calls.recall` says what."""
+    """The coordinator has something else for this rank to do: `CommandChannel.recall` says what."""
 
 
-class Calls:
+class CommandChannel:
     """What the coordinator asks of this rank.
 
     An order comes only after the rank has said that it listens (by itself, or with its last message), and one for each
@@ -43,7 +53,7 @@ class Calls:
         self._listening = False
         self._sendings: deque[Sending] = deque()
         self._rhythm = Rhythm()
-        self._pool = Pool()
+        self._pool = FrameBuffers()
         self._any_tag = int(link.mpi.ANY_TAG)
 
     def take_recall(self) -> tuple[Tag, Frame]:

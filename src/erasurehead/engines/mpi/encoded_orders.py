@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from erasurehead.engines.base import Order
-from erasurehead.engines.buffers import Board
+from erasurehead.engines.buffers import OrderBuffer
 from erasurehead.engines.mpi.transport import Frame, frame_of, read_head, vector_in, whole
 
 
-class Letter:
+class EncodedOrder:
     """An order on its way to several ranks; the frames that they are sent are made once, and only if needed.
 
     Arguments:
@@ -25,7 +25,7 @@ class Letter:
 
     @cached_property
     def pointer(self) -> Frame:
-        """For ranks that see the board, while the order is up there: its round."""
+        """For ranks that see the order_buffer, while the order is up there: its round."""
         return frame_of((self.order.round,))
 
     @cached_property
@@ -35,7 +35,7 @@ class Letter:
         shapes = [(len(point), point.dtype.str) for point in points]
         order = self.order
         note = pickle.dumps(dict(order.note)) if order.note else b""  # which may hold anything
-        head = (order.step, order.round, order.epoch, order.kind, order.coefficients, note, shapes)
+        head = (order.step, order.round, order.generation, order.kind, order.coefficients, note, shapes)
         frame = frame_of(head, sum(whole(point.nbytes) for point in points))
         offset = read_head(frame)[1]
         for point in points:
@@ -45,26 +45,26 @@ class Letter:
 
 
 def is_pointer(frame: Frame) -> bool:
-    """Return whether a frame says no more than which order on the board is meant."""
+    """Return whether a frame says no more than which order on the order_buffer is meant."""
     return len(read_head(frame)[0]) == 1
 
 
-def read_order(frame: Frame, board: Board | None) -> Order | None:
-    """Return the order of a frame, its points as read-only views; None if it is not on the board any more.
+def read_order(frame: Frame, order_buffer: OrderBuffer | None) -> Order | None:
+    """Return the order of a frame, its points as read-only views; None if it is not on the order_buffer any more.
 
     Arguments:
         frame: as it came.
-        board: that this rank sees; None if it sees none, and is sent whole orders only.
+        order_buffer: that this rank sees; None if it sees none, and is sent whole orders only.
     """
     head, offset = read_head(frame)
     if len(head) == 1:
-        assert board is not None
-        return board.read(*head)
-    step, number, epoch, kind, coefficients, note, shapes = head
+        assert order_buffer is not None
+        return order_buffer.read(*head)
+    step, number, generation, kind, coefficients, note, shapes = head
     points: list[Any] = []
     for length, dtype in shapes:
         point = vector_in(frame, length, dtype, offset)
         point.flags.writeable = False
         points.append(point)
         offset += whole(point.nbytes)
-    return Order(step, tuple(points), number, epoch, kind, tuple(coefficients), pickle.loads(note) if note else {})
+    return Order(step, tuple(points), number, generation, kind, tuple(coefficients), pickle.loads(note) if note else {})

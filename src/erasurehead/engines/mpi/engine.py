@@ -21,18 +21,18 @@ from erasurehead.engines.base import (
     Failed,
     Joined,
     LateWork,
+    MessageSpec,
     NoRoom,
     Offered,
     Order,
-    Part,
     Program,
 )
-from erasurehead.engines.leases import Lent, Loan, loan_of
+from erasurehead.engines.leases import BufferLease, OpenLeases, lease_of
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
-from erasurehead.engines.mpi.buffers import Boards, Shared, settled
-from erasurehead.engines.mpi.encoded_orders import Letter
+from erasurehead.engines.mpi.buffers import OrderBuffers, Shared, settled
+from erasurehead.engines.mpi.encoded_orders import EncodedOrder
 from erasurehead.engines.mpi.packed_program import pack
-from erasurehead.engines.mpi.rank_directory import Rank, Report, Station, station_of
+from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, Report, directory_of
 from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import Frame, Tag, frame_of, vector_in, world
@@ -54,11 +54,11 @@ class _Worker:
     """
 
     rank: Rank
-    announced: dict[int, Part]
+    announced: dict[int, MessageSpec]
     listening: bool = False
     noticed: bool = False  # it has been told that something newer waits
     newest: int = -1  # round of the newest order submitted to it
-    waiting: Letter | None = None
+    waiting: EncodedOrder | None = None
     shared: Shared | None = None  # the memory that its rank is offered, or has accepted
     pushed: dict[int, float] = field(default_factory=dict[int, float])  # when the last order went out, by its round
     last_words: str = ""
@@ -105,46 +105,46 @@ class MPIEngine(Engine):
         self.share = share
         self._comm = world(comm, start)
         check_place(self._comm)
-        self._opened: Station | None = None
+        self._opened: RankDirectory | None = None
         self._workers: dict[int, _Worker] = {}
         self._by_rank: dict[int, int] = {}
-        self._boards = Boards()
-        self._lent = Lent()
+        self._order_buffers = OrderBuffers()
+        self._leases = OpenLeases()
         self._events: deque[Event] = deque()
         self._backoff = Backoff(ALERT)
         self._round = -1
         self._closed = False
 
     @property
-    def _station(self) -> Station:
+    def _directory(self) -> RankDirectory:
         """The job's ranks; they are looked for when they are first needed."""
         if self._closed:
             raise EngineError(CLOSED)
         if self._opened is None:
-            station = station_of(self._comm)
-            if station.taken:
+            directory = directory_of(self._comm)
+            if directory.taken:
                 raise EngineError("another MPIEngine uses these ranks; close it before the next one is used.")
-            self._opened, station.taken = station, True
+            self._opened, directory.taken = directory, True
         return self._opened
 
     def hosts(self) -> Mapping[str, int | None]:
-        return Counter(rank.place.host for rank in self._station.ranks.values() if not rank.gone)
+        return Counter(rank.place.host for rank in self._directory.ranks.values() if not rank.gone)
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
-        station = self._station
+        directory = self._directory
         old = self._remove(worker)
         rank = None if program is None else self._choose(worker, old, host)
         if old is not None and old is not rank:
-            station.dismiss(old)
+            directory.dismiss(old)
         if program is None or rank is None:
             return
-        parcel = pack(program, self.delays)
-        near = self.share and rank.place.machine == station.own.machine
-        shared = self._boards.share(program) if near else None
-        self._workers[worker] = _Worker(rank, {part.message: part for part in program.outbox}, shared=shared)
+        packed = pack(program, self.delays)
+        near = self.share and rank.place.machine == directory.own.machine
+        shared = self._order_buffers.share(program) if near else None
+        self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, shared=shared)
         self._by_rank[rank.number] = worker
-        sizes = [len(body) for body in parcel.bodies]
-        station.assign(rank, (worker, self.late, parcel.head, parcel.tails, sizes, offer(shared)), parcel.bodies)
+        sizes = [len(body) for body in packed.bodies]
+        directory.assign(rank, (worker, self.late, packed.head, packed.tails, sizes, offer(shared)), packed.bodies)
 
     def _remove(self, worker: int) -> Rank | None:
         """Forget a worker and what it has sent; return its rank."""
@@ -155,12 +155,12 @@ class MPIEngine(Engine):
         for event in void:
             self._events.remove(event)
             if isinstance(event, Arrived):
-                loan_of(event).end()
+                lease_of(event).end()
         return state.rank
 
     def _choose(self, worker: int, old: Rank | None, host: str | None) -> Rank:
         """Return the rank for a worker: an idle one, on the host if there is one, or the one that it had."""
-        free = [rank for rank in self._station.ranks.values() if rank.free]
+        free = [rank for rank in self._directory.ranks.values() if rank.free]
         wanted = [rank for rank in free if rank.place.host == host]
         had = [] if old is None or old.gone or old.paused else [old]
         if had and had[0].place.host == host:
@@ -170,8 +170,8 @@ class MPIEngine(Engine):
         chosen = [*wanted, *free, *had]
         if chosen:
             return chosen[0]
-        living = sum(not rank.gone for rank in self._station.ranks.values())
-        ranks = len(self._station.ranks)
+        living = sum(not rank.gone for rank in self._directory.ranks.values())
+        ranks = len(self._directory.ranks)
         raise NoRoom(
             f"worker {worker} cannot be started: of the {ranks} ranks beside the coordinator {living} live, and "
             "none is idle; start the job with one rank more than there are workers, or use fewer workers."
@@ -182,14 +182,14 @@ class MPIEngine(Engine):
             raise EngineError(CLOSED)
         if order.round > self._round:
             self._round = order.round
-            self._lent.end_all()
-        letter = Letter(order)
+            self._leases.end_all()
+        encoded = EncodedOrder(order)
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
             if state is not None and order.round > state.newest:
                 if state.shared is not None:
-                    state.shared.board.write(order)
-                state.newest, state.waiting = order.round, letter
+                    state.shared.order_buffer.write(order)
+                state.newest, state.waiting = order.round, encoded
                 self._push(state)
 
     def _push(self, state: _Worker) -> None:
@@ -197,20 +197,20 @@ class MPIEngine(Engine):
         if state.waiting is None:
             return
         if state.listening:
-            # It may have waited for so long that two orders to other workers have taken its place on the board.
-            up = state.shared is not None and state.shared.board.holds(state.newest)
+            # It may have waited for so long that two orders to other workers have taken its place on the order_buffer.
+            up = state.shared is not None and state.shared.order_buffer.holds(state.newest)
             frame = state.waiting.pointer if up else state.waiting.copy
-            self._station.send(state.rank, frame, Tag.ORDER)
+            self._directory.send(state.rank, frame, Tag.ORDER)
             state.pushed = {state.newest: time.monotonic()}
             state.listening, state.waiting = False, None
         elif self.late == "preempt" and not state.noticed:
-            self._station.send(state.rank, frame_of(()), Tag.NEWER)
+            self._directory.send(state.rank, frame_of(()), Tag.NEWER)
             state.noticed = True
 
     def next_event(self, until: float | None = None) -> Event | None:
-        station = self._station
+        directory = self._directory
         while True:
-            for report in station.reports():
+            for report in directory.reports():
                 self._backoff.reset()
                 self._take(report)
             if self._events:
@@ -220,14 +220,14 @@ class MPIEngine(Engine):
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 return None
-            self._lent.before_waiting()
-            longest = BUSY if station.receiving else None
+            self._leases.before_waiting()
+            longest = BUSY if directory.receiving else None
             self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
 
     def _handed(self, event: Event) -> Event:
         """Return an event that the coordinator is handed now."""
         if isinstance(event, Arrived):
-            self._lent.hand_out(event, brief=event.order_round < self._round)
+            self._leases.hand_out(event, brief=event.order_round < self._round)
         return event
 
     def _take(self, report: Report) -> None:
@@ -252,7 +252,7 @@ class MPIEngine(Engine):
         else:
             self._end(worker, state, report, now)
         if frame is not None:
-            self._station.pool.give(frame)
+            self._directory.pool.give(frame)
 
     def _listens(self, state: _Worker) -> None:
         state.listening, state.noticed = True, False
@@ -260,15 +260,15 @@ class MPIEngine(Engine):
 
     def _arrive(self, worker: int, state: _Worker, report: Report, frame: Frame, now: float) -> None:
         number, step, which, started, listens, room = report.rest
-        part = which if isinstance(which, Part) else state.announced[which]
-        pool, shared = self._station.pool, state.shared
+        spec = which if isinstance(which, MessageSpec) else state.announced[which]
+        pool, shared = self._directory.pool, state.shared
         if room is None or shared is None:
-            loan = Loan(vector_in(frame, part.length, part.dtype), partial(pool.give, frame))
+            lease = BufferLease(vector_in(frame, spec.length, spec.dtype), partial(pool.give, frame))
         else:
             pool.give(frame)
-            loan = Loan(shared.slots.vector(part, room), partial(shared.slots.free, part.message, room))
+            lease = BufferLease(shared.slots.vector(spec, room), partial(shared.slots.free, spec.message, room))
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
-        self._events.append(Arrived(worker, part, number, step, min(begun, now), now, loan.read))
+        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read))
         if listens:
             self._listens(state)
 
@@ -286,12 +286,12 @@ class MPIEngine(Engine):
         return state
 
     def release(self, arrived: Arrived) -> None:
-        self._lent.end(arrived)
+        self._leases.end(arrived)
 
     def kill(self, worker: int) -> None:
         state = self._workers[worker]
         state.last_words = f"rank {state.rank.number} on {state.rank.place.host} was killed"
-        self._station.crash(state.rank)
+        self._directory.crash(state.rank)
 
     def pause(self, worker: int) -> None:
         self._signal(worker, signal.SIGSTOP)
@@ -301,11 +301,11 @@ class MPIEngine(Engine):
 
     def _signal(self, worker: int, number: signal.Signals) -> None:
         rank = self._workers[worker].rank
-        if not self._station.signal(rank, number):
+        if not self._directory.signal(rank, number):
             raise EngineError(
                 f"worker {worker} cannot be sent {number.name}: its rank {rank.number} is on {rank.place.host}, and "
                 "MPI can stop no process there; only workers beside the coordinator, on "
-                f"{self._station.own.host}, can be paused."
+                f"{self._directory.own.host}, can be paused."
             )
 
     def pid(self, worker: int) -> int:
@@ -319,17 +319,17 @@ class MPIEngine(Engine):
         if self._closed:
             return
         self._closed = True
-        station = self._opened
-        if station is None:
+        directory = self._opened
+        if directory is None:
             return
-        station.wake()
+        directory.wake()
         for state in self._workers.values():
-            station.dismiss(state.rank)
-        station.wait_for("idle", _FAREWELL)
+            directory.dismiss(state.rank)
+        directory.wait_for("idle", _FAREWELL)
         for worker in list(self._workers):
             self._forget(worker)
-        self._lent.end_all()
-        self._boards.close()
-        station.pool.clear()
-        station.taken = False
+        self._leases.end_all()
+        self._order_buffers.close()
+        directory.pool.clear()
+        directory.taken = False
         self._events.clear()

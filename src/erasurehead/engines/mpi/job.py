@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from erasurehead.engines.base import told
 from erasurehead.engines.mpi.buffers import Shared
-from erasurehead.engines.mpi.command_channel import Calls, Recalled
+from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
 from erasurehead.engines.mpi.packed_program import unpack
 from erasurehead.engines.mpi.rank_directory import part_at_exit
-from erasurehead.engines.mpi.rendezvous import Place, leave, muster
+from erasurehead.engines.mpi.rendezvous import Place, leave, rendezvous
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import Frame, Gone, Tag, read_head, world
 from erasurehead.engines.mpi.worker import Worker
@@ -53,9 +53,9 @@ def _served(comm: MPI.Intracomm) -> bool:
     if comm.Get_rank() == 0:
         raise EngineError("rank 0 coordinates: it makes an MPIEngine; only the other ranks call serve().")
     with _sigint_ignored():
-        link, places = muster(comm, math.inf)
+        link, places = rendezvous(comm, math.inf)
         try:
-            return _serve(Calls(link))
+            return _serve(CommandChannel(link))
         except Gone:
             _end_with_coordinator(places, comm.Get_rank())
 
@@ -85,37 +85,37 @@ def serve_unless_coordinator(
     os._exit(0)  # nothing is left to be tidied up, and interpreter shutdown would cost more than this
 
 
-def _serve(calls: Calls) -> bool:
+def _serve(channel: CommandChannel) -> bool:
     """Do what the coordinator says until it says that this is all; return whether all ranks live."""
     while True:
-        tag, frame = calls.take_recall()
+        tag, frame = channel.take_recall()
         if tag == Tag.END:
-            calls.life = 0
-            calls.report("ended")
+            channel.life = 0
+            channel.report("ended")
         if tag == Tag.LEAVE:
-            calls.report("left")
+            channel.report("left")
             (whole,), _ = read_head(frame)
             return whole
         if tag == Tag.DISMISS:
-            (calls.life,), _ = read_head(frame)
-            calls.report("idle")
+            (channel.life,), _ = read_head(frame)
+            channel.report("idle")
         elif tag == Tag.ASSIGN:
             with contextlib.suppress(Recalled):
-                _work(calls, frame)
+                _work(channel, frame)
 
 
-def _work(calls: Calls, frame: Frame) -> None:
+def _work(channel: CommandChannel, frame: Frame) -> None:
     """Take a program, and answer orders with it until recalled."""
     (life, number, late, head, tails, sizes, offered), _ = read_head(frame)
-    calls.life = life
-    arrays = calls.arrays(sizes, tails)
+    channel.life = life
+    arrays = channel.arrays(sizes, tails)
     shared: Shared | None = accept(offered)
     try:
-        worker = Worker(calls, number, *unpack(head, arrays), late, shared)
+        worker = Worker(channel, number, *unpack(head, arrays), late, shared)
     except Exception as error:
-        calls.report("broken", told(error))
+        channel.report("broken", told(error))
         return
-    calls.joined(shared is not None)
+    channel.joined(shared is not None)
     worker.serve()
 
 

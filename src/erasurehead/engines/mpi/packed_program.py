@@ -18,7 +18,7 @@ _SMALL = 4096  # bytes up to which an array travels with the rest
 
 
 @dataclass(frozen=True, eq=False)
-class Parcel:
+class PackedProgram:
     """A packed program.
 
     Attributes:
@@ -32,7 +32,7 @@ class Parcel:
     bodies: tuple[Frame, ...]
 
 
-def pack(program: Program, delays: Delays | None) -> Parcel:
+def pack(program: Program, delays: Delays | None) -> PackedProgram:
     """Pack a program with the delays that are injected into it; both may be of classes of the user's own script."""
     buffers: list[Frame] = []
 
@@ -45,14 +45,14 @@ def pack(program: Program, delays: Delays | None) -> Parcel:
     head: bytes = cast("Any", cloudpickle).dumps((program, delays), protocol=5, buffer_callback=take)
     ends = [len(buffer) // LINE * LINE for buffer in buffers]
     tails = tuple(buffer[end:].tobytes() for buffer, end in zip(buffers, ends, strict=True))
-    return Parcel(head, tails, tuple(buffer[:end] for buffer, end in zip(buffers, ends, strict=True)))
+    return PackedProgram(head, tails, tuple(buffer[:end] for buffer, end in zip(buffers, ends, strict=True)))
 
 
 def unpack(head: bytes, arrays: list[Frame]) -> tuple[Program, Delays | None]:
     """Return a program and its delays, and import what the program wants imported.
 
     Arguments:
-        head: of the parcel.
+        head: of the packed.
         arrays: the large ones, whole; the program sees them as read-only views.
     """
     for array in arrays:

@@ -1,6 +1,6 @@
 """The ranks of a job as the coordinator knows them: where they are, what they do, and what they say.
 
-A station outlives the engines that use it: ranks are found once, and serve one engine after the other.
+A directory outlives the engines that use it: ranks are found once, and serve one engine after the other.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
-from erasurehead.engines.mpi.rendezvous import Place, leave, muster
+from erasurehead.engines.mpi.rendezvous import Place, leave, rendezvous
 from erasurehead.engines.mpi.transport import (
     Frame,
+    FrameBuffers,
     Gone,
-    Pool,
     Receiving,
     Sending,
     Tag,
@@ -82,7 +82,7 @@ class Report:
         rank: who; `rank.gone` is set where `kind` is `"gone"`.
         kind: what it is about.
         rest: the rest of its head.
-        frame: with the vector, if there is one; to be given back to the station's pool.
+        frame: with the vector, if there is one; to be given back to the directory's pool.
     """
 
     rank: Rank
@@ -91,7 +91,7 @@ class Report:
     frame: Frame | None = None
 
 
-class Station:
+class RankDirectory:
     """All ranks of a communicator but 0, which is this process.
 
     Attributes:
@@ -101,10 +101,10 @@ class Station:
     """
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self._link, places = muster(comm)
+        self._link, places = rendezvous(comm)
         self.own = places[0]
         self.ranks = {number: Rank(number, place) for number, place in enumerate(places) if number != 0}
-        self.pool = Pool()
+        self.pool = FrameBuffers()
         self.taken = False
         self._any_source, self._any_tag = int(self._link.mpi.ANY_SOURCE), int(self._link.mpi.ANY_TAG)
         self._lives = 0
@@ -243,7 +243,7 @@ class Station:
             if rank.paused:
                 self.signal(rank, signal.SIGCONT)
 
-    def farewell(self) -> bool:
+    def shut_down(self) -> bool:
         """Let all ranks end; those of this machine that do not answer are ended. Return whether none was or is dead.
 
         Only when all have answered, or have not, is it known how they are to leave: so they are told after that.
@@ -263,13 +263,13 @@ class Station:
         return whole
 
 
-_STATIONS: dict[int, Station] = {}
+_STATIONS: dict[int, RankDirectory] = {}
 _PARTING: dict[int, MPI.Intracomm] = {}
 """By the number that MPI gives a communicator."""
 
 
-def station_of(comm: MPI.Intracomm | None) -> Station:
-    """Return the station of a communicator, by default of all ranks of the job; ranks are looked for once.
+def directory_of(comm: MPI.Intracomm | None) -> RankDirectory:
+    """Return the directory of a communicator, by default of all ranks of the job; ranks are looked for once.
 
     Raises:
         EngineError: if this is not rank 0, or there is no other rank, or one does not come.
@@ -279,7 +279,7 @@ def station_of(comm: MPI.Intracomm | None) -> Station:
     key = comm.py2f()
     if key not in _STATIONS:
         part_at_exit(comm)
-        _STATIONS[key] = Station(comm)
+        _STATIONS[key] = RankDirectory(comm)
     return _STATIONS[key]
 
 
@@ -294,7 +294,7 @@ def _part() -> None:
     whole = True
     for comm in _PARTING.values():
         try:
-            whole = station_of(comm).farewell() and whole
+            whole = directory_of(comm).shut_down() and whole
         except EngineError:
             whole = False
     leave(whole)

@@ -48,7 +48,7 @@ def own_place() -> Place:
     return Place(socket.gethostname(), machine(), os.getpid())
 
 
-def muster(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, list[Place]]:
+def rendezvous(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, list[Place]]:
     """Meet all other ranks, which must call this too.
 
     Arguments:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Part
+from erasurehead.engines.base import MessageSpec
 from erasurehead.engines.mpi.start import Start, watched
 from erasurehead.errors import EngineError, MissingExtra
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Pool:
+class FrameBuffers:
     """Frames that are free, by their size."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ def library(start: Start | None = None) -> Any:
     try:
         import mpi4py
 
-        mpi4py.rc.finalize = False  # `muster.leave` does it, where it can be done
+        mpi4py.rc.finalize = False  # `rendezvous.leave` does it, where it can be done
         up = "mpi4py.MPI" in sys.modules
         with contextlib.nullcontext() if up else watched(start or Start()), _alone_if_no_job():
             from mpi4py import MPI
@@ -185,7 +185,7 @@ def _encoded(head: tuple[Any, ...]) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode()}
-    if isinstance(value, Part):
+    if isinstance(value, MessageSpec):
         return {_PART: [value.message, value.work, value.length, value.dtype, value.content]}
     if isinstance(value, np.generic):
         return cast("Any", value).item()
@@ -193,7 +193,7 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(value: dict[str, Any]) -> Any:
-    return base64.b64decode(value[_BYTES]) if _BYTES in value else Part(*value[_PART])
+    return base64.b64decode(value[_BYTES]) if _BYTES in value else MessageSpec(*value[_PART])
 
 
 def read_head(frame: Frame) -> tuple[tuple[Any, ...], int]:

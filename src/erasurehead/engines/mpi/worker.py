@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program, told
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
 from erasurehead.engines.mpi.backoff import BUSY, Backoff
-from erasurehead.engines.mpi.buffers import InFrames, InSlots, Rooms, Shared
-from erasurehead.engines.mpi.command_channel import Calls, Recalled
+from erasurehead.engines.mpi.buffers import FrameSendBuffers, SendBuffers, Shared, SlotBuffers
+from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
 from erasurehead.engines.mpi.encoded_orders import is_pointer, read_order
 from erasurehead.engines.mpi.transport import Frame, Gone
 
@@ -20,7 +20,7 @@ class Worker:
     """Answers orders until the rank is recalled.
 
     Arguments:
-        calls: what the coordinator asks.
+        channel: what the coordinator asks.
         number: of the worker.
         program: what it runs.
         delays: injected after computing.
@@ -30,76 +30,78 @@ class Worker:
 
     def __init__(
         self,
-        calls: Calls,
+        channel: CommandChannel,
         number: int,
         program: Program,
         delays: Delays | None,
         late: LateWork,
         shared: Shared | None,
     ) -> None:
-        self.calls = calls
+        self.channel = channel
         self.number = number
         self.program = program
         self.delays = delays
         self.preempt = late == "preempt"
-        self._announced = {part.message: part for part in program.outbox}
-        self._board = None if shared is None else shared.board
-        self._rooms: Rooms = InFrames(program.outbox) if shared is None else InSlots(shared.slots)
+        self._announced = {spec.message: spec for spec in program.message_specs}
+        self._order_buffer = None if shared is None else shared.order_buffer
+        self._buffers: SendBuffers = (
+            FrameSendBuffers(program.message_specs) if shared is None else SlotBuffers(shared.slots)
+        )
 
     def serve(self) -> None:
         """Answer orders; only an exception ends it: `Recalled`, or `Gone` if the coordinator is no more."""
         while True:
-            frame = self.calls.take_order()
-            order = read_order(frame, self._board)
+            frame = self.channel.take_order()
+            order = read_order(frame, self._order_buffer)
             if order is not None:
                 self._answer(order, frame)
 
     def _answer(self, order: Order, frame: Frame) -> None:
         started = time.monotonic()
-        board = self._board if is_pointer(frame) else None
+        order_buffer = self._order_buffer if is_pointer(frame) else None
         try:
             taken = self.program.take(order)
-            self.calls.give_back(frame)
-            if board is not None and not board.holds(order.round):
+            self.channel.give_back(frame)
+            if order_buffer is not None and not order_buffer.holds(order.round):
                 return  # it was overwritten while it was taken
-            done: list[Part] = []
-            left = self.program.parts(order, done)
+            done: list[MessageSpec] = []
+            left = self.program.remaining(order, done)
             while left:
-                part, unit = left[0], len(done)
-                done.append(part)
-                left = self.program.parts(order, done)
-                if not self._one_message(order, part, unit, taken, started, last=not left):
+                spec, unit = left[0], len(done)
+                done.append(spec)
+                left = self.program.remaining(order, done)
+                if not self._one_message(order, spec, unit, taken, started, last=not left):
                     return
         except (Recalled, Gone):
             raise
         except Exception as error:
-            self.calls.report("failed", order.round, told(error))
+            self.channel.report("failed", order.round, told(error))
 
-    def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float, last: bool) -> bool:
+    def _one_message(self, order: Order, spec: MessageSpec, unit: int, taken: Any, started: float, last: bool) -> bool:
         """Compute, delay and send one message; return whether it was sent rather than dropped."""
-        room = self._claim(part)
+        room = self._claim(spec)
         if room is None:
             return False
         sent = False
         try:
-            self.program.compute(part, taken, self._rooms.vector(part, room))
-            delay = 0.0 if self.delays is None else self.delays.seconds(self.number, order.step, unit, part.work)
+            self.program.compute(spec, taken, self._buffers.vector(spec, room))
+            delay = 0.0 if self.delays is None else self.delays.seconds(self.number, order.step, unit, spec.work)
             if self._sit_out(min(delay, _LONGEST)):
-                which = part.message if part == self._announced.get(part.message) else part
-                listens = last and self.calls.now_listening()
-                self._rooms.send(self.calls, part, room, (order.round, order.step, which, started, listens))
+                which = spec.message if spec == self._announced.get(spec.message) else spec
+                listens = last and self.channel.now_listening()
+                self._buffers.send(self.channel, spec, room, (order.round, order.step, which, started, listens))
                 sent = True
         finally:
             if not sent:
-                self._rooms.free(part, room)
+                self._buffers.free(spec, room)
         return sent
 
-    def _claim(self, part: Part) -> int | None:
+    def _claim(self, spec: MessageSpec) -> int | None:
         """Return a room for a message, or None if there is a newer order before one is free."""
         backoff = Backoff()
-        while (room := self._rooms.claim(part)) is None:
-            self.calls.look()
-            if self.preempt and self.calls.newer:
+        while (room := self._buffers.claim(spec)) is None:
+            self.channel.look()
+            if self.preempt and self.channel.newer:
                 return None
             backoff.sleep(BUSY)
         return room
@@ -107,11 +109,11 @@ class Worker:
     def _sit_out(self, seconds: float) -> bool:
         """Wait for so many seconds; return False if what is waited for is to be dropped."""
         if self.preempt and seconds > 0:
-            self.calls.listen()
+            self.channel.listen()
         until = time.monotonic() + seconds
-        self.calls.look()
-        while not (self.preempt and self.calls.newer):
+        self.channel.look()
+        while not (self.preempt and self.channel.newer):
             if time.monotonic() >= until:
                 return True
-            self.calls.rest(until)
+            self.channel.rest(until)
         return False

@@ -38,8 +38,8 @@ from erasurehead.engines.base import (
     Order,
     Program,
 )
-from erasurehead.engines.buffers import Board, Slots
-from erasurehead.engines.leases import Lent, Loan
+from erasurehead.engines.buffers import MessageSlots, OrderBuffer
+from erasurehead.engines.leases import BufferLease, OpenLeases
 from erasurehead.engines.processes import hidden_socket as hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.forking import check_may_start
@@ -59,7 +59,7 @@ class _Process:
     """One worker process, seen from the coordinator."""
 
     process: ForkServerProcess
-    slots: Slots
+    slots: MessageSlots
     wake: Connection
     inlet: Connection
     last_words: str = ""
@@ -93,10 +93,10 @@ class ProcessEngine(Engine):
         self._workers: dict[int, _Process] = {}
         self._store: Store = {}
         self._closed = False
-        self._board: Board | None = None
+        self._order_buffer: OrderBuffer | None = None
         self._round = -1
         self._events: deque[Event] = deque()
-        self._lent = Lent()
+        self._leases = OpenLeases()
         _raise_file_limit()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
@@ -125,11 +125,11 @@ class ProcessEngine(Engine):
 
     def _start(self, worker: int, program: Program) -> None:
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, nothing stays open
-            if self._board is None:
-                self._board = Board(program.inbox)
+            if self._order_buffer is None:
+                self._order_buffer = OrderBuffer(program.input_size)
             check_may_start()
             self._context.set_forkserver_preload([_PRELOAD, *program.preload])
-            slots = Slots(program.outbox)
+            slots = MessageSlots(program.message_specs)
             theirs.callback(slots.close)  # the worker has it; our own view of it stays
             wake_out, wake_in = self._context.Pipe(duplex=False)
             theirs.enter_context(wake_out)
@@ -137,8 +137,8 @@ class ProcessEngine(Engine):
             inlet, outlet = self._context.Pipe(duplex=False)
             theirs.enter_context(outlet)
             ours.enter_context(inlet)
-            parcel = pack(program, self.delays, self._store)
-            args = (worker, parcel, self._board, slots, wake_out, outlet, self.late)
+            packed = pack(program, self.delays, self._store)
+            args = (worker, packed, self._order_buffer, slots, wake_out, outlet, self.late)
             process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(inlet.fileno())
             with safe_path(), _without_main_module(), _sigint_blocked():
@@ -150,12 +150,12 @@ class ProcessEngine(Engine):
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()
-        if self._board is None:
+        if self._order_buffer is None:
             raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:
             self._round = order.round
-            self._lent.end_all()
-        self._board.write(order)
+            self._leases.end_all()
+        self._order_buffer.write(order)
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
             if state is None:
@@ -172,16 +172,16 @@ class ProcessEngine(Engine):
             remaining = _BLINK if until is None else until - time.monotonic()
             if remaining <= 0:
                 return None
-            self._lent.before_waiting()
+            self._leases.before_waiting()
             for key, _ in self._selector.select(min(remaining, _BLINK)):
                 self._receive(key.data)
         event = self._events.popleft()
         if isinstance(event, Arrived):
-            self._lent.hand_out(event, brief=event.order_round < self._round)
+            self._leases.hand_out(event, brief=event.order_round < self._round)
         return event
 
     def release(self, arrived: Arrived) -> None:
-        self._lent.end(arrived)
+        self._leases.end(arrived)
 
     def kill(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGKILL)
@@ -211,11 +211,11 @@ class ProcessEngine(Engine):
         for block, _ in self._store.values():
             block.close()
         self._store.clear()
-        self._lent.end_all()
+        self._leases.end_all()
         self._events.clear()
-        if self._board is not None:
-            self._board.close()
-            self._board = None
+        if self._order_buffer is not None:
+            self._order_buffer.close()
+            self._order_buffer = None
         self._selector.close()
 
     def _check_open(self) -> None:
@@ -245,9 +245,9 @@ class ProcessEngine(Engine):
         now = time.monotonic()
         if item[0] == "arrived":
             _, order_round, step, message, told, side, started = item
-            part = state.slots.part(message) if told is None else told
-            loan = Loan(state.slots.vector(part, side), partial(state.slots.free, message, side))
-            self._events.append(Arrived(worker, part, order_round, step, started, now, loan.read))
+            spec = state.slots.spec(message) if told is None else told
+            lease = BufferLease(state.slots.vector(spec, side), partial(state.slots.free, message, side))
+            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease.read))
         elif item[0] == "joined":
             self._events.append(Joined(worker, item[1], now))
         elif item[0] == "failed":

@@ -26,7 +26,7 @@ Store = dict[Contents, tuple[Block, list[memoryview]]]
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackedProgram:
     """A program in shared memory. Its large arrays are neither copied when it is opened nor writable.
 
     Attributes:
@@ -45,7 +45,7 @@ class Parcel:
         return pickle.loads(self.head, buffers=[whole[low:high] for low, high in self.spans])
 
 
-def pack(program: Program, delays: Delays | None, store: Store) -> Parcel:
+def pack(program: Program, delays: Delays | None, store: Store) -> PackedProgram:
     """Put a program into shared memory, with the delays that are injected into it.
 
     Arguments:
@@ -74,7 +74,7 @@ def pack(program: Program, delays: Delays | None, store: Store) -> Parcel:
         for (low, high), buffer in zip(spans, buffers, strict=True):
             block.buffer[low:high] = buffer
         store[contents] = block, buffers
-    return Parcel(head, tuple(spans), store[contents][0])
+    return PackedProgram(head, tuple(spans), store[contents][0])
 
 
 def _address(buffer: memoryview) -> int:

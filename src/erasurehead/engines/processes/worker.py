@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program, told
-from erasurehead.engines.buffers import Board, Slots
-from erasurehead.engines.processes.packed_program import Parcel
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
+from erasurehead.engines.buffers import MessageSlots, OrderBuffer
+from erasurehead.engines.processes.packed_program import PackedProgram
 
 FRAME = 4
 """Bytes that say how long an item is, before each item that a worker sends."""
@@ -31,9 +31,9 @@ class _ParentGone(Exception):
 
 def main(
     worker: int,
-    parcel: Parcel,
-    board: Board,
-    slots: Slots,
+    packed: PackedProgram,
+    order_buffer: OrderBuffer,
+    slots: MessageSlots,
     wake: Connection,
     outlet: Connection,
     late: LateWork,
@@ -42,10 +42,10 @@ def main(
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the coordinator ends us
     try:
-        opened = _open(parcel, outlet)
+        opened = _open(packed, outlet)
         if opened is not None:
             _send(outlet, ("joined", socket.gethostname()))
-            _Worker(worker, *opened, board, slots, wake, outlet, late).serve()
+            _Worker(worker, *opened, order_buffer, slots, wake, outlet, late).serve()
     except _ParentGone:
         pass
     # Nothing is left to be tidied up, and interpreter shutdown would cost more than all of the above.
@@ -54,12 +54,12 @@ def main(
     os._exit(0)
 
 
-def _open(parcel: Parcel, outlet: Connection) -> tuple[Program, Delays | None] | None:
+def _open(packed: PackedProgram, outlet: Connection) -> tuple[Program, Delays | None] | None:
     try:
         from erasurehead.engines.processes.preload import LIMIT
 
         assert LIMIT is not None
-        return parcel.open()
+        return packed.open()
     except Exception as error:
         _send(outlet, ("broken", told(error)))
         return None
@@ -95,21 +95,21 @@ class _Worker:
         worker: int,
         program: Program,
         delays: Delays | None,
-        board: Board,
-        slots: Slots,
+        order_buffer: OrderBuffer,
+        slots: MessageSlots,
         wake: Connection,
         outlet: Connection,
         late: LateWork,
     ) -> None:
         self.worker = worker
         self.program = program
-        self.board = board
+        self.order_buffer = order_buffer
         self.slots = slots
         self.wake = wake.fileno()
         self.outlet = outlet
         self.delays = delays
         self.late = late
-        self.taken = 0  # the newest order taken, as in `Slots.newest`
+        self.taken = 0  # the newest order taken, as in `MessageSlots.newest`
 
     def serve(self) -> None:
         while True:
@@ -145,47 +145,47 @@ class _Worker:
 
     def _answer(self, order_round: int) -> None:
         started = time.monotonic()
-        order = self.board.read(order_round)
+        order = self.order_buffer.read(order_round)
         if order is None:
             return
         try:
             taken = self.program.take(order)
-            if not self.board.holds(order_round):
+            if not self.order_buffer.holds(order_round):
                 return
-            done: list[Part] = []
-            while parts := self.program.parts(order, done):
-                if not self._one_message(order, parts[0], len(done), taken, started):
+            done: list[MessageSpec] = []
+            while remaining := self.program.remaining(order, done):
+                if not self._one_message(order, remaining[0], len(done), taken, started):
                     return
-                done.append(parts[0])
+                done.append(remaining[0])
         except _ParentGone:
             raise
         except Exception as error:
             _send(self.outlet, ("failed", order_round, told(error)))
 
-    def _one_message(self, order: Order, part: Part, unit: int, taken: Any, started: float) -> bool:
+    def _one_message(self, order: Order, spec: MessageSpec, unit: int, taken: Any, started: float) -> bool:
         """Compute, delay and send one message; return whether it was sent rather than dropped."""
         preempt = self.late == "preempt"
-        side = self._claim(part, preempt)
+        side = self._claim(spec, preempt)
         if side is None:
             return False
         try:
-            self.program.compute(part, taken, self.slots.vector(part, side))
+            self.program.compute(spec, taken, self.slots.vector(spec, side))
         except Exception:
-            self.slots.free(part.message, side)
+            self.slots.free(spec.message, side)
             raise
-        delay = 0.0 if self.delays is None else self.delays.seconds(self.worker, order.step, unit, part.work)
+        delay = 0.0 if self.delays is None else self.delays.seconds(self.worker, order.step, unit, spec.work)
         if preempt and (self._rest(min(delay, 1e9)) if delay > 0 else self.slots.newest > self.taken):
-            self.slots.free(part.message, side)
+            self.slots.free(spec.message, side)
             return False
         if not preempt:
             self._sit_out(min(delay, 1e9))
-        announced = part == self.slots.part(part.message)  # as nearly always: the coordinator knows it then
-        told = None if announced else part
-        _send(self.outlet, ("arrived", order.round, order.step, part.message, told, side, started))
+        announced = spec == self.slots.spec(spec.message)  # as nearly always: the coordinator knows it then
+        told = None if announced else spec
+        _send(self.outlet, ("arrived", order.round, order.step, spec.message, told, side, started))
         return True
 
-    def _claim(self, part: Part, preempt: bool) -> int | None:
-        while (side := self.slots.claim(part.message)) is None:
+    def _claim(self, spec: MessageSpec, preempt: bool) -> int | None:
+        while (side := self.slots.claim(spec.message)) is None:
             if preempt and self.slots.newest > self.taken:
                 return None
             self._sit_out(_PAUSE)

@@ -20,14 +20,14 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, Order, Part, Program, told
-from erasurehead.engines.buffers import Slots
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
+from erasurehead.engines.buffers import MessageSlots
 from erasurehead.engines.machine import machine
-from erasurehead.engines.ray.packed_program import Parcel
+from erasurehead.engines.ray.packed_program import PackedProgram
 from erasurehead.engines.shared_memory import accept
 
 THREADS = 4
-"""Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
+"""CommandChannel that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
 
 _LONGEST = 1e9  # seconds that a thread can be told to wait
 
@@ -53,7 +53,7 @@ class Home:
 
 
 @dataclass(frozen=True, eq=False)
-class _Letter:
+class _Posted:
     """An order as it came.
 
     Attributes:
@@ -89,22 +89,22 @@ class Actor:
 
     Arguments:
         worker: its number.
-        parcel: what it runs.
+        packed: what it runs.
         late: what it does when a newer order comes while its injected delay still runs.
         coordinator: the machine of the coordinator.
     """
 
-    def __init__(self, worker: int, parcel: Parcel, late: LateWork, coordinator: str) -> None:
+    def __init__(self, worker: int, packed: PackedProgram, late: LateWork, coordinator: str) -> None:
         self._worker = worker
-        self._parcel = parcel
+        self._packed = packed
         self._preempt = late == "preempt"
         self._near = machine() == coordinator
         self._changed = threading.Condition()
-        self._newest: _Letter | None = None
-        self._taken: _Letter | None = None
+        self._newest: _Posted | None = None
+        self._taken: _Posted | None = None
         self._stream = 0
         self._opened: tuple[Program, Delays | None] | None = None
-        self._rooms: dict[int, Array] = {}
+        self._buffers: dict[int, Array] = {}
 
     def take(self, order: Order, posted: float) -> None:
         """Put up an order in place of the one before; the worker finds it when it next looks.
@@ -115,7 +115,7 @@ class Actor:
         """
         with self._changed:
             if self._newest is None or order.round > self._newest.order.round:
-                self._newest = _Letter(order, 0.0 if self._near else posted - time.monotonic())
+                self._newest = _Posted(order, 0.0 if self._near else posted - time.monotonic())
                 self._changed.notify_all()
 
     def serve(self, offered: bytes) -> Generator[Item]:
@@ -129,14 +129,14 @@ class Actor:
         with self._changed:
             self._stream += 1
             stream = self._stream
-            self._rooms = {}
+            self._buffers = {}
             self._changed.notify_all()
         try:
             program, delays = self._open()
         except Exception as error:
             yield "broken", told(error)
             return
-        slots: Slots | None = accept(offered) if self._near else None
+        slots: MessageSlots | None = accept(offered) if self._near else None
         yield "joined", Home(machine(), _node(), socket.gethostname(), os.getpid())
         try:
             while True:
@@ -147,14 +147,14 @@ class Actor:
     def _open(self) -> tuple[Program, Delays | None]:
         if self._opened is None:
             _end_with_parent()
-            self._opened = self._parcel.open(import_module("ray"))
+            self._opened = self._packed.open(import_module("ray"))
             for module in self._opened[0].preload:
                 import_module(module)
             import_module("scipy.linalg")  # loads the BLAS that is limited now; more threads would fake stragglers
             threadpool_limits(limits=1)
         return self._opened
 
-    def _next(self, stream: int) -> _Letter:
+    def _next(self, stream: int) -> _Posted:
         """Wait for an order that was not taken yet, and take it."""
         with self._changed:
             self._changed.wait_for(lambda: self._newer() or self._stream != stream)
@@ -182,51 +182,51 @@ class Actor:
                 self._changed.wait(remaining)
 
     def _answer(
-        self, letter: _Letter, stream: int, program: Program, delays: Delays | None, slots: Slots | None
+        self, encoded: _Posted, stream: int, program: Program, delays: Delays | None, slots: MessageSlots | None
     ) -> Generator[Item]:
-        order = letter.order
-        started = time.monotonic() + letter.clock
+        order = encoded.order
+        started = time.monotonic() + encoded.clock
         try:
             taken = program.take(order)
-            done: list[Part] = []
-            while parts := program.parts(order, done):
-                part = parts[0]
-                with self._place(part, slots) as place:
-                    program.compute(part, taken, place.vector)
-                    delay = 0.0 if delays is None else delays.seconds(self._worker, order.step, len(done), part.work)
+            done: list[MessageSpec] = []
+            while remaining := program.remaining(order, done):
+                spec = remaining[0]
+                with self._place(spec, slots) as place:
+                    program.compute(spec, taken, place.vector)
+                    delay = 0.0 if delays is None else delays.seconds(self._worker, order.step, len(done), spec.work)
                     if self._rest(delay, stream):
                         return
                     place.kept = True
-                yield "arrived", order.round, order.step, part, started, place.sent
-                done.append(part)
+                yield "arrived", order.round, order.step, spec, started, place.sent
+                done.append(spec)
         except _Superseded:
             raise
         except Exception as error:
             yield "failed", order.round, told(error)
 
     @contextlib.contextmanager
-    def _place(self, part: Part, slots: Slots | None) -> Generator[_Place]:
+    def _place(self, spec: MessageSpec, slots: MessageSlots | None) -> Generator[_Place]:
         """Yield where to write a message; if it is not kept, the next one may be written there.
 
         Beside the coordinator that is a slot, unless it still reads both; else memory of our own, which Ray copies.
         """
-        side = None if slots is None else slots.claim(part.message)
+        side = None if slots is None else slots.claim(spec.message)
         if slots is None or side is None:
-            room = self._room(part)
+            room = self._room(spec)
             yield _Place(room, room)
             return
-        place = _Place(slots.vector(part, side), side)
+        place = _Place(slots.vector(spec, side), side)
         try:
             yield place
         finally:
             if not place.kept:
-                slots.free(part.message, side)
+                slots.free(spec.message, side)
 
-    def _room(self, part: Part) -> Array:
+    def _room(self, spec: MessageSpec) -> Array:
         """Return where to write a message. Ray has copied what was there before it asked for the next one."""
-        room = self._rooms.get(part.message)
-        if room is None or len(room) != part.length or room.dtype != np.dtype(part.dtype):
-            room = self._rooms[part.message] = np.empty(part.length, dtype=part.dtype)
+        room = self._buffers.get(spec.message)
+        if room is None or len(room) != spec.length or room.dtype != np.dtype(spec.dtype):
+            room = self._buffers[spec.message] = np.empty(spec.length, dtype=spec.dtype)
         return room
 
 

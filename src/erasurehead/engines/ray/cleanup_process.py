@@ -1,7 +1,7 @@
 """A small process that stays until the coordinator has gone, however that was, and removes what is left of its cluster.
 
 Ray's processes end with the process that started them, but two of its agents take a minute, and nobody removes the
-folder. This runs as a script of its own, with nothing but the standard library: `python guard.py FOLDER`.
+folder. This runs as a script of its own, with nothing but the standard library: `python cleanup_process.py FOLDER`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
-from erasurehead.engines.ray import cleanup_process as guard
+from erasurehead.engines.ray import cleanup_process
 from erasurehead.engines.ray.quirks import no_tips, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
@@ -206,11 +206,11 @@ def _knock(ray: Any, address: str) -> None:
 
 @contextlib.contextmanager
 def _folder() -> Generator[str]:
-    """Make the folder for the logs and sockets of our own cluster; a guard removes it when we leave, or are killed."""
+    """Make the folder for the logs and sockets of our own cluster; a cleanup process removes it when we leave, or are killed."""
     base = tempfile.gettempdir()
     folder = tempfile.mkdtemp(prefix="eh-ray-", dir=base if len(base) <= _LONGEST else "/tmp")
     # A session of its own: Ctrl-C, which goes to the whole terminal, is not meant for it.
-    command = [sys.executable, "-I", "-S", guard.__file__, folder]
+    command = [sys.executable, "-I", "-S", cleanup_process.__file__, folder]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdin is not None
         try:

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import CLOSED, Arrived, Engine, Event, LateWork, NoRoom, Offered, Order, Program
-from erasurehead.engines.leases import Lent
+from erasurehead.engines.leases import OpenLeases
 from erasurehead.engines.machine import machine
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
-from erasurehead.engines.ray.handle import Handle, Posting
+from erasurehead.engines.ray.handle import Handle, SharedOrder
 from erasurehead.engines.ray.inbox import Inbox
 from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
 from erasurehead.engines.ray.packed_program import Store, pack
@@ -74,9 +74,9 @@ class RayEngine(Engine):
         self._connection = connect(address)
         self._workers: dict[int, Handle] = {}
         self._events: deque[Event] = deque()
-        self._lent = Lent()
+        self._leases = OpenLeases()
         self._store = Store()
-        self._posting: Posting | None = None
+        self._posting: SharedOrder | None = None
         self._round = -1
         self._assigned = False
         self._closed = False
@@ -134,8 +134,8 @@ class RayEngine(Engine):
             max_task_retries=0,
             scheduling_strategy=strategy,
         )
-        parcel = pack(self._ray, program, self.delays, self._store)
-        actor = kind.remote(worker, parcel, self.late, self._machine)
+        packed = pack(self._ray, program, self.delays, self._store)
+        actor = kind.remote(worker, packed, self.late, self._machine)
         near = self.share and node in (None, self._inbox.node)
         return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, near)
 
@@ -145,9 +145,9 @@ class RayEngine(Engine):
             raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:
             self._round = order.round
-            self._lent.end_all()
+            self._leases.end_all()
         if self._posting is None or self._posting.order is not order:
-            self._posting = Posting(self._ray, order)
+            self._posting = SharedOrder(self._ray, order)
         chosen = list(self._workers) if workers is None else workers
         handles = [self._workers[worker] for worker in chosen if worker in self._workers]
         for handle in handles:
@@ -176,7 +176,7 @@ class RayEngine(Engine):
             self._manager.check()
         event = self._events.popleft()
         if isinstance(event, Arrived):
-            self._lent.hand_out(event)
+            self._leases.hand_out(event)
         return event
 
     def _gather(self, seconds: float) -> None:
@@ -197,7 +197,7 @@ class RayEngine(Engine):
             handle.reopen()
 
     def release(self, arrived: Arrived) -> None:
-        self._lent.end(arrived)
+        self._leases.end(arrived)
 
     def kill(self, worker: int) -> None:
         handle = self._handle(worker)
@@ -235,7 +235,7 @@ class RayEngine(Engine):
             self._watch.close()
         for worker in list(self._workers):
             self._remove(worker)
-        self._lent.end_all()
+        self._leases.end_all()
         self._events.clear()
         self._posting = None
         self._store.objects.clear()

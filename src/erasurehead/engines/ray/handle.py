@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Part, Program, told
-from erasurehead.engines.buffers import Slots
-from erasurehead.engines.leases import Loan
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageSpec, NoRoom, Order, Program, told
+from erasurehead.engines.buffers import MessageSlots
+from erasurehead.engines.leases import BufferLease
 from erasurehead.engines.ray.actor import Home, Item
 from erasurehead.engines.ray.nodes import Nodes
 from erasurehead.engines.ray.packed_program import put
@@ -30,7 +30,7 @@ _UNREAD = 2
 _AGAIN = 0.1  # seconds between two attempts to reach an actor that Ray calls unavailable
 
 
-class Posting:
+class SharedOrder:
     """An order on its way to several workers.
 
     Arguments:
@@ -91,13 +91,15 @@ class Handle:
         self.promised = False
         self.gone = False
         self.sent: Any = None
-        self.due: Posting | None = None
+        self.due: SharedOrder | None = None
         self.paused = False
         self._ray = ray
         self._restarts = restarts
         self._near = near
-        self._slots: Slots | None = None  # of this stream: a process that starts again finds none that are half used
-        self._unread = _UNREAD * max(1, len(program.outbox))
+        self._slots: MessageSlots | None = (
+            None  # of this stream: a process that starts again finds none that are half used
+        )
+        self._unread = _UNREAD * max(1, len(program.message_specs))
         self._round = -1  # of the order that was sent last
         self._reached = False
         self._again = 0.0
@@ -115,10 +117,10 @@ class Handle:
             self._slots = self._new_slots() if self._near else None
             self.stream = serve.remote(offer(self._slots))
 
-    def _new_slots(self) -> Slots | None:
+    def _new_slots(self) -> MessageSlots | None:
         self.close()
         try:
-            return Slots(self.program.outbox)
+            return MessageSlots(self.program.message_specs)
         except NoRoom:  # its messages travel
             return None
 
@@ -151,8 +153,8 @@ class Handle:
     def receive(self, item: Item, now: float, nodes: Nodes) -> Event:
         """Return what an item means."""
         if item[0] == "arrived":
-            _, order_round, step, part, started, sent = item
-            return Arrived(self.worker, part, order_round, step, started, now, self._loan(part, sent).read)
+            _, order_round, step, spec, started, sent = item
+            return Arrived(self.worker, spec, order_round, step, started, now, self._lease(spec, sent).read)
         if item[0] == "failed":
             return Failed(self.worker, item[1], item[2], now)
         if item[0] == "broken":
@@ -166,11 +168,11 @@ class Handle:
             return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
         return Joined(self.worker, nodes.name(item[1].node), now)
 
-    def _loan(self, part: Part, sent: Array | int) -> Loan:
+    def _lease(self, spec: MessageSpec, sent: Array | int) -> BufferLease:
         if not isinstance(sent, int):
-            return Loan(sent)
+            return BufferLease(sent)
         assert self._slots is not None
-        return Loan(self._slots.vector(part, sent), partial(self._slots.free, part.message, sent))
+        return BufferLease(self._slots.vector(spec, sent), partial(self._slots.free, spec.message, sent))
 
     def lose(self, error: Exception | None, now: float) -> Event | None:
         """Return what it means that there is an error instead of an item, or (None) the end of the stream."""

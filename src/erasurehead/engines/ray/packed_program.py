@@ -38,7 +38,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackedProgram:
     """A program in Ray's store.
 
     Attributes:
@@ -54,7 +54,7 @@ class Parcel:
         return pickle.loads(self.head, buffers=ray.get(self.arrays))
 
 
-def pack(ray: Any, program: Program, delays: Delays | None, store: Store) -> Parcel:
+def pack(ray: Any, program: Program, delays: Delays | None, store: Store) -> PackedProgram:
     """Put a program into Ray's store, with the delays that are injected into it.
 
     Arguments:
@@ -73,7 +73,7 @@ def pack(ray: Any, program: Program, delays: Delays | None, store: Store) -> Par
         return raw.nbytes < _LARGE
 
     head: bytes = cast("Any", cloudpickle).dumps((program, delays), protocol=5, buffer_callback=take)
-    return Parcel(head, arrays)
+    return PackedProgram(head, arrays)
 
 
 def put(ray: Any, value: Any) -> Any:

@@ -63,7 +63,7 @@ class Examination:
         doubtful: messages that contradict others, with nobody to say who is right yet: not to be used, but to be kept,
             and to be examined again when more has arrived.
         sound: messages that nothing speaks against.
-        places: of the accused: their numbers in the code.
+        positions: of the accused: their numbers in the code.
         compared: number of comparisons of whole vectors that it took.
         seconds: that it took.
         reasons: sentences for people, each told once a round.
@@ -76,7 +76,7 @@ class Examination:
     refused: Mapping[int, str]
     doubtful: Mapping[int, str]
     sound: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     compared: int
     seconds: float
     reasons: tuple[str, ...]
@@ -97,8 +97,8 @@ class Examination:
         """
         before = set(view.arrived), set(view.able), set(view.refused)
         view.refuse(self.refused)
-        for place in self.places:
-            view.lose(place)
+        for position in self.positions:
+            view.lose(position)
         here = set(view.arrived)
         if here & self.doubtful.keys():
             view.doubt(self.doubtful)

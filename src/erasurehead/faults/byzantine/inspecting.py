@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, as_messages
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.errors import NotLocated, check_count, invalid
 from erasurehead.faults.byzantine.examination import NOT_FINITE
 from erasurehead.faults.byzantine.verifier import Verifier
@@ -63,7 +63,7 @@ def inspect(
             than those that are in can tell.
         tolerance: relative size of differences that pass for rounding errors; if None 1e-11 for float64, 1e-4 for
             float32 and 1e-2 for shorter numbers, and 1e-9 for float64 replicas.
-        decoder: decodes what is left; `for_code(code)` if None.
+        decoder: decodes what is left; `make_decoder(code)` if None.
         seed: of the projections of the vectors.
 
     Returns:
@@ -101,7 +101,7 @@ def inspect(
     suspects = np.array(sorted(mad | found.accused.keys()), dtype=np.int64)
     undecided = tuple(np.array(one.workers, dtype=np.int64) for one in found.undecided)
     left = order[~np.isin(code.owner[order], np.concatenate([suspects, *undecided]))]
-    decoding = (for_code(code) if decoder is None else decoder).decode(np.sort(left))
+    decoding = (make_decoder(code) if decoder is None else decoder).decode(np.sort(left))
     return Inspection(suspects, undecided, decoding, found.error)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
-from erasurehead.decoding.choice import for_code
+from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.error_location import Checks, Located, locate, most_liars
 from erasurehead.decoding.inspection import Unit, units_of
 from erasurehead.decoding.layout import Layout
@@ -58,7 +58,7 @@ class Verifier:
             all sets of which can be tried. A number that is given is taken at its word: where so many cannot be
             located, nobody is accused.
         seed: of the random projections for the checks. Who knows it can make lies that they do not see.
-        seats: the number of the worker in each place of the code; None if they are the same.
+        worker_ids: the number of the worker in each place of the code; None if they are the same.
 
     Attributes:
         accused: workers that have been caught, each with how. Their messages are refused from then on.
@@ -72,15 +72,17 @@ class Verifier:
         tolerance: float | None = None,
         liars: int | None = None,
         seed: int = 0,
-        seats: Sequence[int] | None = None,
+        worker_ids: Sequence[int] | None = None,
     ) -> None:
         if tolerance is not None and not 0.0 <= real(tolerance) < 0.5:
             raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
         self.code, self.layout, self.seed = code, layout, seed
         self.liars = None if liars is None else check_count("liars", liars)
         self.accused: dict[int, str] = {}
-        self._seats: list[int] = list(range(code.n_workers)) if seats is None else [int(seat) for seat in seats]
-        self._worker = np.asarray(self._seats, dtype=np.int64)[code.owner]
+        self._worker_ids: list[int] = (
+            list(range(code.n_workers)) if worker_ids is None else [int(seat) for seat in worker_ids]
+        )
+        self._worker = np.asarray(self._worker_ids, dtype=np.int64)[code.owner]
         self._tolerance = tolerance
         self._exact = True  # so far all replicas agreed to the bit
         self._probed: set[int] = set()
@@ -140,9 +142,9 @@ class Verifier:
         self._compared += compared
         self._seconds += (seconds := time.perf_counter() - begin)
         reasons = self._sentences(accused, refused, guilty, doubtful)
-        places = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
+        positions = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
         return Examination(
-            accused, refused, doubtful, sound, tuple(places), compared, seconds, reasons, tuple(undecided), error
+            accused, refused, doubtful, sound, tuple(positions), compared, seconds, reasons, tuple(undecided), error
         )
 
     def joined(self, worker: int) -> None:
@@ -150,9 +152,9 @@ class Verifier:
         self.accused.pop(worker, None)
         self._probed.discard(worker)
 
-    def reformed(self, code: GradientCode, layout: Layout | None, seats: Sequence[int] | None = None) -> Verifier:
+    def resized(self, code: GradientCode, layout: Layout | None, worker_ids: Sequence[int] | None = None) -> Verifier:
         """Return the verifier of a re-formed code, which knows what this one knows of the workers."""
-        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, seats=seats)
+        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, worker_ids=worker_ids)
         new.restore(self.state())
         new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared
         return new
@@ -239,10 +241,10 @@ class Verifier:
         why = "its messages do not fit those of the others; without it they fit each other"
         if not found.settled:
             why = "its messages do not fit those of the others, whoever else may lie"
-        accused = {self._seats[place]: why for place in found.guilty}
+        accused = {self._worker_ids[position]: why for position in found.guilty}
         doubted = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
         reasons = dict.fromkeys(doubted, found.why)
-        undecided = (Undecided(tuple(self._seats[place] for place in found.suspected), False, found.why),)
+        undecided = (Undecided(tuple(self._worker_ids[position] for position in found.suspected), False, found.why),)
         return Finding(
             accused,
             dict(bad) if more else {**bad, **reasons},
@@ -257,7 +259,7 @@ class Verifier:
             if len(self._checks) >= 8:
                 self._checks.pop(next(iter(self._checks)))
             if self._decoder is None:
-                self._decoder = for_code(self.code)
+                self._decoder = make_decoder(self.code)
             here = np.array(messages, dtype=np.int64)
             decoding = self._decoder.decode(here)
             weights = np.zeros((self.code.n_pieces, self.code.n_messages))
@@ -272,7 +274,7 @@ class Verifier:
 
     def _most(self, checks: Checks) -> int:
         if self.liars is not None:
-            return max(0, self.liars - len(self.accused.keys() & set(self._seats)))
+            return max(0, self.liars - len(self.accused.keys() & set(self._worker_ids)))
         wanted = self._built_for if self._built_for is not None else (self.code.tolerance or 0) // 2
         if checks.left is not None:
             beyond = max(0, 2 * wanted - (self.code.tolerance or 0))  # built for liars, where float64 bears fewer gaps

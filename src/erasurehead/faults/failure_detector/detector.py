@@ -31,7 +31,7 @@ _NEW = 0.2
 
 
 @final
-class Suspicion:
+class FailureDetector:
     """Suspects workers that have been silent for longer than is likely.
 
     It is told when a worker has something to answer and when it is heard of, and learns from that how long answers

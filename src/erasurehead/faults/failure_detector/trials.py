@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
-from erasurehead.faults.failure_detector.detector import Suspicion
+from erasurehead.faults.failure_detector.detector import FailureDetector
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Played:
         found: for each worker that hangs and was suspected, how many seconds after it was last heard of it first was.
     """
 
-    suspicion: Suspicion
+    suspicion: FailureDetector
     rounds: int
     workers: int
     alarms: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -37,7 +37,7 @@ class Played:
 
 
 def play(
-    seconds: Array, suspicion: Suspicion, first: int | None = None, hung: Mapping[int, int] | None = None
+    seconds: Array, suspicion: FailureDetector, first: int | None = None, hung: Mapping[int, int] | None = None
 ) -> Played:
     """Play rounds on a clock of their own, with no engine and no gradients.
 

@@ -34,7 +34,7 @@ class Bench:
     def experiment(self) -> Experiment:
         """Data, problem and hyper-parameters as published."""
         chosen = self.settings
-        section = DataSection(source=self.name, path=chosen.path, twin=chosen.twin, rows=chosen.rows)
+        section = DataSection(source=self.name, path=chosen.path, synthetic=chosen.synthetic, rows=chosen.rows)
         run = RunSection(engine=chosen.engine, workers=N_WORKERS, steps=chosen.steps)
         config = Config(scheme=UNCODED.text, data=section, delays=DelaysSection(model="none()"), run=run)
         return Experiment.from_config(config)
@@ -48,19 +48,19 @@ class Bench:
     def metric(self) -> str:
         """What is measured on the test rows: test AUC, or test MSE."""
         published = self.experiment.data.published
-        assert published is not None  # every data set of the paper has them, and so has its twin
+        assert published is not None  # every data set of the paper has them, and so has its synthetic stand-in
         return published.metric
 
     @property
     def is_twin(self) -> bool:
         """Whether the data are synthetic."""
-        return self.experiment.data.source.startswith("synthetic twin")
+        return self.experiment.data.source.startswith("synthetic stand-in")
 
     @property
     def kind(self) -> str:
         """Whether the data are real, in a few words."""
         if self.is_twin:
-            return "synthetic twin"
+            return "synthetic stand-in"
         return "part of the real data" if self._part else "real data"
 
     @property
@@ -110,7 +110,7 @@ class Bench:
         planned = self.experiment.with_scheme(method.text, None, method.label)
         section = planned.config.run.model_copy(update={"seconds_per_task": self.seconds_per_task(delayed)})
         config = planned.config.model_copy(update={"run": section})
-        run = replace(planned, config=config, delays=self.delays(delayed, seed)).run(self.settings.instruments)
+        run = replace(planned, config=config, delays=self.delays(delayed, seed)).run(self.settings.callbacks)
         if run.stopped:
             raise KeyboardInterrupt
         run.arrivals = ()  # many, and not looked at

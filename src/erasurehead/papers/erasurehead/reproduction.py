@@ -101,7 +101,7 @@ class Reproduction:
     def command(self, id: str) -> str:
         """Return the command that makes an exhibit again."""
         words = ["erasurehead reproduce erasurehead", f"--figure {id}"]
-        for name in ("engine", "steps", "path", "twin", "rows"):
+        for name in ("engine", "steps", "path", "synthetic", "rows"):
             value = getattr(self.settings, name)
             if value != getattr(Settings, name):
                 words.append(f"--{name} {shlex.quote(str(value))}")

@@ -42,7 +42,7 @@ def _entries(name: str, bench: Bench) -> list[tuple[str, str, str, str, str, str
 
 def _why(bench: Bench) -> str:
     if bench.is_twin and bench.settings.rows is not None:
-        return f"a twin of {bench.settings.rows:,} rows"
+        return f"a synthetic stand-in of {bench.settings.rows:,} rows"
     return "only a part of the data is here" if bench.kind.startswith("part") else ""
 
 

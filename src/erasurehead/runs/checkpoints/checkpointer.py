@@ -1,4 +1,4 @@
-"""The instrument that makes checkpoints while training goes on."""
+"""The callback that makes checkpoints while training goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.fingerprints import check_same, of_code
 from erasurehead.runs.recorder import Recorder
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 
 STATE_BUDGET = 0.02
@@ -32,14 +32,14 @@ class _Taken:
     records: Mapping[str, int]
 
 
-class Checkpointer(Instrument):
+class Checkpointer(Callback):
     """Makes checkpoints in the folder of a run, in a thread of its own.
 
     When training ends early, the newest state that was taken is written as a last checkpoint; when it is finished,
     all are removed.
 
     Arguments:
-        recorder: of the run, before this one among the instruments.
+        recorder: of the run, before this one among the callbacks.
         every_steps: make one after every so many steps; 0 for none by steps.
         every_seconds: make one when so many seconds have gone by since the last; 0 for none by time.
         keep: how many of the newest are kept, at least 1.
@@ -78,17 +78,17 @@ class Checkpointer(Instrument):
         self._began = self._last = time.monotonic()
         self._off = False
 
-    def preparing(self, scheme: Scheme, steps: int) -> None:
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._steps = steps
         now = self.facts | {"code": of_code(scheme.code)}
         if self.recorder.checkpoint is not None:
             check_same(self.recorder.checkpoint.facts, now)
         self.facts = now | {"resumed": list(self.recorder.resumed)}
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         self._began = self._last = time.monotonic()
 
-    def settled(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
         records = self.recorder.sizes
         if self._off or records is None:  # without records, nothing could be gone on with
             return
@@ -105,7 +105,7 @@ class Checkpointer(Instrument):
             self.most_behind = max(self.most_behind, 0 if oldest is None else min(step - oldest, self.behind))
             self._background.wait(step - self.behind)
 
-    def finished(self, run: Run) -> None:
+    def on_end(self, run: Run) -> None:
         if run.stopped or self.keep_finished:
             self.close(quietly=bool(run.stopped))
             return

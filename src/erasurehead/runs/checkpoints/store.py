@@ -76,7 +76,7 @@ class CheckpointStore:
 
         Arguments:
             step: number of steps done; greater than that of any before.
-            state: as `Instrument.settled` has it.
+            state: as `Callback.on_state` has it.
             records: file of rows in the run folder -> bytes of it that belong to these steps.
             facts: what the run is, as plain data.
 

@@ -25,7 +25,7 @@ _FREE = frozenset(
 )
 """Keys that may change: where things are, and how long the run is. What the data hold is told by their fingerprint."""
 
-_FREE_SECTIONS = frozenset({"checkpoints", "survive"})
+_FREE_SECTIONS = frozenset({"checkpoints", "faults"})
 
 
 def determining(config: Config) -> dict[str, Any]:

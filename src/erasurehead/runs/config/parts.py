@@ -15,18 +15,18 @@ from erasurehead.datasets.sharded import ShardedDataset, is_sharded
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection, SurviveSection
+from erasurehead.runs.config.sections import DataSection, DelaysSection, FaultsSection, OptimizerSection, RunSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_rate
 
 _FOR_FILES = (
     "target", "drop", "delimiter", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction",
 )  # fmt: skip
-_FOR_NAMES = ("path", "twin", "rows")
+_FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
 """The largest second derivative of each loss in its margins."""
@@ -48,8 +48,13 @@ def check_data_keys(section: DataSection) -> None:
         if getattr(section, key) != DataSection.model_fields[key].default:
             hint = "it was settled when the data were sharded" if sharded else "leave it out"
             raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
-    if section.rows is not None and section.twin != "always":
-        raise invalid("data.rows", "is for twins only", section.rows, "take the twin (--twin always), or all rows")
+    if section.rows is not None and section.synthetic != "always":
+        raise invalid(
+            "data.rows",
+            "is for synthetic data only",
+            section.rows,
+            "take the synthetic stand-in (--synthetic always), or all rows",
+        )
 
 
 def check_engine_keys(run: RunSection) -> None:
@@ -85,9 +90,9 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         InvalidArgument: if a key does not fit the file.
     """
     if section.source in datasets.NAMES:
-        if section.twin == "always":
-            return datasets.twin(section.source, section.seed, section.rows)
-        fallback = "twin" if section.twin == "fallback" else None
+        if section.synthetic == "always":
+            return datasets.synthetic(section.source, section.seed, section.rows)
+        fallback = "synthetic" if section.synthetic == "fallback" else None
         return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
     if is_sharded(section.source):
         sharded = ShardedDataset.open(section.source)
@@ -259,9 +264,9 @@ def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engi
     return engines.ProcessEngine(model, section.late)
 
 
-def build_survival(section: SurviveSection) -> Survival:
+def build_fault_policy(section: FaultsSection) -> FaultPolicy:
     """Return the policy that a section stands for."""
-    return Survival(**section.model_dump())
+    return FaultPolicy(**section.model_dump())
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:

@@ -23,9 +23,9 @@ class DataSection(_Section):
         source: a data set of the paper (`amazon`, `kc_housing`, `covertype`), a file of the user's own, or a folder
             that `erasurehead shard` made of one.
         path: for the paper's: the public file, or a folder that holds it.
-        twin: for the paper's: whether a synthetic twin of the same shape stands in. By default never when training,
+        synthetic: for the paper's: whether synthetic data of the same shape stand in. By default never when training,
             and where the data are not to be had when schemes are compared.
-        rows: of a twin, before a fifth is set aside for testing; by default as many as the original has.
+        rows: of a synthetic stand-in, before a fifth is set aside for testing; by default as many as the original has.
         target: for files: the column of the labels, or the file that holds them.
         drop: for files: columns that are left out.
         delimiter: for CSV files: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks`; by default it is
@@ -36,14 +36,14 @@ class DataSection(_Section):
         standardize: for files: shift and scale columns of numbers.
         constant: for files: add a column of ones.
         test_fraction: for files: share of the rows set aside for testing.
-        seed: of the split of a file, or of the twin.
+        seed: of the split of a file, or of the synthetic stand-in.
         worker_path: for a folder of shards: its path on the workers, if it is another one there; `{host}` in it stands
             for the name of the worker's host.
     """
 
     source: str = "amazon"
     path: str | None = None
-    twin: Literal["never", "fallback", "always"] | None = None
+    synthetic: Literal["never", "fallback", "always"] | None = None
     rows: int | None = Field(default=None, ge=1)
     target: str | None = None
     drop: Texts = ()
@@ -162,8 +162,8 @@ class CheckpointsSection(_Section):
     keep_finished: bool = False
 
 
-class SurviveSection(_Section):
-    """`[survive]`: what to do when workers die, hang or lie. See `erasurehead.faults.policy.Survival`.
+class FaultsSection(_Section):
+    """`[faults]`: what to do when workers die, hang or lie. See `erasurehead.faults.policy.FaultPolicy`.
 
     Attributes:
         death: `replace` the dead by new workers (and spread their tasks where there is no room for any), `spread` their
@@ -197,7 +197,7 @@ class Config(_Section):
         delays: `[delays]`.
         run: `[run]`.
         checkpoints: `[checkpoints]`.
-        survive: `[survive]`.
+        faults: `[faults]`.
     """
 
     scheme: str | None = None
@@ -207,4 +207,4 @@ class Config(_Section):
     delays: DelaysSection = DelaysSection()
     run: RunSection = RunSection()
     checkpoints: CheckpointsSection = CheckpointsSection()
-    survive: SurviveSection = SurviveSection()
+    faults: FaultsSection = FaultsSection()

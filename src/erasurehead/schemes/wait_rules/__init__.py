@@ -1,15 +1,15 @@
 """When to stop: wait rules, written in Python as in configuration files.
 
 >>> from erasurehead import waiting
->>> rule = waiting.first(11) | waiting.decodable()
+>>> rule = wait_rules.first(11) | wait_rules.decodable()
 >>> str(rule)
 'first(11) | decodable()'
->>> waiting.parse("first(11) | decodable()") == rule
+>>> wait_rules.parse("first(11) | decodable()") == rule
 True
 """
 
 from erasurehead._internal.text_parser import read
-from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, NeverMet, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, RuleUnreachable, Verdict, View, WaitRule
 from erasurehead.schemes.wait_rules.confirmed import Confirmed as confirmed
 from erasurehead.schemes.wait_rules.counts import First as first
 from erasurehead.schemes.wait_rules.counts import Fraction as fraction
@@ -20,7 +20,7 @@ from erasurehead.schemes.wait_rules.residual import ResidualBelow as residual_be
 __all__ = [
     "AllOf",
     "AnyOf",
-    "NeverMet",
+    "RuleUnreachable",
     "Verdict",
     "View",
     "WaitRule",

@@ -21,11 +21,11 @@ class Verdict(Enum):
 
     WAIT = "wait"
     STOP = "stop"
-    NEVER = "never"
+    UNREACHABLE = "never"
     """It cannot be met any more, whoever still answers."""
 
 
-class NeverMet(InvalidArgument):
+class RuleUnreachable(InvalidArgument):
     """A rule that a code does not meet even when every message is in. Beside another rule, joined by |, it may stay."""
 
 
@@ -195,7 +195,7 @@ class WaitRule(ABC):
         """Raise `InvalidArgument` if this rule asks for what the code does not have.
 
         Raises:
-            InvalidArgument: it can never be met, even when everybody answers; `NeverMet` where that is a matter of
+            InvalidArgument: it can never be met, even when everybody answers; `RuleUnreachable` where that is a matter of
                 the code's residual.
         """
         return
@@ -268,8 +268,8 @@ class AnyOf(_Joined):
             verdict = rule.verdict(view)
             if verdict is Verdict.STOP:
                 return Verdict.STOP
-            never &= verdict is Verdict.NEVER
-        return Verdict.NEVER if never else Verdict.WAIT
+            never &= verdict is Verdict.UNREACHABLE
+        return Verdict.UNREACHABLE if never else Verdict.WAIT
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return reduce(np.minimum, (rule.stop_times(times, decoder) for rule in self.rules))
@@ -278,11 +278,11 @@ class AnyOf(_Joined):
         return reduce(np.minimum, (rule.stop_times_since(times, decoder, since) for rule in self.rules))
 
     def check(self, decoder: Decoder) -> None:
-        unmet: list[NeverMet] = []
+        unmet: list[RuleUnreachable] = []
         for rule in self.rules:
             try:
                 rule.check(decoder)
-            except NeverMet as error:
+            except RuleUnreachable as error:
                 unmet.append(error)
         if len(unmet) == len(self.rules):
             raise unmet[0]
@@ -304,8 +304,8 @@ class AllOf(_Joined):
 
     def verdict(self, view: View) -> Verdict:
         verdicts = [rule.verdict(view) for rule in self.rules]
-        if Verdict.NEVER in verdicts:
-            return Verdict.NEVER
+        if Verdict.UNREACHABLE in verdicts:
+            return Verdict.UNREACHABLE
         return Verdict.WAIT if Verdict.WAIT in verdicts else Verdict.STOP
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:

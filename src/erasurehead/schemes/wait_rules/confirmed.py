@@ -90,7 +90,7 @@ class Confirmed(WaitRule):
         copies = copies_of(view.code)
         pending = view.pending
         if not view.arrived:
-            return Verdict.WAIT if len(pending) else Verdict.NEVER
+            return Verdict.WAIT if len(pending) else Verdict.UNREACHABLE
         arrived = np.array(view.arrived, dtype=np.int64)
         there = copies.counts(arrived)
         possible = copies.counts(np.concatenate([arrived, pending]))

@@ -49,7 +49,7 @@ def _verdict(view: View, workers: int) -> Verdict:
     if view.finished >= workers:
         return Verdict.STOP
     if not view.whole and view.can_finish() < workers:
-        return Verdict.NEVER
+        return Verdict.UNREACHABLE
     return Verdict.WAIT
 
 

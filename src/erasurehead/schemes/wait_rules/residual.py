@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.errors import invalid, real
-from erasurehead.schemes.wait_rules.base import NeverMet, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, View, WaitRule
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 
 
@@ -24,9 +24,9 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
     if met:
         return Verdict.STOP
     if not view.whole and view.reachable_residual() > bound:
-        return Verdict.NEVER
+        return Verdict.UNREACHABLE
     # What can be reached was judged with everybody in: if the session then says otherwise, nothing is left to wait for.
-    return Verdict.WAIT if len(view.pending) else Verdict.NEVER
+    return Verdict.WAIT if len(view.pending) else Verdict.UNREACHABLE
 
 
 @final
@@ -44,7 +44,7 @@ class Decodable(WaitRule):
     def check(self, decoder: Decoder) -> None:
         code = decoder.code
         if code.tolerance is None and _full_residual(decoder) > EXACT * code.n_tasks:
-            raise NeverMet(
+            raise RuleUnreachable(
                 f"decodable() asks for the full gradient, but all messages of {code!r} together do not give it; "
                 "wait for first(r) workers, or for residual_below(e)."
             )
@@ -89,7 +89,7 @@ class ResidualBelow(WaitRule):
             )  # fmt: skip
         full = _full_residual(decoder)
         if full > self.bound(code):
-            raise NeverMet(
+            raise RuleUnreachable(
                 f"residual_below({self.tasks!r}) asks for less than {full:.6g}, "
                 f"the residual that all messages of {code!r} together leave; allow at least that."
             )

@@ -10,12 +10,12 @@ import numpy as np
 from amazon import problem
 from erasurehead import codes, schemes
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines import Engine, Order, Part
+from erasurehead.engines import Engine, MessageSpec, Order
 from erasurehead.testing import Echo
-from erasurehead.training.assignment import Formation
+from erasurehead.training.assignment import Assignment
 from erasurehead.training.programs import build_programs
-from erasurehead.training.round import Gathering
-from erasurehead.training.worker_pool import Crew
+from erasurehead.training.round import RoundRunner
+from erasurehead.training.worker_pool import WorkerPool
 
 N, D = 30, 241_915
 """Workers, and parameters: those of the Amazon data."""
@@ -27,19 +27,19 @@ class Writer(Echo):
     def take(self, order: Order) -> Any:
         return order.step
 
-    def compute(self, part: Part, taken: Any, out: np.ndarray) -> None:
+    def compute(self, spec: MessageSpec, taken: Any, out: np.ndarray) -> None:
         out[:] = taken
 
 
-class Gathered:
+class RoundResult:
     """Rounds of thirty workers on an engine, which is closed with it."""
 
     def __init__(self, engine: Engine, scheme: schemes.Scheme, layout: Layout) -> None:
         self.engine = engine
         lengths = [layout.length(message) for message in range(N)]
         programs = [Writer(i, (i,), length, D) for i, length in enumerate(lengths)]
-        crew = Crew(self.engine, Formation.first(scheme, programs, layout))
-        self.gathering = Gathering(crew)
+        crew = WorkerPool(self.engine, Assignment.first(scheme, programs, layout))
+        self.gathering = RoundRunner(crew)
         crew.start()
         self.x = np.zeros(D)
         self.round = 0

@@ -20,7 +20,7 @@ from erasurehead import optimizers, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
@@ -29,7 +29,7 @@ STEPS, DEATHS, REPETITIONS = 40, 10, 3
 DELAYS = Exponential(mean=0.2, seed=0)
 
 
-class Killer(Instrument):
+class Killer(Callback):
     """Kills workers without warning: each in a step of its own, at a moment of its own within it.
 
     Arguments:
@@ -49,17 +49,17 @@ class Killer(Instrument):
         self.killed: list[int] = []
         self.notices: list[str] = []
 
-    def ready(self, seconds: float) -> None:
+    def on_start(self, seconds: float) -> None:
         self._begin(0)
 
-    def step(self, row: StepRow, x: Array) -> None:
+    def on_step_end(self, row: StepRow, x: Array) -> None:
         if self.timer is not None:
             self.timer.cancel()
             self.timer.join()
             self._kill(row.step)  # the step was shorter than in the calm run
         self._begin(row.step + 1)
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.notices.append(text)
 
     def _begin(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""A small run on the virtual clock, in a storm, in this process: what the tests of drills share."""
+"""A small run on the virtual clock, in a fault schedule, in this process: what the tests of drills share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from erasurehead import schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
-from erasurehead.drills import Fault, Storm, StormyEngine
+from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills.journal import Witness
 from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import GradientDescent
 from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
@@ -42,7 +42,7 @@ def descend(steps: int = STEPS, rate: float = 0.1) -> Array:
 
 
 @dataclass
-class Stormy:
+class Faulty:
     """A run that was taken.
 
     Attributes:
@@ -64,18 +64,18 @@ class Stormy:
 
 
 def taken(
-    storm: Storm | Sequence[Fault],
+    schedule: FaultSchedule | Sequence[Fault],
     chosen: schemes.Scheme | None = None,
     late: LateWork = "preempt",
-    survival: Survival | None = None,
+    fault_policy: FaultPolicy | None = None,
     steps: int = STEPS,
-    instruments: Sequence[Instrument] = (),
+    callbacks: Sequence[Callback] = (),
     **others: Any,
-) -> Stormy:
-    """Take a run in a storm, with delays of half a second."""
+) -> Faulty:
+    """Take a run in a fault schedule, with delays of half a second."""
     log: list[dict[str, Any]] = []
-    faults = storm if isinstance(storm, Storm) else Storm(tuple(storm))
-    engine = StormyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, told=log.append)
+    faults = schedule if isinstance(schedule, FaultSchedule) else FaultSchedule(tuple(schedule))
+    engine = FaultyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, told=log.append)
     witness = Witness(log.append, lambda: engine.time)
     run = train(
         PROBLEM,
@@ -83,11 +83,11 @@ def taken(
         GradientDescent(np.zeros(PROBLEM.n_parameters), 0.1),
         engine,
         steps,
-        [witness, *instruments],
+        [witness, *callbacks],
         evaluate_every=0,
-        survival=survival or Survival(verify=True),
+        fault_policy=fault_policy or FaultPolicy(verify=True),
         **others,
     )
     told = [one for row in run.steps for one in row.happened if one["what"] in ("died", "joined")]
     log += [{key: one[key] for key in ("what", "time", "worker")} | {"text": one["why"]} for one in told]
-    return Stormy(run, log)
+    return Faulty(run, log)

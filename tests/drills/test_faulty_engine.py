@@ -1,4 +1,4 @@
-"""An engine in a storm: a peer of all engines when it is calm, and the faults as they should be when it is not."""
+"""An engine in a fault schedule: a peer of all engines when it is baseline, and the faults as they should be when it is not."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from hypothesis import strategies as st
 from erasurehead import schemes
 from erasurehead._internal.arrays import Tree
 from erasurehead.delays.base import Delays
-from erasurehead.drills import Fault, Storm, StormyEngine
+from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills.schedule import OF_WORKERS
 from erasurehead.engines import Arrived, Engine, LateWork, VirtualEngine
-from erasurehead.faults.policy import Survival
+from erasurehead.faults.policy import FaultPolicy
 from erasurehead.testing import Echo, EngineConformance, Timetable
 from erasurehead.testing.conformance import arrivals, order, start
-from erasurehead.training.callbacks import Instrument
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption
 
-from .storms import GROUPS, STEPS, WORKERS, descend, scheme, taken
+from .schedules import GROUPS, STEPS, WORKERS, descend, scheme, taken
 
 pytestmark = pytest.mark.slow
 
 
 class TestCalm(EngineConformance):
-    """An engine without a storm is as good as the one inside."""
+    """An engine without a fault schedule is as good as the one inside."""
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
-        return StormyEngine(VirtualEngine(delays, late), Storm())
+        return FaultyEngine(VirtualEngine(delays, late), FaultSchedule())
 
 
-def drawn(seed: int, seconds: float = 18.0) -> Storm:
-    return Storm.drawn(seed, WORKERS, seconds, OF_WORKERS, GROUPS)
+def drawn(seed: int, seconds: float = 18.0) -> FaultSchedule:
+    return FaultSchedule.drawn(seed, WORKERS, seconds, OF_WORKERS, GROUPS)
 
 
 @settings(max_examples=60)
@@ -68,16 +68,16 @@ def test_a_kill_is_injected_on_time_noticed_and_made_good() -> None:
 
 def test_time_stands_still_for_nobody_when_all_are_stopped() -> None:
     """No event comes, and yet the faults end on time."""
-    calm = taken([])
+    baseline = taken([])
     found = taken([Fault("stop", 3.0, worker, 50.0) for worker in range(WORKERS)])
     assert [entry["time"] for entry in found.of("over")] == [53.0] * WORKERS
-    assert found.run.seconds == pytest.approx(calm.run.seconds + 50.0, abs=5.0)
+    assert found.run.seconds == pytest.approx(baseline.run.seconds + 50.0, abs=5.0)
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["stop", "disconnect"])
 def test_who_is_silent_is_suspected_and_cleared(kind: Any) -> None:
-    found = taken([Fault(kind, 5.0, 4, 12.0)], survival=Survival())
+    found = taken([Fault(kind, 5.0, 4, 12.0)], fault_policy=FaultPolicy())
     assert "worker 4 is suspected to hang" in found.said
     assert "worker 4 does not hang" in found.said
     late = [row.begin for row in found.run.steps if 4 in row.missing]
@@ -85,7 +85,7 @@ def test_who_is_silent_is_suspected_and_cleared(kind: Any) -> None:
 
 
 def test_a_suspect_that_is_replaced_suffers_no_more() -> None:
-    found = taken([Fault("stop", 5.0, 4, 12.0)], survival=Survival(suspected="replace"))
+    found = taken([Fault("stop", 5.0, 4, 12.0)], fault_policy=FaultPolicy(suspected="replace"))
     assert [entry["text"] for entry in found.of("over")] == ["with its process"]
     assert [entry["worker"] for entry in found.of("joined")] == [4]
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
@@ -96,15 +96,15 @@ def test_what_befalls_nobody_is_said() -> None:
     assert found.of("missed") == [{"what": "missed", "time": 15.0, "fault": 1, "text": "worker 0 is not there"}]
 
 
-def _storm(engine: Engine, *faults: Fault) -> StormyEngine:
-    return StormyEngine(engine, Storm(faults))
+def _schedule(engine: Engine, *faults: Fault) -> FaultyEngine:
+    return FaultyEngine(engine, FaultSchedule(faults))
 
 
 class TestSlow:
     """Slowness is seconds more for each message, and what they do under both kinds of late work."""
 
     def test_messages_come_later_by_so_much(self) -> None:
-        engine = _storm(VirtualEngine(Timetable({(0, 0, 0): 1.0})), Fault("slow", 0.5, 0, 9.0, by=2.0))
+        engine = _schedule(VirtualEngine(Timetable({(0, 0, 0): 1.0})), Fault("slow", 0.5, 0, 9.0, by=2.0))
         with engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             engine.submit(order(0))
@@ -113,7 +113,7 @@ class TestSlow:
             assert (second.worker, second.time, second.read().tolist()) == (0, 3.0, [0, 0, 0, 0])
 
     def test_under_preempt_a_late_message_is_dropped_when_a_newer_order_is_out(self) -> None:
-        with _storm(VirtualEngine(), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
+        with _schedule(VirtualEngine(), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
@@ -123,7 +123,7 @@ class TestSlow:
             assert (late.worker, late.order_round, late.time) == (0, 1, 2.0)
 
     def test_under_carry_it_comes_late_and_then_the_newest_order_is_taken(self) -> None:
-        with _storm(VirtualEngine(late="carry"), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
+        with _schedule(VirtualEngine(late="carry"), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             for number in range(3):
                 engine.submit(order(number))
@@ -137,14 +137,14 @@ class TestSlow:
 
 
 def test_a_cut_holds_back_both_ways_and_heals_with_the_current_order() -> None:
-    with _storm(VirtualEngine(Timetable({(0, 0, 0): 1.0})), Fault("disconnect", 0.5, 0, 4.0)) as engine:
+    with _schedule(VirtualEngine(Timetable({(0, 0, 0): 1.0})), Fault("disconnect", 0.5, 0, 4.0)) as engine:
         start(engine, [Echo(0, (0,)), Echo(1, (1,))])
         engine.submit(order(0))
         assert arrivals(engine, 1)[0].worker == 1
         assert engine.next_event(3.0) is None  # worker 0 has answered, but it does not get through
         (healed,) = arrivals(engine, 1)
         assert (healed.worker, healed.order_round, healed.time) == (0, 0, 4.5)
-    with _storm(VirtualEngine(), Fault("disconnect", 0.0, 0, 4.0)) as engine:
+    with _schedule(VirtualEngine(), Fault("disconnect", 0.0, 0, 4.0)) as engine:
         start(engine, [Echo(0, (0,)), Echo(1, (1,))])
         for number in range(3):
             engine.submit(order(number))
@@ -156,7 +156,7 @@ def test_a_cut_holds_back_both_ways_and_heals_with_the_current_order() -> None:
 
 @pytest.mark.parametrize(("lie", "vector"), [("flip", [-2, 0, 0, -2]), ("scale", [2000, 0, 0, 2000])])
 def test_liars_lie_from_the_next_order_on_and_nobody_else_does(lie: str, vector: list[float]) -> None:
-    with _storm(VirtualEngine(), Fault("corrupt", 0.5, 0, 1.5, lie=lie)) as engine:
+    with _schedule(VirtualEngine(), Fault("corrupt", 0.5, 0, 1.5, lie=lie)) as engine:
         start(engine, [Echo(0, (0,), length=4), Echo(1, (1,), length=4)])
         said: list[list[float]] = []
         for number in (1, 2, 3):
@@ -166,14 +166,14 @@ def test_liars_lie_from_the_next_order_on_and_nobody_else_does(lie: str, vector:
         assert said == [[1, 0, 0, 1], vector, [3, 0, 0, 3]]
 
 
-class _Saving(Instrument):
+class _Saving(Callback):
     """Keeps the state after some step."""
 
     def __init__(self, after: int) -> None:
         self.after = after
         self.state: Tree = None
 
-    def settled(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
         if step == self.after:
             self.state = state()
 
@@ -182,7 +182,7 @@ class _Saving(Instrument):
 @given(seed=st.integers(0, 10**6), after=st.integers(1, STEPS - 1), late=st.sampled_from(["preempt", "carry"]))
 def test_a_run_that_is_gone_on_with_in_mid_storm_ends_with_the_same_bits(seed: int, after: int, late: LateWork) -> None:
     saving = _Saving(after)
-    whole = taken(drawn(seed), late=late, instruments=[saving])
+    whole = taken(drawn(seed), late=late, callbacks=[saving])
     resumed = taken(
         drawn(seed),
         late=late,
@@ -194,8 +194,8 @@ def test_a_run_that_is_gone_on_with_in_mid_storm_ends_with_the_same_bits(seed: i
 
 def test_an_engine_without_state_goes_on_where_the_storm_was() -> None:
     log: list[dict[str, Any]] = []
-    storm = Storm((Fault("kill", 1.0, 0), Fault("stop", 3.0, 0, 4.0), Fault("kill", 6.0, 1)))
-    engine = StormyEngine(VirtualEngine(), storm, elapsed=5.0, told=log.append)
+    schedule = FaultSchedule((Fault("kill", 1.0, 0), Fault("stop", 3.0, 0, 4.0), Fault("kill", 6.0, 1)))
+    engine = FaultyEngine(VirtualEngine(), schedule, elapsed=5.0, told=log.append)
     with engine:
         start(engine, [Echo(0, (0,)), Echo(1, (1,))])
         engine.submit(order(0))
@@ -210,10 +210,12 @@ def test_an_engine_without_state_goes_on_where_the_storm_was() -> None:
 def test_without_verification_the_same_lies_spoil_the_model() -> None:
     liar = [Fault("corrupt", 1.0, 0, lie="flip")]
     assert np.allclose(taken(liar).run.x, descend(), rtol=1e-9)
-    blind = taken(liar, scheme("decodable()"), survival=Survival())
+    blind = taken(liar, scheme("decodable()"), fault_policy=FaultPolicy())
     assert not np.allclose(blind.run.x, descend(), rtol=1e-3)
 
 
 def test_a_storm_breaks_what_promises_nothing() -> None:
-    found = taken([Fault("kill", 2.0, 0)], schemes.uncoded(WORKERS), survival=Survival(death="leave", lost="go_on"))
+    found = taken(
+        [Fault("kill", 2.0, 0)], schemes.uncoded(WORKERS), fault_policy=FaultPolicy(death="leave", lost="go_on")
+    )
     assert found.run.steps[-1].lost == [0]

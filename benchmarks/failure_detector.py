@@ -19,7 +19,7 @@ from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.engines import LateWork
-from erasurehead.faults.failure_detector import Law, Suspicion, play
+from erasurehead.faults.failure_detector import FailureDetector, Law, play
 
 WORKERS, ROUNDS, CHANCE = 30, 3000, 1e-3
 LIGHT: Mapping[str, Delays] = {
@@ -49,7 +49,8 @@ def alarms() -> tuple[float, float]:
         for name, law in laws.items():
             rows = law.rows(0, ROUNDS, WORKERS)
             rates = [
-                play(rows, Suspicion(floor=0.0, chance=CHANCE, late=late), first).rate / CHANCE for first, late in WAYS
+                play(rows, FailureDetector(floor=0.0, chance=CHANCE, late=late), first).rate / CHANCE
+                for first, late in WAYS
             ]
             print(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
             found += rates
@@ -66,7 +67,7 @@ def simpler_laws() -> tuple[float, float]:
     assert not law.pareto
     beyond = answers[answers > law.threshold]
     heavier = replace(law, pareto=True, scale=float(np.log(beyond / law.threshold).mean()))
-    hazard = -math.log(Suspicion().chance)
+    hazard = -math.log(FailureDetector().chance)
     print(f"exponential answers: 1 in 10,000 takes longer than {law.seconds(hazard):.3g} s by the law, "
           f"{heavier.seconds(hazard):.3g} s by a Pareto tail")  # fmt: skip
     answers = HEAVY["Pareto, exponent 1.5"].rows(0, 34, WORKERS).ravel()[:1000]
@@ -80,9 +81,9 @@ def hangs() -> tuple[list[float], int]:
     silent: list[float] = []
     for seed in range(20):
         rows = delays.Exponential(0.5, seed=seed).rows(0, 300, WORKERS)
-        silent += play(rows, Suspicion(), 11, hung={3: 200}).found.values()
+        silent += play(rows, FailureDetector(), 11, hung={3: 200}).found.values()
     rows = delays.Exponential(0.5, seed=1).rows(0, 300, WORKERS)
-    return silent, len(play(rows, Suspicion(), 11, dict.fromkeys(range(10), 100)).found)
+    return silent, len(play(rows, FailureDetector(), 11, dict.fromkeys(range(10), 100)).found)
 
 
 def blocks() -> Iterator[tuple[str, Array]]:
@@ -103,12 +104,12 @@ def aws() -> dict[str, float]:
     for name, rows in blocks():
         long = rows > STALL
         stalls, samples = stalls + int(long.sum()), samples + rows.size
-        found = play(rows, Suspicion()).alarms
+        found = play(rows, FailureDetector()).alarms
         short = sum(not long[one] for one in found)
         raised, false = raised + len(found), false + short
         hasty: list[float] = []
         for late in ("preempt", "carry"):
-            some = play(rows, Suspicion(late=late), 200).alarms
+            some = play(rows, FailureDetector(late=late), 200).alarms
             hasty.append(sum(not long[one] for one in some) / rows.size)
         worst = max(worst, *hasty)
         print(f"{name:<50} {len(found):4} alarms for {int(long.sum()):3} stalls, {short:2} of them for others; "
@@ -121,7 +122,7 @@ def aws() -> dict[str, float]:
         "AWS: alarms": raised,
         "AWS: alarms for stalls": raised - false,
         "AWS: stalls": stalls,
-        "AWS: other alarms over promised": false / samples / Suspicion().chance,
+        "AWS: other alarms over promised": false / samples / FailureDetector().chance,
         "AWS, first 200: most false alarms a worker-round": worst,
     }
 

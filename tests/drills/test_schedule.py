@@ -1,4 +1,4 @@
-"""Storms: drawn alike from a seed, never beyond what the guarantees promise, and the same after a file."""
+"""Fault schedules: drawn alike from a seed, never beyond what the guarantees promise, and the same after a file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.drills import KINDS, LIES, Fault, Storm
-from erasurehead.drills.schedule import OF_WORKERS, read_storm, write_storm
+from erasurehead.drills import KINDS, LIES, Fault, FaultSchedule
+from erasurehead.drills.schedule import OF_WORKERS, read_schedule, write_schedule
 from erasurehead.errors import InvalidArgument
 
 GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
@@ -19,10 +19,10 @@ GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
 @given(seed=st.integers(0, 10**6), seconds=st.floats(1.0, 3000.0), workers=st.integers(12, 40))
 def test_a_drawn_storm_has_every_kind_and_ends_before_the_run(seed: int, seconds: float, workers: int) -> None:
-    storm = Storm.drawn(seed, workers, seconds, apart=GROUPS)
-    assert storm == Storm.drawn(seed, workers, seconds, apart=GROUPS)
-    assert {fault.kind for fault in storm.faults} == set(KINDS)
-    times = [fault.at for fault in storm.faults]
+    schedule = FaultSchedule.drawn(seed, workers, seconds, apart=GROUPS)
+    assert schedule == FaultSchedule.drawn(seed, workers, seconds, apart=GROUPS)
+    assert {fault.kind for fault in schedule.faults} == set(KINDS)
+    times = [fault.at for fault in schedule.faults]
     assert times == sorted(times)
     assert 0.04 * seconds <= times[0]
     assert times[-1] <= 0.86 * seconds
@@ -30,26 +30,26 @@ def test_a_drawn_storm_has_every_kind_and_ends_before_the_run(seed: int, seconds
 
 @given(seed=st.integers(0, 10**6))
 def test_no_worker_meets_two_faults_at_once_and_liars_have_no_majority(seed: int) -> None:
-    storm = Storm.drawn(seed, 12, 1800.0, apart=GROUPS)
+    schedule = FaultSchedule.drawn(seed, 12, 1800.0, apart=GROUPS)
     for worker in range(12):
-        own = [fault for fault in storm.faults if fault.worker == worker]
+        own = [fault for fault in schedule.faults if fault.worker == worker]
         assert all(one.until < other.at for one, other in itertools.pairwise(own))
     for group in GROUPS:
-        assert sum(fault.worker in group for fault in storm.of("corrupt")) <= 1
-    assert len(storm.of("coordinator")) == len(storm.of("disk_full")) == 3  # one in ten minutes
+        assert sum(fault.worker in group for fault in schedule.of("corrupt")) <= 1
+    assert len(schedule.of("coordinator")) == len(schedule.of("disk_full")) == 3  # one in ten minutes
 
 
 def test_other_seeds_give_other_storms() -> None:
-    assert len({str(Storm.drawn(seed, 12, 60.0)) for seed in range(20)}) == 20
+    assert len({str(FaultSchedule.drawn(seed, 12, 60.0)) for seed in range(20)}) == 20
 
 
 def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
-    storm = Storm.drawn(0, 30, 600.0, kinds=("kill", "slow"))
-    assert {fault.kind for fault in storm.faults} == {"kill", "slow"}
-    assert len(storm.faults) == 30  # one for each worker in ten minutes
-    assert len(Storm.drawn(0, 30, 600.0, kinds=("corrupt",)).faults) == 3  # one liar in ten
+    schedule = FaultSchedule.drawn(0, 30, 600.0, kinds=("kill", "slow"))
+    assert {fault.kind for fault in schedule.faults} == {"kill", "slow"}
+    assert len(schedule.faults) == 30  # one for each worker in ten minutes
+    assert len(FaultSchedule.drawn(0, 30, 600.0, kinds=("corrupt",)).faults) == 3  # one liar in ten
     with pytest.raises(InvalidArgument, match="kinds must be among kill, stop"):
-        Storm.drawn(0, 30, 600.0, kinds=("flood",))  # type: ignore[arg-type]
+        FaultSchedule.drawn(0, 30, 600.0, kinds=("flood",))  # type: ignore[arg-type]
 
 
 @given(
@@ -67,10 +67,10 @@ def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
     )
 )  # fmt: skip
 def test_a_storm_is_the_same_after_a_file(tmp_path_factory: pytest.TempPathFactory, faults: list[Fault]) -> None:
-    path = tmp_path_factory.mktemp("storm") / "storm.toml"
-    storm = Storm(tuple(faults))
-    write_storm(storm, path)
-    assert read_storm(path) == storm
+    path = tmp_path_factory.mktemp("schedule") / "faults.toml"
+    schedule = FaultSchedule(tuple(faults))
+    write_schedule(schedule, path)
+    assert read_schedule(path) == schedule
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_what_is_no_fault_is_refused_with_its_rule(given: dict[str, Any], senten
     ],
 )
 def test_a_file_that_holds_no_storm_is_refused_with_the_place(tmp_path: Path, text: str, sentence: str) -> None:
-    path = tmp_path / "storm.toml"
+    path = tmp_path / "faults.toml"
     path.write_text(text)
     with pytest.raises(InvalidArgument, match=sentence):
-        read_storm(path)
+        read_schedule(path)
 
 
 def test_faults_read_as_sentences() -> None:
