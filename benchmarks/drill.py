@@ -1,8 +1,8 @@
 """Fault drills at full size: 30 workers in a fault schedule for ten minutes of virtual time, and two of real time.
 
-Beside each faulty run stands the baseline one: same data, same delays, same first model, same number of steps. The schedule
+Beside each faulty run stands its baseline: same data, delays, first model and number of steps. The schedule
 kills, stops, slows, cuts off and corrupts workers, fills the disk and kills the coordinator; `broken` counts the
-guarantees that did not hold. What time the fault schedule costs depends on what is injected: with `report`, a step that needs a
+guarantees that did not hold. What time the faults cost depends on what is injected: with `report`, a step that needs a
 stopped worker waits for it.
 """
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from erasurehead.datasets.base import Report, split_rows
+from erasurehead.datasets.base import split_rows
+from erasurehead.datasets.encoded import Report
 from erasurehead.datasets.published.public import published
 from erasurehead.errors import DataError, InvalidArgument
 

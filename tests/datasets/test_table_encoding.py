@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.datasets.base import Encoded
+from erasurehead.datasets.encoded import Encoded
 from erasurehead.datasets.preprocessing.design import Numeric
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, fit_table

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.base import Labels, Task
+from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.datasets.preprocessing.target import Target, fit_target, target_from_json
 from erasurehead.datasets.readers.table import column_of
 from erasurehead.errors import DataError, InvalidArgument

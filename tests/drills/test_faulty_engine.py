@@ -1,4 +1,4 @@
-"""An engine in a fault schedule: a peer of all engines when it is baseline, and the faults as they should be when it is not."""
+"""An engine with a fault schedule: a peer of all engines when it is empty, and faults as they should be when not."""
 
 from __future__ import annotations
 

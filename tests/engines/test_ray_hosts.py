@@ -66,7 +66,7 @@ class Cluster:
 
 
 class Coordinator:
-    """CommandChannel to `ray_driver.py`."""
+    """Calls to `ray_driver.py`."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin is not None

@@ -101,9 +101,9 @@ def test_a_replay_has_the_recorded_order_whatever_its_seed(tmp_path: Path) -> No
     again = train(PROBLEM, scheme, Nesterov(np.zeros(4), 0.5), VirtualEngine(replay(folder), seed=11), 40)
     assert (again.x == first.x).all()
     assert [row.used for row in again.steps] == [row.used for row in first.steps]
-    in_time = [row.place for row in first.arrivals if row.step == 7 and not row.censored]
+    in_time = [row.rank for row in first.arrivals if row.step == 7 and not row.censored]
     assert in_time == [*range(len(in_time))]
-    assert all(row.place is None for row in first.arrivals if row.censored)
+    assert all(row.rank is None for row in first.arrivals if row.censored)
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])

@@ -1,4 +1,4 @@
-"""Files that outlast a crash, written by path: see `erasurehead._internal.storage` for what is written into an open folder."""
+"""Files that outlast a crash, written by path: see `storage` for what is written into an open folder."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def write(place: Path, page: Page, found: Planned, options: RunOptions, figures:
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
     if options.data is None:
         head += (
-            "# No data were named: a synthetic stand-in of the paper's stands in. To train on yours, replace all of [data] "
+            "# No data were named: synthetic ones like the paper's stand in. To train on yours, replace all of [data] "
             'by source = "FILE" and target = "COLUMN".\n'
         )
     write_whole(place / RUN, [f"{head}{to_toml(tables)}".encode()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -14,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from erasurehead._internal.arrays import Array
+from erasurehead.reports.units import duration, seconds_text
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
@@ -199,27 +199,3 @@ def late_workers(missing: Sequence[int]) -> str:
     shown = ", ".join(map(str, missing[:_MOST_LATE]))
     more = len(missing) - _MOST_LATE
     return f"late: {shown}" + (f" and {more} more" if more > 0 else "")
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the two largest of its units.
-
-    >>> duration(42.4), duration(754.0), duration(7_900.0), duration(200_000.0)
-    ('42 s', '12 min 34 s', '2 h 11 min', '2 d 7 h')
-    """
-    whole = round(seconds)
-    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // smaller} {name}"
-    return f"{whole} s"
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a time in a unit that suits it.
-
-    >>> seconds_text(0.0123), seconds_text(75.31)
-    ('12.3 ms', '75.3 s')
-    """
-    if not math.isfinite(seconds):
-        return "–"
-    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

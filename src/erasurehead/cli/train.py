@@ -207,7 +207,7 @@ def _intercept(experiment: Experiment) -> str:
 
 
 def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None) -> None:
-    from erasurehead.cli.progress import seconds_text
+    from erasurehead.reports.units import seconds_text
 
     summary = done.summary
     lines = [f"{done.scheme}: {len(done.steps)} steps in {seconds_text(done.seconds)}"]

@@ -1,13 +1,13 @@
 """Public files, the user's own files and synthetic stand-ins as sparse design matrices; the fitted encoding.
 
-`load` reads the data sets of the ErasureHead paper, `synthetic` makes synthetic ones of the same shape, `read` reads files
+`load` reads the data sets of the ErasureHead paper, `synthetic` makes some of the same shape, `read` reads files
 of the user's own. All return a `Dataset`, whose `Encoding` is saved with a model and serves new files.
 """
 
 from erasurehead.datasets.base import Dataset as Dataset
-from erasurehead.datasets.base import Encoded as Encoded
 from erasurehead.datasets.base import Published as Published
-from erasurehead.datasets.base import Report as Report
+from erasurehead.datasets.encoded import Encoded as Encoded
+from erasurehead.datasets.encoded import Report as Report
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding as ArrayEncoding
 from erasurehead.datasets.preprocessing.encoding import Encoding as Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding as TableEncoding

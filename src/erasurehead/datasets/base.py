@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:
-    from erasurehead._internal.arrays import SparseMatrix
+    from erasurehead.datasets.matrices import Matrix
     from erasurehead.datasets.preprocessing.column_uses import ColumnUse
     from erasurehead.datasets.preprocessing.encoding import Encoding
-
-    Matrix: TypeAlias = SparseMatrix | Array
-
-Labels: TypeAlias = Array | IntArray
-Task: TypeAlias = Literal["logistic", "least_squares", "softmax"]
-TASKS: tuple[str, ...] = get_args(Task)
 
 
 @dataclass(frozen=True)
@@ -50,46 +44,6 @@ class Published:
     def l2(self, n_rows: int) -> float:
         """Return the penalty for a number of training rows."""
         return self.l2_rows / check_count("n_rows", n_rows)
-
-
-@dataclass(frozen=True)
-class Report:
-    """What an encoding met in data that it was not fitted on.
-
-    Arguments:
-        n_rows: rows that were encoded.
-        unseen: column, or combination of columns such as `"RESOURCE x MGR_ID"`, -> number of rows whose value there
-            is not in the encoding; such a row has no entry in that column's part of the matrix. Without the zeros.
-        missing: the same for rows whose value is missing. A missing number counts as the mean of the training rows,
-            a missing category has no entry.
-        dropped: rows left out because their label is none of the classes.
-    """
-
-    n_rows: int
-    unseen: Mapping[str, int]
-    missing: Mapping[str, int]
-    dropped: int = 0
-
-    def sentences(self) -> tuple[str, ...]:
-        """Return what there is to say, one sentence a column; combinations of columns are summed up in one."""
-        said = [f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
-                for name, count in self.unseen.items() if " x " not in name]  # fmt: skip
-        pairs = sum(count for name, count in self.unseen.items() if " x " in name)
-        if pairs:
-            said.append(f"combinations of columns: {pairs} entries have values that training never saw together")
-        said += [f"{name}: {count} of {self.n_rows} rows have no value"
-                 for name, count in self.missing.items() if " x " not in name]  # fmt: skip
-        if self.dropped:
-            said.append(f"{self.dropped} rows left out: their label is none of the classes")
-        return tuple(said)
-
-
-class Encoded(NamedTuple):
-    """Rows turned into numbers: design matrix, labels (None if the data have none) and what was met on the way."""
-
-    X: Matrix
-    y: Labels | None
-    report: Report
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
-    from erasurehead.datasets.base import Matrix
+
+    Matrix: TypeAlias = SparseMatrix | Array
 
 MAX_INDEX = 2**31 - 1
 """The indices of a CSR matrix are int32."""

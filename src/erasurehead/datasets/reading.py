@@ -12,7 +12,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Dataset, Labels, Task, split_rows
+from erasurehead.datasets.base import Dataset, split_rows
+from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.column_uses import column_uses
@@ -28,7 +29,7 @@ from erasurehead.datasets.readers.table import Numbers, Table
 from erasurehead.errors import DataError, invalid
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
 
 
 def read(

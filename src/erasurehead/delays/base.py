@@ -66,7 +66,7 @@ class Delays(ABC):
         """
         return check_rows(self, self.rows(step, 1, n_workers, unit, work), step, 1, n_workers)[0]
 
-    def places(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
+    def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
         """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_workers).
 
         The smaller number goes first. None, as for all models but recorded runs, leaves it to be drawn: see

@@ -117,7 +117,7 @@ class Recorded(Delays):
         """Build the replay from arrival records.
 
         Arguments:
-            rows: with the keys step, worker, unit, seconds, censored, late and place of
+            rows: with the keys step, worker, unit, seconds, censored, late and rank of
                 `erasurehead.runs.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
                 unless a later record has it late.
             source: the file they come from, if any.
@@ -126,13 +126,13 @@ class Recorded(Delays):
             DataError: there are none.
         """
         came: dict[tuple[int, int, int], float] = {}
-        places: dict[tuple[int, int, int], float] = {}
+        ranks: dict[tuple[int, int, int], float] = {}
         for row in rows:
             key = (int(row["unit"]), int(row["step"]), int(row["worker"]))
             seconds = np.inf if row.get("censored") and not row.get("late") else float(row["seconds"])
             came[key] = min(seconds, came.get(key, np.inf))
-            if row.get("place") is not None:
-                places[key] = float(row["place"])
+            if row.get("rank") is not None:
+                ranks[key] = float(row["rank"])
         if not came:
             raise DataError(f"{source or 'the records'} hold no arrivals, so that there is nothing to replay.")
         keys = np.array(list(came), dtype=np.int64)
@@ -146,10 +146,10 @@ class Recorded(Delays):
         before = np.where(np.isfinite(absolute[:-1]), absolute[:-1], 0.0)
         table[1:] = np.maximum(absolute[1:] - before, 0.0)
         order = None
-        if places:
+        if ranks:
             order = np.full(table.shape, np.inf)
-            known = np.array(list(places), dtype=np.int64)
-            order[known[:, 0], known[:, 1] - first, known[:, 2]] = list(places.values())
+            known = np.array(list(ranks), dtype=np.int64)
+            order[known[:, 0], known[:, 1] - first, known[:, 2]] = list(ranks.values())
         return cls(table, first, source, order)
 
     @classmethod
@@ -187,7 +187,7 @@ class Recorded(Delays):
         if n_workers > there:
             raise invalid("the recorded run", f"must have {n_workers} workers", f"{there} workers")
 
-    def places(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
+    def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
         low = first - self.first_step
         return None if self.order is None else self.order[unit, low : low + count, :n_workers]
 

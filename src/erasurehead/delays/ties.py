@@ -29,7 +29,7 @@ def precedence(delays: Delays | None, seed: int, first: int, count: int, n_worke
         n_workers: how many workers.
         unit: 0 for the first message of a step, 1 for the second, and so on.
     """
-    recorded = None if delays is None else delays.places(first, count, n_workers, unit)
+    recorded = None if delays is None else delays.ranks(first, count, n_workers, unit)
     if recorded is not None:
         return recorded
     return unit + draw("uniform", seed, first, count, n_workers, unit, _STREAM)

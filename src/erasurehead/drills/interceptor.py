@@ -1,4 +1,4 @@
-"""What stands between coordinator and workers in a fault schedule: messages that are held back, and orders with them."""
+"""What stands between coordinator and workers in a faulty run: messages that are held back, and orders with them."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _to_tree(held: Held) -> Tree:
         why = ""
     except MessageLost as lost:
         vector, why = None, str(lost)
-    return {"due": due, "time": event.time, **plain, "part": asdict(event.spec), "vector": vector, "why": why}
+    return {"due": due, "time": event.time, **plain, "spec": asdict(event.spec), "vector": vector, "why": why}
 
 
 def _from_tree(tree: Mapping[str, Any]) -> Held:
@@ -185,7 +185,7 @@ def _from_tree(tree: Mapping[str, Any]) -> Held:
         return Held(Failed(**tree["failed"]), due)
     copy = Copy(tree["vector"], str(tree["why"]))
     arrived = Arrived(
-        int(tree["worker"]), MessageSpec(**tree["part"]), int(tree["order_round"]), int(tree["step"]), float(tree["started"]),
-        float(tree["time"]), copy.read,
+        int(tree["worker"]), MessageSpec(**tree["spec"]), int(tree["order_round"]), int(tree["step"]),
+        float(tree["started"]), float(tree["time"]), copy.read,
     )  # fmt: skip
     return Held(arrived, due)

@@ -1,4 +1,4 @@
-"""A fault schedule of many lives: the same run over and over, each time struck in another way, with one verdict over all."""
+"""Many lives: the same run over and over, each time struck in another way, with one verdict over all."""
 
 from __future__ import annotations
 

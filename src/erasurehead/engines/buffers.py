@@ -1,7 +1,7 @@
 """What coordinator and workers share: the order order_buffer, and each worker's slots for its messages.
 
-The order_buffer holds the two newest orders. A worker that is two rounds behind finds its order overwritten, sees that by
-the round number, and takes the newest one. MessageSlots are double: while the coordinator still reads a message, the worker
+The order buffer holds the two newest orders. A worker that is two rounds behind finds its order overwritten, sees that
+by the round number, and takes the newest one. Slots are double: while the coordinator still reads a message, the worker
 writes the next one beside it.
 """
 

@@ -57,3 +57,27 @@ def _unit(values: Sequence[float | None], sizes: Sequence[tuple[float, str]]) ->
     # Three digits of the largest number, two of the smallest, and not more than four decimals for it.
     digits = max(2 - math.floor(math.log10(max(finite) / size)), 1 - math.floor(math.log10(min(finite) / size)))
     return Unit(size, name, min(max(digits, 0), 4))
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the two largest of its units.
+
+    >>> duration(42.4), duration(754.0), duration(7_900.0), duration(200_000.0)
+    ('42 s', '12 min 34 s', '2 h 11 min', '2 d 7 h')
+    """
+    whole = round(seconds)
+    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // smaller} {name}"
+    return f"{whole} s"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time in a unit that suits it.
+
+    >>> seconds_text(0.0123), seconds_text(75.31)
+    ('12.3 ms', '75.3 s')
+    """
+    if not math.isfinite(seconds):
+        return "–"
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.base import Report
+from erasurehead.datasets.encoded import Report
 from erasurehead.datasets.preprocessing.encoding import Encoding, Source
 from erasurehead.errors import DataError
 from erasurehead.problems.linear import LinearModel

@@ -128,8 +128,8 @@ class Round:
         """
         units = self.assignment.units
         rows = [
-            _row(arrived, message, units[message], self.begin, used=message in used, position=position)
-            for position, (message, arrived) in enumerate(self.arrivals.items())
+            _row(arrived, message, units[message], self.begin, used=message in used, rank=rank)
+            for rank, (message, arrived) in enumerate(self.arrivals.items())
         ]
         rows += [
             ArrivalRow(
@@ -179,7 +179,7 @@ def _row(
     begin: float,
     late: bool = False,
     used: bool = False,
-    position: int | None = None,
+    rank: int | None = None,
 ) -> ArrivalRow:
     return ArrivalRow(
         step=event.step,
@@ -192,5 +192,5 @@ def _row(
         seconds=event.time - begin,
         late=late,
         used=used,
-        position=position,
+        rank=rank,
     )

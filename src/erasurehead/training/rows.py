@@ -48,7 +48,7 @@ class StepRow:
         loss: estimate of the training objective at the model that the step began with (penalty included).
         gradient_norm: Euclidean norm of the estimate with the penalty.
         received: bytes of the messages that arrived in time.
-        workers: places of the code, whether anybody sits there or not.
+        workers: positions of the code, whether a worker has them or not.
         lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
             others, while residual and coverage are those of the full gradient.
         happened: what befell workers since the step before, in order; in the first step, also while they were started.
@@ -109,7 +109,7 @@ class ArrivalRow:
         censored: whether the message had not come.
         late: whether it came in a later round; it was then already recorded as censored.
         used: whether it was given a weight.
-        place: how many messages of its round had come before it; None for a message that was not in time. Of messages
+        rank: how many messages of its round had come before it; None for a message that was not in time. Of messages
             with the same `seconds` it tells who was first.
     """
 
@@ -124,7 +124,7 @@ class ArrivalRow:
     censored: bool = False
     late: bool = False
     used: bool = False
-    place: int | None = None
+    rank: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

@@ -25,7 +25,7 @@ START_TIMEOUT = 300.0
 """Seconds within which all workers must be ready."""
 
 Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout]]
-"""Lays a scheme out: the programs of its places, and where their messages' elements belong."""
+"""Lays a scheme out: the programs of its positions, and where their messages' elements belong."""
 
 
 class WorkerPool:
@@ -65,7 +65,7 @@ class WorkerPool:
         self._held: list[int] | None = None  # what the code was last re-formed by
 
     def able(self) -> set[int]:
-        """Return the places whose worker can still answer, those that are being replaced included."""
+        """Return the positions whose worker can still answer, those that are being replaced included."""
         return {
             position
             for position, worker in enumerate(self.assignment.worker_ids)
@@ -73,7 +73,7 @@ class WorkerPool:
         }
 
     def present(self) -> list[int]:
-        """Return the workers of the assignment that orders can be sent to, by place."""
+        """Return the workers of the assignment that orders can be sent to, by position."""
         return [worker for worker in self.assignment.worker_ids if worker in self.living]
 
     # --- starting -------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class WorkerPool:
         return True
 
     def _hosts_for_positions(self) -> list[str | None]:
-        """Return for each place a host where it would be apart from its replicas, those that live staying put."""
+        """Return for each position a host where it would be apart from its replicas, those that live staying put."""
         positions = self.assignment.positions
         settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
         return spread(self.assignment.code, self.engine.hosts(), settled)
@@ -232,7 +232,7 @@ class WorkerPool:
 
     @property
     def shrunk(self) -> bool:
-        """Whether places are empty that re-forming the code could fill."""
+        """Whether positions are empty that resizing the code could fill."""
         return self._shrunk and self._form is not None and self.fault_policy.death != "leave"
 
     def settle(self) -> bool:
@@ -287,7 +287,7 @@ class WorkerPool:
         return True
 
     def _staying(self, n_workers: int) -> list[int]:
-        """Return the places of those that stay, ascending: whose tasks the most others hold are the first to leave."""
+        """Return the positions of those that stay, ascending: whose tasks most others hold leave first."""
         staying = sorted(self.able())
         tasks = {position: self.assignment.code.tasks_of(position) for position in staying}
         replicas = np.array(self._replicas(staying))
@@ -299,7 +299,7 @@ class WorkerPool:
         return staying
 
     def _replicas(self, positions: Sequence[int]) -> list[int]:
-        """Return how many of some places hold each task."""
+        """Return how many of some positions hold each task."""
         rows = self.assignment.code.assignment[list(positions), :]
         counts: list[int] = np.bincount(rows.indices, minlength=self.assignment.code.n_tasks).tolist()
         return counts
@@ -335,8 +335,8 @@ class WorkerPool:
 
         Arguments:
             state: what `state` returned.
-            running: whether the workers are as they were then (on the virtual clock); else all places are filled anew
-                by `start`.
+            running: whether the workers are as they were then (on the virtual clock); else all positions are filled
+                anew by `start`.
         """
         worker_ids: list[int] = list(state["worker_ids"])
         if state["generation"]:

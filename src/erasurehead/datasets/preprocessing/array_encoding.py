@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Encoded, Report
+from erasurehead.datasets.encoded import Encoded, Report
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding, Source
 from erasurehead.datasets.preprocessing.facts import Facts
@@ -21,7 +21,7 @@ from erasurehead.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayEncoding(Encoding):
+class ArrayEncoding(Encoding, kind="arrays"):
     """How the rows of a matrix become rows of the design matrix: as they are, and a constant.
 
     Arguments:

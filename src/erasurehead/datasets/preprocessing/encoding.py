@@ -6,16 +6,16 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.base import Encoded
+from erasurehead.datasets.encoded import Encoded
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, ErasureHeadError
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
     from erasurehead.datasets.readers.frames import Frame
 
 CONSTANT = "(constant)"
@@ -38,6 +38,11 @@ class Encoding(ABC):
 
     target: Target
     constant: bool
+    _kinds: ClassVar[dict[str, type[Encoding]]] = {}
+
+    def __init_subclass__(cls, *, kind: str) -> None:
+        """Have `from_json` know a kind of encoding by its name."""
+        Encoding._kinds[kind] = cls
 
     @property
     @abstractmethod
@@ -80,6 +85,15 @@ class Encoding(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain JSON data, with its `kind`."""
 
+    @staticmethod
+    @abstractmethod
+    def from_dict(data: Mapping[str, Any]) -> Encoding:
+        """Return the encoding that `to_dict` described.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+
     def to_json(self) -> str:
         """Return the encoding as JSON. Vocabularies of whole numbers are written as steps, which keeps them short."""
         return json.dumps({"format": FORMAT, "version": VERSION, **self.to_dict()}, separators=(",", ":"))
@@ -91,16 +105,12 @@ class Encoding(ABC):
         Raises:
             DataError: if the text is not such JSON, or of a later version.
         """
-        from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
-        from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
-
-        kinds = {"table": TableEncoding.from_dict, "arrays": ArrayEncoding.from_dict}
         try:
             data = json.loads(text)
             if data["format"] != FORMAT or data["version"] != VERSION:
                 said = f"{data['format']} of version {data['version']}"
                 raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {said}.")
-            return kinds[data["kind"]](data)
+            return Encoding._kinds[data["kind"]].from_dict(data)
         except DataError:
             raise
         except (ErasureHeadError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Encoded, Report
+from erasurehead.datasets.encoded import Encoded, Report
 from erasurehead.datasets.preprocessing.design import (
     CodeBlock,
     Feature,
@@ -38,7 +38,7 @@ from erasurehead.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class TableEncoding(Encoding):
+class TableEncoding(Encoding, kind="table"):
     """How the rows of a table become rows of a design matrix: features from left to right, then the constant.
 
     Arguments:

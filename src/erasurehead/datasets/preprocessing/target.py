@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets.base import TASKS, Labels, Task
+from erasurehead.datasets.encoded import TASKS, Labels, Task
 from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
 from erasurehead.datasets.readers.table import Column, Numbers

@@ -92,7 +92,7 @@ def load(
             return replace(stand_in, notes=(*stand_in.notes, f"taken as there is no {name} data: {looked}; {error}"))
         raise DataError(
             f"There is no {name} data: {looked}; {error}; put the file into a folder that {VARIABLE} names, give its"
-            f" path (--path), or take its synthetic stand-in, which needs neither file nor network: datasets.synthetic({name!r}), or"
+            f" path (--path), or take synthetic data of its shape, which need neither: datasets.synthetic({name!r}), or"
             " --synthetic always."
         ) from None
     return follow(recipe, table, table.source)

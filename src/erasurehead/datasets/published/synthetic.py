@@ -1,4 +1,4 @@
-"""Synthetic stand-ins of the paper's data sets: same shape, sparsity and skew, for machines without files or network."""
+"""Synthetic stand-ins of the paper's data sets: same shape, sparsity and skew, without files or network."""
 
 from __future__ import annotations
 

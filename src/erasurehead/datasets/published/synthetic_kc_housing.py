@@ -1,4 +1,4 @@
-"""The synthetic stand-in of KC Housing: houses of a hidden quality at a hidden location, which price and columns both follow."""
+"""The synthetic stand-in of KC Housing: houses of hidden quality and location, which price and columns both follow."""
 
 from __future__ import annotations
 

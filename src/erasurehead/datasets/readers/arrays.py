@@ -20,7 +20,7 @@ from erasurehead.datasets.readers.svmlight import matrix, read_svmlight, zero_ba
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
 
 _COPIES = 2  # of the data at a time: as they stand in the file, and as float64
 _VECTORS = 6  # as long as the model, that training holds at a time, at least

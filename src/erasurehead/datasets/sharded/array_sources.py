@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.base import Task
+from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.matrices import floats, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.encoding import Encoding
@@ -24,7 +24,7 @@ from erasurehead.datasets.sharded.table_sources import LabelValues
 from erasurehead.errors import DataError, invalid
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
 
 _BLOCK = 1 << 22  # bytes of a matrix that are looked at in one go
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.base import Published, Task
+from erasurehead.datasets.base import Published
+from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.sharded.folder import ShardFolder
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead._internal.storage import Folder
-from erasurehead.datasets.base import Labels
+from erasurehead.datasets.encoded import Labels
 from erasurehead.datasets.matrices import csr
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, StoredFile, read_manifest
@@ -23,7 +23,7 @@ from erasurehead.datasets.sharded.tensor_stream import decode_tensors
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
 
 _REMEDY = "copy it again, or shard the data anew"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from erasurehead._internal.storage import Folder, is_name
-from erasurehead.datasets.base import TASKS, Task
+from erasurehead.datasets.encoded import TASKS, Task
 from erasurehead.errors import DataError
 
 MANIFEST = "manifest.json"

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets.base import Labels, Report, Task, split_rows
+from erasurehead.datasets.base import split_rows
+from erasurehead.datasets.encoded import Labels, Report, Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.errors import DataError, check_count, invalid, real
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
 
 CHANGED = "{path} has changed while it was read; shard it once nobody writes to it."
 EMPTY = "{path} has no rows of data."

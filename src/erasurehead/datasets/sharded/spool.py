@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets.base import Labels
+from erasurehead.datasets.encoded import Labels
 from erasurehead.datasets.matrices import csr
 from erasurehead.datasets.sharded.folder import Rows
 from erasurehead.datasets.sharded.sources import CHANGED
@@ -25,7 +25,7 @@ from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
-    from erasurehead.datasets.base import Matrix
+    from erasurehead.datasets.matrices import Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import BoolArray, IntArray
-from erasurehead.datasets.base import Task
+from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
 from erasurehead.datasets.preprocessing.design import Feature, Numeric, OneHot, joint_keys
 from erasurehead.datasets.preprocessing.encoding import Encoding

@@ -19,7 +19,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Report, Task
+from erasurehead.datasets.encoded import Report, Task
 from erasurehead.datasets.preprocessing.columns import Columns
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.readers.delimiters import check_delimiter

@@ -12,14 +12,14 @@ from erasurehead.errors import EngineError
 
 
 def check_may_start() -> None:
-    """Raise if this process may not start others, as those of `multiprocessing.FrameBuffers` may not.
+    """Raise if this process may not start others, as those of `multiprocessing.Pool` may not.
 
     Raises:
         EngineError: saying what works in its place.
     """
     if multiprocessing.current_process().daemon:
         raise EngineError(
-            "a worker of multiprocessing.FrameBuffers may not start processes of its own; take the engine virtual there, or "
+            "a worker of multiprocessing.Pool may not start processes of its own; take the engine virtual there, or "
             "concurrent.futures.ProcessPoolExecutor, whose workers may."
         )
 

@@ -27,7 +27,7 @@ from erasurehead.engines.ray.packed_program import PackedProgram
 from erasurehead.engines.shared_memory import accept
 
 THREADS = 4
-"""CommandChannel that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
+"""Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
 
 _LONGEST = 1e9  # seconds that a thread can be told to wait
 

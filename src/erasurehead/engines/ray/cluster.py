@@ -206,7 +206,7 @@ def _knock(ray: Any, address: str) -> None:
 
 @contextlib.contextmanager
 def _folder() -> Generator[str]:
-    """Make the folder for the logs and sockets of our own cluster; a cleanup process removes it when we leave, or are killed."""
+    """Make the folder for the logs and sockets of our own cluster; a cleanup process removes it in the end."""
     base = tempfile.gettempdir()
     folder = tempfile.mkdtemp(prefix="eh-ray-", dir=base if len(base) <= _LONGEST else "/tmp")
     # A session of its own: Ctrl-C, which goes to the whole terminal, is not meant for it.

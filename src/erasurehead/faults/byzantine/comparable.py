@@ -39,8 +39,8 @@ def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
         else "use a code whose messages say something about each other, such as fractional_repetition or draco_cyclic"
     )
     raise InvalidArgument(
-        f"fault_policy.verify (--verify) must have messages to compare, but {code} with the rule {rule} leaves none that "
-        f"say anything about each other, so that no lie would be found; {remedy}."
+        f"fault_policy.verify (--verify) must have messages to compare, but {code} with the rule {rule} leaves none "
+        f"that say anything about each other, so that no lie would be found; {remedy}."
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from erasurehead.cli.progress import seconds_text
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES
+from erasurehead.reports.units import seconds_text
 
 
 def conditions(bench: Bench, delayed: bool, seeds: int = 1) -> list[str]:

@@ -10,7 +10,8 @@ import numpy as np
 from erasurehead import datasets, delays, optimizers, problems
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.foreign_arrays import freeze
-from erasurehead.datasets.base import Dataset, Task
+from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine

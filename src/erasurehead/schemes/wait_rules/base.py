@@ -195,8 +195,8 @@ class WaitRule(ABC):
         """Raise `InvalidArgument` if this rule asks for what the code does not have.
 
         Raises:
-            InvalidArgument: it can never be met, even when everybody answers; `RuleUnreachable` where that is a matter of
-                the code's residual.
+            InvalidArgument: it can never be met, even when everybody answers; `RuleUnreachable` where that is a
+                matter of the code's residual.
         """
         return
 

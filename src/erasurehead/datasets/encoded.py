@@ -1,0 +1,56 @@
+"""Rows turned into numbers, and a report of what was met on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+from erasurehead._internal.arrays import Array, IntArray
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.matrices import Matrix
+
+Labels: TypeAlias = Array | IntArray
+Task: TypeAlias = Literal["logistic", "least_squares", "softmax"]
+TASKS: tuple[str, ...] = get_args(Task)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an encoding met in data that it was not fitted on.
+
+    Arguments:
+        n_rows: rows that were encoded.
+        unseen: column, or combination of columns such as `"RESOURCE x MGR_ID"`, -> number of rows whose value there
+            is not in the encoding; such a row has no entry in that column's part of the matrix. Without the zeros.
+        missing: the same for rows whose value is missing. A missing number counts as the mean of the training rows,
+            a missing category has no entry.
+        dropped: rows left out because their label is none of the classes.
+    """
+
+    n_rows: int
+    unseen: Mapping[str, int]
+    missing: Mapping[str, int]
+    dropped: int = 0
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return what there is to say, one sentence a column; combinations of columns are summed up in one."""
+        said = [f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
+                for name, count in self.unseen.items() if " x " not in name]  # fmt: skip
+        pairs = sum(count for name, count in self.unseen.items() if " x " in name)
+        if pairs:
+            said.append(f"combinations of columns: {pairs} entries have values that training never saw together")
+        said += [f"{name}: {count} of {self.n_rows} rows have no value"
+                 for name, count in self.missing.items() if " x " not in name]  # fmt: skip
+        if self.dropped:
+            said.append(f"{self.dropped} rows left out: their label is none of the classes")
+        return tuple(said)
+
+
+class Encoded(NamedTuple):
+    """Rows turned into numbers: design matrix, labels (None if the data have none) and what was met on the way."""
+
+    X: Matrix
+    y: Labels | None
+    report: Report
