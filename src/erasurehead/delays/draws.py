@@ -1,4 +1,12 @@
-"""Machine code that puts a tile of draws where it belongs: one pass, where numpy takes two, the second row by row."""
+"""Random numbers by (seed, unit, step, worker): the same whatever the block in which they are asked for.
+
+Workers and steps are cut into tiles (`_LEVELS`): tall ones for the first workers, so that a few workers over many
+steps are drawn together, flat ones far out, so that a million workers need no more than one step at a time. Every
+tile is a stretch of one PCG64 sequence of period 2**128, reached by a jump to a place that is a hash of the tile's
+number: stretches of a few thousand numbers do not overlap (a billion of them do with probability 2**-50), and their
+distances have none of the powers of two that would leave the generator's low bits alike. A jump costs about two
+microseconds, so that blocks are drawn at nearly the generator's own speed.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding.compiled import compiled
 from erasurehead.delays.base import room
-
-
-@compiled
-def place(tile: Array, factor: float, out: Array) -> None:
-    """Write draws, multiplied by a factor, into a part of a table.
-
-    Arguments:
-        tile: shape (steps, width).
-        factor: what every draw is multiplied by.
-        out: filled, shape (steps, at most width); its rows need not follow each other in memory.
-    """
-    for step in range(out.shape[0]):
-        for worker in range(out.shape[1]):
-            out[step, worker] = tile[step, worker] * factor
-
 
 Kind: TypeAlias = Literal["exponential", "uniform", "normal"]
 """Standard exponential (mean 1), uniform on [0, 1), standard normal."""
@@ -141,6 +133,8 @@ def _drawn(values: Array, source: _Source, index: int, first: int, factor: float
                 source.fill(index, first + row, band, strip)
                 strip *= factor
         return  # numba is loaded where much is drawn, not where it is read
+
+    from erasurehead.delays.placing import place  # numba is loaded where much is drawn, not where it is read
 
     buffer = np.empty((level.steps, level.width))
     for row in range(0, len(values), level.steps):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead._internal.arrays import Array
-from erasurehead.schemes.wait_rules.selection import LANES, bracketed, kth_smallest, network, networked, partitioned
+from erasurehead.schemes.wait_rules.networks import LANES, network
+from erasurehead.schemes.wait_rules.selection import bracketed, kth_smallest, networked, partitioned
 
 Select = Callable[[Array, int], Array]
 WAYS = pytest.mark.parametrize("select", [bracketed, partitioned, kth_smallest])

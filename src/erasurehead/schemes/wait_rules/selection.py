@@ -3,78 +3,11 @@
 from __future__ import annotations
 
 import time
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.decoding.compiled import compiled
-
-LANES = 64
-"""Rows that are ordered side by side."""
-
-
-@lru_cache(maxsize=256)
-def network(n: int, k: int) -> IntArray:
-    """Return the pairs of places to put in order, one after the other, for the k-th smallest of n to reach its place.
-
-    Arguments:
-        n: at least 1.
-        k: from 1 to n.
-
-    Returns:
-        Shape (n_pairs, 2), the smaller place first.
-    """
-    needed, kept = {k - 1}, list[tuple[int, int]]()
-    for pair in reversed(_merge_sort(n)):
-        if not needed.isdisjoint(pair):
-            kept.append(pair)
-            needed.update(pair)
-    return np.array(kept[::-1], dtype=np.int64).reshape(len(kept), 2)
-
-
-def _merge_sort(n: int) -> list[tuple[int, int]]:
-    pairs: list[tuple[int, int]] = []
-    widest = 1 << max(0, (n - 1).bit_length() - 1)
-    size = widest
-    while size:
-        step, offset, distance = widest, 0, size
-        while True:
-            pairs.extend((place, place + distance) for place in range(n - distance) if place & size == offset)
-            if step == size:
-                break
-            distance, step, offset = step - size, step // 2, size
-        size //= 2
-    return pairs
-
-
-@compiled
-def select(rows: Array, pairs: IntArray, place: int, answers: Array) -> None:
-    """Put every row in order as far as the pairs go, in a copy, and read one place of each.
-
-    Arguments:
-        rows: no NaN, shape (at least `LANES`, n).
-        pairs: as `network` returns them.
-        place: the one to read, from 0.
-        answers: filled, shape (rounds,).
-    """
-    rounds, n = rows.shape
-    lanes = np.empty((n, LANES))
-    for start in range(0, rounds, LANES):
-        first = min(start, rounds - LANES)  # the last rows are done with some of those before them
-        some = rows[first : first + LANES]
-        for worker in range(n):
-            for lane in range(LANES):
-                lanes[worker, lane] = some[lane, worker]
-        for pair in range(pairs.shape[0]):
-            low, high = lanes[pairs[pair, 0]], lanes[pairs[pair, 1]]
-            for lane in range(LANES):
-                one, other = low[lane], high[lane]
-                low[lane] = min(one, other)
-                high[lane] = max(one, other)
-        for lane in range(LANES):
-            answers[first + lane] = lanes[place, lane]
-
 
 _FEW = 64  # up to so many columns a sorting network is quicker, twice as quick up to 32
 _MANY = 1 << 14  # elements for which it is worth loading
@@ -125,6 +58,7 @@ def networked(times: Array, k: int) -> Array:
         times: as for `kth_smallest`, but of no fewer rounds than `networks.LANES`.
         k: from 1 to n.
     """
+    from erasurehead.schemes.wait_rules.networks import network, select
 
     answers = np.empty(len(times))
     select(np.ascontiguousarray(times), network(times.shape[1], k), k - 1, answers)

@@ -1,0 +1,20 @@
+"""Machine code that puts a tile of draws where it belongs: one pass, where numpy takes two, the second row by row."""
+
+from __future__ import annotations
+
+from erasurehead._internal.arrays import Array
+from erasurehead.decoding.compiled import compiled
+
+
+@compiled
+def place(tile: Array, factor: float, out: Array) -> None:
+    """Write draws, multiplied by a factor, into a part of a table.
+
+    Arguments:
+        tile: shape (steps, width).
+        factor: what every draw is multiplied by.
+        out: filled, shape (steps, at most width); its rows need not follow each other in memory.
+    """
+    for step in range(out.shape[0]):
+        for worker in range(out.shape[1]):
+            out[step, worker] = tile[step, worker] * factor
