@@ -121,7 +121,7 @@ def test_a_twin_that_stands_in_is_announced(typed: Typed, monkeypatch: pytest.Mo
     options = ("--engine", "virtual", "--steps", 1, "--evaluate-every", 0)
     done = typed("train", *options, "--synthetic", "fallback", "--quiet")
     assert done.code == 0
-    assert "The data set amazon is not to be had here: a synthetic stand-in stands in." in done.err
+    assert "The data set amazon is not available here: synthetic data of the same shape stand in for it." in done.err
     refused = typed("train", *options)
     assert refused.code == 2
     assert "There is no amazon data" in refused.sentence
@@ -145,7 +145,7 @@ def test_a_model_that_diverges_ends_with_a_sentence_and_its_records(typed: Typed
     done = typed("train", "--data", shop, *SMALL, "--loss", "logistic", "--rate", "1e300", "--l2", 1.0, "--out", "x")
     assert done.code == 1
     assert "the model has diverged; take a smaller step size" in done.sentence
-    assert "The records up to then are in x." in done.err
+    assert "The records so far are in x." in done.err
     assert RunFolder.open("x").summary["status"] == "failed"
 
 

@@ -1,4 +1,4 @@
-"""Fault schedules of many lives: real runs, killed in every way, and gone on with."""
+"""Fault schedules of many lives: real runs, killed in every way, and continued."""
 
 from __future__ import annotations
 

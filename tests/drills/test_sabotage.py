@@ -90,7 +90,7 @@ def other(optimizer, state):
 Nesterov.restore = other
 """, "the run ended with other bits",
     ),
-    "that a run was gone on with is not recorded": (
+    "that a run was continued is not recorded": (
         END, """
 from erasurehead.runs.recorder import Recorder
 reopen = Recorder.reopen.__func__

@@ -15,7 +15,7 @@ Race several schemes: same data, same delays, same first model.
 
 [bold]erasurehead compare[/bold]
   uncoded, exact(load=3) and erasurehead(load=3, wait_for=11) on the paper's
-  Amazon data, or where that is not to be had its synthetic stand-in;
+  Amazon data, or where that is not available its synthetic stand-in;
   30 processes, exponential delays of mean 0.5 s.
 
 [bold]erasurehead compare --engine virtual --steps 50 --target auc=0.84[/bold]
@@ -80,7 +80,7 @@ def run(
             runs = comparison.run(callbacks)
     except ErasureHeadError:
         if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
-            screen.say(f"The records up to then are in {comparison.folder}.")
+            screen.say(f"The records so far are in {comparison.folder}.")
         raise
     try:
         outcome = comparison.report(runs, ("png", "svg") if figures else ())

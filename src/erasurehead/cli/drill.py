@@ -35,7 +35,7 @@ Rehearse what clusters do to a run, and see that it survives.
   A fault schedule that was kept, once more.
 
 [bold]erasurehead drill --lives 200 --workers 6[/bold]
-  Two hundred short runs, each killed in another way and gone on with.
+  Two hundred short runs, each killed in another way and continued.
 
 The same run is taken twice, baseline and faulty. You see what was injected, when
 it was noticed and as what, what it cost in time and accuracy, and whether
@@ -144,7 +144,7 @@ class SubjectOptions:
         typer.Option(
             "--records",
             metavar="WHEN",
-            help="What a full disk does: training ends and is gone on with (required), or goes on (optional).",
+            help="What a full disk does: training ends and is continued (required), or goes on (optional).",
             rich_help_panel="Output",
         ),
     ] = "required"

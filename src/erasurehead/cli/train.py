@@ -114,7 +114,7 @@ def run(
             # What a run could not go on from, it cannot go on from the next time either; nor from before it diverged.
             hopeless = isinstance(error, Diverged) or (tried and _checkpoints(experiment) == tried)
             way_on = "" if hopeless else _way_on(experiment)
-            screen.say(f"The records up to then are in {experiment.out}.{way_on}")
+            screen.say(f"The records so far are in {experiment.out}.{way_on}")
         raise
     _conclude(screen, experiment, done, goal)
     if done.summary["model"] is None and done.steps:
@@ -155,7 +155,7 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
 
 
 def _way_on(experiment: Experiment) -> str:
-    """Say how to go on with a run that ended early, if it can be gone on with."""
+    """Say how to go on with a run that ended early, if it can be continued."""
     from erasurehead.runs.names import CONFIG, has_steps
 
     out = experiment.out
@@ -182,7 +182,7 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
 
     data, config = experiment.data, experiment.config
     if config.data.synthetic == "fallback" and data.name != config.data.source:
-        screen.warn(f"The data set {config.data.source} is not to be had here: a synthetic stand-in stands in.")
+        screen.warn(f"The data set {config.data.source} is not available here: synthetic data of the same shape stand in for it.")
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing "
         f"({data.source})"
@@ -217,7 +217,7 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
             f"{workers_text(done)} workers, {1 - summary['coverage']:.1%} of the gradient left out"
         )
     if summary["resumed"]:
-        lines[0] += f"; gone on with after step {', '.join(map(str, summary['resumed']))}"
+        lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
     loss = [said] if (said := loss_text(done)) else []

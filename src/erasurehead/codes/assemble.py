@@ -112,7 +112,7 @@ def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int
     """
     if (stragglers is None) == (load is None):
         raise InvalidArgument(
-            f"Give either stragglers or load (load = stragglers + {extra}), not both and not neither;"
+            f"Give either stragglers or load (load = stragglers + {extra}), exactly one of them;"
             f" they came as stragglers={stragglers} and load={load}."
         )
     if stragglers is None:

@@ -21,7 +21,7 @@ class Entry:
         fault: number of the fault schedule's fault, if it is about one; else -1.
         worker: number of the worker, if it is about one; else -1.
         text: what was said.
-        step: where a life began, or the run was gone on with.
+        step: where a life began, or the run was continued.
         resumed: whether a life went on from a checkpoint.
         kind: of the error that ended a life; empty if none did.
     """

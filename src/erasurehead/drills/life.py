@@ -1,4 +1,4 @@
-"""One life of a fault schedule: a run that is struck once, and gone on with.
+"""One life of a fault schedule: a run that is struck once, and continued.
 
 `python -m erasurehead.drills.life FOLDER NAME SEED LIFE` trains in the folder's subfolder NAME; where there is a run
 already it goes on with that, and nothing befalls it any more. LIFE is -1 for the baseline run.

@@ -170,7 +170,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Offered:
-    """There is room for more workers than before: a machine has come, say. Nobody is started on it unasked.
+    """There is room for more workers than before: a machine has come, say. None are started there unless that is asked for.
 
     Arguments:
         workers: how many more.

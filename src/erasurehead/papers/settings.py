@@ -18,7 +18,7 @@ class Settings:
         engine: `"virtual"`, a clock on which waiting takes no time, or `"processes"` of this machine.
         steps: of each training run; the published runs have 100.
         path: the public data, or a folder that holds them; None for the usual places (see `datasets.load`).
-        synthetic: `"fallback"` for synthetic stand-ins where public data are not to be had, `"always"`, or `"never"`.
+        synthetic: `"fallback"` for synthetic stand-ins where public data are not available, `"always"`, or `"never"`.
         rows: of the synthetic stand-ins, only with `"always"`; None for as many as the originals have.
         callbacks: hooks that watch every training run.
     """

@@ -53,7 +53,7 @@ class Comparison:
 
         Arguments:
             config: of all runs. If it names no delays, they are those of the published experiments; if it names no
-                twin, one stands in where the paper's data are not to be had.
+                twin, one stands in where the paper's data are not available.
             schemes: texts; by default the scheme of the configuration beside `uncoded`, or those of the paper.
             target: such as `"auc=0.84"`.
 
@@ -94,7 +94,7 @@ class Comparison:
             callbacks: hooks that watch every run.
 
         Raises:
-            EngineError: if workers do not start; the records up to then are in the folder.
+            EngineError: if workers do not start; the records so far are in the folder.
         """
         section = self.experiments[0].config.run
         make_folder(self.folder, section.overwrite, section.access)

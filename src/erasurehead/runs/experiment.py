@@ -238,13 +238,13 @@ class Experiment:
 
         Raises:
             InvalidArgument: if the run folder was taken meanwhile.
-            Unreachable, Diverged, EngineError: what ended the run; the records up to then are in the folder.
+            Unreachable, Diverged, EngineError: what ended the run; the records so far are in the folder.
         """
         section = self.config.run
         engine, optimizer = engine or self.engine(), self.optimizer()
         watching, recorder, checkpointer, control = [*callbacks], None, None, None
         if self.out is not None:
-            with uninterrupted():  # a folder that is there can be gone on with
+            with uninterrupted():  # a folder that is there can be continued
                 recorder = self._recorder(self.out, callbacks)
                 checkpointer = self._checkpointer(recorder)
             watching = [recorder, *callbacks, checkpointer]

@@ -71,7 +71,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     changed = changes(before, now)
     if changed:
         raise InvalidArgument(
-            f"The run cannot be gone on with, as it would be another one: {'; '.join(changed)}. Leave these as they"
+            f"The run cannot be continued, as it would be another one: {'; '.join(changed)}. Leave these as they"
             " were, or begin a new run."
         )
 

@@ -36,7 +36,7 @@ class Recorder(Callback):
     Attributes:
         checkpoint: where an earlier run goes on; None for a new run.
         resumption: the same, for the training loop.
-        resumed: steps after which the run was gone on with, each time that it was.
+        resumed: steps after which the run was continued, each time that it was.
         store: of the checkpoints of an earlier run; None for a new run.
         x: the newest model; None before the first step.
         saved: whether the last model is in the folder.
@@ -187,7 +187,7 @@ class Recorder(Callback):
         failure = _first_failure(acts)
         serious = status == "finished" and self.required
         if failure is not None and serious:
-            status, reason = "failed", str(failure)  # so that it can be gone on with, and be finished
+            status, reason = "failed", str(failure)  # so that it can be continued, and be finished
         self._summary |= {"status": status, "reason": reason}
         failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
         self._release_lock()

@@ -181,7 +181,7 @@ class WorkerPool:
         """Take room for more workers, if the user wants to grow."""
         if self.fault_policy.grow:
             self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
-        does = "they are started before the next step" if self.fault_policy.grow else "nobody is started there unasked"
+        does = "they are started before the next step" if self.fault_policy.grow else "none are started there unless that is asked for (--grow)"
         self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
 
     def _end(self, worker: int) -> None:

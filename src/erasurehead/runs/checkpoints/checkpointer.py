@@ -44,7 +44,7 @@ class Checkpointer(Callback):
         every_seconds: make one when so many seconds have gone by since the last; 0 for none by time.
         keep: how many of the newest are kept, at least 1.
         behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
-        keep_finished: keep them when training is finished, so that the run can be gone on with for more steps.
+        keep_finished: keep them when training is finished, so that the run can be continued for more steps.
         facts: what else the run is, such as a fingerprint of its data: plain data, found again in the checkpoint.
     """
 
@@ -90,7 +90,7 @@ class Checkpointer(Callback):
 
     def on_state(self, step: int, state: Callable[[], Tree]) -> None:
         records = self.recorder.sizes
-        if self._off or records is None:  # without records, nothing could be gone on with
+        if self._off or records is None:  # without records, nothing could be continued
             return
         now = time.monotonic()
         due = step > 0 and self._due(step, now)

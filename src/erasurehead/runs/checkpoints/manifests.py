@@ -24,7 +24,7 @@ class Manifest:
     Arguments:
         step: number of steps done.
         records: file of rows -> what of it was written by then.
-        facts: what the run is, to tell whether it may be gone on with: plain data.
+        facts: what the run is, to tell whether it may be continued: plain data.
         files: name -> what the file of tensors is to hold.
         next_tensor: number of the next new tensor.
         next_file: number of the next file of tensors.

@@ -24,7 +24,7 @@ class DataSection(_Section):
             that `erasurehead shard` made of one.
         path: for the paper's: the public file, or a folder that holds it.
         synthetic: for the paper's: whether synthetic data of the same shape stand in. By default never when training,
-            and where the data are not to be had when schemes are compared.
+            and where the data are not available when schemes are compared.
         rows: of a synthetic stand-in, before a fifth is set aside for testing; by default as many as the original has.
         target: for files: the column of the labels, or the file that holds them.
         drop: for files: columns that are left out.
@@ -152,7 +152,7 @@ class CheckpointsSection(_Section):
         every_seconds: seconds from one to the next; 0 for none by time.
         keep: how many of the newest are kept.
         behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
-        keep_finished: keep them when training is finished, so that it can be gone on with for more steps.
+        keep_finished: keep them when training is finished, so that it can be continued for more steps.
     """
 
     every_steps: int = Field(default=0, ge=0)
