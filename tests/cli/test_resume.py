@@ -1,4 +1,4 @@
-"""`erasurehead train --resume`: after Ctrl-C, after a full disk, and after what cannot be gone on from."""
+"""`erasurehead train --resume`: after Ctrl-C, after a full disk, and after what cannot be continued."""
 
 from __future__ import annotations
 

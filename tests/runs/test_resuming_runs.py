@@ -216,7 +216,7 @@ def test_an_older_checkpoint_is_gone_on_from_if_the_newest_is_damaged_and_that_i
     newest.write_bytes(newest.read_bytes()[:-9])
     notices = _Notices()
     Experiment.resume("run").run([notices])
-    assert any("an older checkpoint is gone on from" in said and newest.name in said for said in notices.said)
+    assert any("the run continues from an older checkpoint" in said and newest.name in said for said in notices.said)
     assert content("run") == content("whole")
 
 

@@ -182,7 +182,9 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
 
     data, config = experiment.data, experiment.config
     if config.data.synthetic == "fallback" and data.name != config.data.source:
-        screen.warn(f"The data set {config.data.source} is not available here: synthetic data of the same shape stand in for it.")
+        screen.warn(
+            f"The data set {config.data.source} is not available here: synthetic data of the same shape stand in for it."
+        )
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing "
         f"({data.source})"

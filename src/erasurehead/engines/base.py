@@ -170,7 +170,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Offered:
-    """There is room for more workers than before: a machine has come, say. None are started there unless that is asked for.
+    """There is room for more workers than before: a machine has come, say. None are started there by themselves.
 
     Arguments:
         workers: how many more.

@@ -352,7 +352,7 @@ class Experiment:
             folder = RunFolder.open(out, self.config.run.access)
             recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
             for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
-                notify(f"an older checkpoint is gone on from: {said}")
+                notify(f"the run continues from an older checkpoint: {said}")
             if said := folder.damage(SUMMARY):
                 notify(f"the summary is written anew: {said}")
             if not folder.has(ENCODING):

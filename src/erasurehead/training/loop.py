@@ -72,7 +72,8 @@ def train(
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
 
     Returns:
-        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so far, with `stopped` saying so.
+        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
+        far, with `stopped` saying so.
 
     Raises:
         InvalidArgument: before any worker is started.

@@ -181,7 +181,8 @@ class WorkerPool:
         """Take room for more workers, if the user wants to grow."""
         if self.fault_policy.grow:
             self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
-        does = "they are started before the next step" if self.fault_policy.grow else "none are started there unless that is asked for (--grow)"
+        unless = "none are started there unless that is asked for (--grow)"
+        does = "they are started before the next step" if self.fault_policy.grow else unless
         self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
 
     def _end(self, worker: int) -> None:
