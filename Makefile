@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
@@ -11,17 +12,21 @@ READY := $(VENV)/.ready
 help:  ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml
+$(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[report]' --group dev --group docs
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	touch $(INSTALLED)
+
+$(READY): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --group dev --group docs
 	touch $(READY)
 
 .PHONY: install
 install: $(READY)  ## Create .venv and install the library with its development tools
 
 .PHONY: demo
-demo: $(READY)  ## Watch uncoded, exactly coded and ErasureHead training race on 30 real processes (about 2 minutes)
+demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training race on 30 real processes (about 2 minutes)
 	$(BIN)/erasurehead compare --data amazon --workers 30 --steps 60 --delays 'exponential(mean=0.3, seed=0)' \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 

@@ -103,7 +103,7 @@ def test_lines_for_a_log_say_who_is_waited_for() -> None:
     lines.on_start(0.5)
     for _ in range(5):
         lines.on_wait(0, [1, 3], 0.2)
-    assert text.getvalue().splitlines()[1:] == ["step 1 of 3 is waited for; late: 1, 3"]
+    assert text.getvalue().splitlines()[1:] == ["waiting for step 1 of 3; late: 1, 3"]
 
 
 def test_the_bar_says_that_models_are_evaluated() -> None:

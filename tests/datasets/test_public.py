@@ -41,7 +41,7 @@ def test_without_file_and_network_one_sentence_says_what_was_tried_and_what_to_d
         f"in {tmp_path} (ERASUREHEAD_DATA)",
         "fetch_openml failed (URLError: Name or service not known)",
         "put the file into a folder that ERASUREHEAD_DATA names",
-        "which needs neither file nor network: datasets.synthetic('amazon'), or --synthetic always.",
+        "which need neither: datasets.synthetic('amazon'), or --synthetic always.",
     ):
         assert part in said
     assert said.count(". ") == 0
@@ -59,10 +59,10 @@ def test_a_path_that_does_not_hold_the_file_is_an_error_whatever_the_fallback(tm
         load("kc_housing", tmp_path / "nowhere", fallback="synthetic", fetch=_no_network)
 
 
-def test_the_twin_stands_in_and_says_so() -> None:
+def test_synthetic_data_stand_in_and_say_so() -> None:
     data: Any = load("kc_housing", fallback="synthetic", seed=3, fetch=_no_network)
     assert (data.name, data.source) == ("kc_housing-synthetic", "synthetic stand-in of kc_housing, seed 3")
-    assert data.notes[0] == "not the public data but a synthetic stand-in of kc_housing, seed 3"
+    assert data.source == "synthetic stand-in of kc_housing, seed 3"
     assert "URLError" in data.notes[-1]
     assert (data.X_train != synthetic("kc_housing", 3).X_train).nnz == 0
 

@@ -123,8 +123,8 @@ class ProgressLines(Callback):
         self._began = self._last = self._clock()
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        if self._is_time():
-            self._say(f"step {step + 1} of {self._steps} is waited for; {late_workers(missing)}")
+        if missing and self._is_time():
+            self._say(f"waiting for step {step + 1} of {self._steps}; {late_workers(missing)}")
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         if self._done == 0:

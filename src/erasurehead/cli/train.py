@@ -181,13 +181,12 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     from erasurehead.runs.experiment import describe
 
     data, config = experiment.data, experiment.config
-    if config.data.synthetic == "fallback" and data.name != config.data.source:
-        screen.warn(
-            f"The data set {config.data.source} is not available here: synthetic data of the same shape stand in for it."
-        )
+    stands_in = config.data.synthetic == "fallback" and data.name != config.data.source
+    if stands_in:
+        screen.warn(f"The data set {config.data.source} is not available here: synthetic data of its shape stand in.")
+    source = "" if stands_in else f" ({data.source})"  # which was said
     screen.say(
-        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing "
-        f"({data.source})"
+        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing{source}"
     )
     for note in data.notes:
         screen.say(f"  {note}")

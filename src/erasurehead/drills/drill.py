@@ -85,13 +85,13 @@ class Settings:
         Raises:
             InvalidArgument: if something does not fit.
         """
-        twin = {"synthetic": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
+        synthetic = {"synthetic": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
         table = {"target": self.label, "categorical": self.categorical or None, "drop": self.drop or None}
         own = {key: value for key, value in table.items() if value is not None}
         run = {"engine": self.engine, "workers": self.workers, "records": self.records}
         tables = {
             "scheme": self.scheme,
-            "data": {"source": self.data, **twin, **own},
+            "data": {"source": self.data, **synthetic, **own},
             "delays": {"model": self.delays},
             "run": run | ({} if self.address is None else {"address": self.address}),
             "faults": {"verify": True, "suspected": self.suspected},

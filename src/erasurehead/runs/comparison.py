@@ -52,8 +52,8 @@ class Comparison:
         """Check everything, and load the data once.
 
         Arguments:
-            config: of all runs. If it names no delays, they are those of the published experiments; if it names no
-                twin, one stands in where the paper's data are not available.
+            config: of all runs. If it names no delays, they are those of the published experiments; if it does
+                not say whether synthetic data may stand in, they do where the paper's are not available.
             schemes: texts; by default the scheme of the configuration beside `uncoded`, or those of the paper.
             target: such as `"auc=0.84"`.
 

@@ -89,7 +89,7 @@ def load(
     except DataError as error:
         if fallback == "synthetic":
             stand_in = synthetic(name, seed)
-            return replace(stand_in, notes=(*stand_in.notes, f"taken as there is no {name} data: {looked}; {error}"))
+            return replace(stand_in, notes=(*stand_in.notes, f"{looked}; {error}"))
         raise DataError(
             f"There is no {name} data: {looked}; {error}; put the file into a folder that {VARIABLE} names, give its"
             f" path (--path), or take synthetic data of its shape, which need neither: datasets.synthetic({name!r}), or"

@@ -27,7 +27,7 @@ class _Twin(NamedTuple):
     n_rows: int
 
 
-_TWINS = {
+_STAND_INS = {
     "amazon": _Twin(AMAZON, amazon_table, AMAZON.n_rows),
     "kc_housing": _Twin(KC_HOUSING, kc_housing_table, KC_HOUSING.n_rows),
     "covertype": _Twin(COVERTYPE, covertype_table, N_ROWS),
@@ -51,12 +51,11 @@ def synthetic(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
     Raises:
         InvalidArgument: if there is no such data set, or rows is out of range.
     """
-    if name not in _TWINS:
-        raise invalid("name", f"must be one of {', '.join(_TWINS)}", name)
-    found = _TWINS[name]
+    if name not in _STAND_INS:
+        raise invalid("name", f"must be one of {', '.join(_STAND_INS)}", name)
+    found = _STAND_INS[name]
     check_count("seed", seed, at_least=0)
     n_rows = found.n_rows if rows is None else check_count("rows", rows, _LEAST_ROWS, found.n_rows)
     table = found.table(np.random.default_rng(seed), n_rows)
     source = f"synthetic stand-in of {name}, seed {seed}"
-    notes = (f"not the public data but a {source}",)
-    return follow(found.recipe, table, source, notes, f"{name}-synthetic", found.n_rows)
+    return follow(found.recipe, table, source, (), f"{name}-synthetic", found.n_rows)
