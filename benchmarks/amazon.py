@@ -17,7 +17,7 @@ DELAYS = Exponential(mean=0.5, seed=0)
 
 @cache
 def problem() -> problems.LogisticRegression:
-    """Return logistic regression on the real data where they are, on their twin elsewhere, and say which."""
+    """Return logistic regression on the real data where they are, on synthetic ones elsewhere, and say which."""
     data = datasets.load("amazon", fallback="synthetic")
     rows, columns = data.X_train.shape
     print(f"data: {data.source}, {rows} x {columns}")

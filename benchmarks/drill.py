@@ -48,9 +48,9 @@ def main() -> None:
     for name, settings in (("virtual", VIRTUAL), ("replacing", REPLACING), ("processes", REAL)):
         found = drilled(name, settings)
         ratios[f"{name}_broken"] = sum(verdict.kept is False for verdict in found.verdicts)
-        ratios[f"{name}_stormy_over_calm_seconds"] = ratio(found, "seconds")
-        ratios[f"{name}_stormy_over_calm_loss"] = ratio(found, "loss")
-        ratios[f"{name}_stormy_over_calm_bytes"] = ratio(found, "received")
+        ratios[f"{name}_faulty_over_baseline_seconds"] = ratio(found, "seconds")
+        ratios[f"{name}_faulty_over_baseline_loss"] = ratio(found, "loss")
+        ratios[f"{name}_faulty_over_baseline_bytes"] = ratio(found, "received")
         delays = [one.after for one in found.faults if one.fault.kind == "kill" and one.after is not None]
         ratios[f"{name}_longest_until_a_death_is_known"] = max(delays, default=0.0)
     targets = {key: "<= 0" for key in ratios if key.endswith("_broken")}

@@ -149,7 +149,7 @@ def main() -> None:
         "one of 30 hangs: found, of 20 runs": ">= 20",
         "ten of 30 hang: found": ">= 10",
     }
-    report("suspicion", ratios | aws(), targets)
+    report("failure_detector", ratios | aws(), targets)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class Killer(Callback):
         if self.timer is not None:
             self.timer.cancel()
             self.timer.join()
-            self._kill(row.step)  # the step was shorter than in the calm run
+            self._kill(row.step)  # the step was shorter than in the baseline run
         self._begin(row.step + 1)
 
     def on_notice(self, text: str) -> None:
@@ -76,7 +76,7 @@ class Killer(Callback):
 
 
 def run(scheme: schemes.Scheme, killed: Sequence[float] = (), seed: int = 0) -> tuple[Run, int]:
-    """Train, with deaths if the lengths of the calm run's steps are given; return the run and how many were noticed."""
+    """Train, with deaths if the lengths of the baseline's steps are given; return the run and how many were noticed."""
     engine = ProcessEngine(DELAYS)
     optimizer = optimizers.Nesterov(problem().initial(), RATE)
     if not killed:
@@ -95,16 +95,16 @@ def main() -> None:
         losses: list[float] = []
         deaths: list[int] = []
         for repetition in range(REPETITIONS):
-            calm, _ = run(scheme)
-            stormy, died = run(scheme, [row.end - row.begin for row in calm.steps], repetition)
-            times.append(stormy.seconds / calm.seconds)
-            losses.append(problem().objective(stormy.x) / problem().objective(calm.x))
+            baseline, _ = run(scheme)
+            faulty, died = run(scheme, [row.end - row.begin for row in baseline.steps], repetition)
+            times.append(faulty.seconds / baseline.seconds)
+            losses.append(problem().objective(faulty.x) / problem().objective(baseline.x))
             deaths.append(died)
         ratios[f"{name}: time with deaths/without"] = statistics.median(times)
         ratios[f"{name}: loss with deaths/without"] = statistics.median(losses)
         ratios[f"{name}: deaths noticed"] = min(deaths)
     report(
-        "survival",
+        "faults",
         ratios,
         {
             "exact: time with deaths/without": "<= 1.5",

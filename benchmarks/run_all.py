@@ -16,7 +16,7 @@ from common import verdict
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "RESULTS.md"
-HELPERS = {"common", "amazon", "gathered", "idle", "run_all"}
+HELPERS = {"common", "amazon", "rounds", "idle", "run_all"}
 
 
 def machine() -> str:
