@@ -18,6 +18,13 @@ _FUNCTIONS: dict[str, tuple[str, str]] = {
 """For numpy: what JAX lowers the primitive to, where that is a function of JAX."""
 
 
+def expands(op: str, backend: str) -> bool:
+    """Return whether a primitive is written as what JAX makes of it."""
+    return op == "random_gamma" or op == "todense" or op.startswith(_BY_IMPLEMENTATION) or (
+        backend == "numpy" and op in _FUNCTIONS
+    )  # fmt: skip
+
+
 def expansion(op: str, backend: str, params: dict[str, Any], avals: Sequence[Any], primitive: Any) -> Any:
     """Return the closed jaxpr that a primitive stands for; None if it is written as it is."""
     jax = jax_module()
@@ -74,15 +81,23 @@ def rule_of(op: str, equation: Any) -> dict[str, Any]:
 
     avals = _examples([atom.aval for atom in equation.invars])
 
+    core: Any = importlib.import_module("jax.extend.core")
+    parameters = [core.Var(atom.aval) for atom in equation.invars]
+    alone = equation.replace(invars=parameters)
+    info = core.DebugInfo("jit", "rule", None, None)
+    jaxpr = core.Jaxpr((), parameters, equation.outvars, [alone], debug_info=info)
+    function: Any = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))
+
     def call(*arrays: Any) -> Any:
-        return equation.primitive.bind(*arrays, **equation.params)
+        results = function(*arrays)
+        return results[0] if len(results) == 1 else tuple(results)
 
     if op == "custom_jvp_call":
-        return {
-            "jvp": jax.make_jaxpr(
-                lambda *both: jax.jvp(call, both[: len(avals)], both[len(avals) :])
-            )(*avals, *avals)
-        }  # fmt: skip
+
+        def rule(*both: Any) -> Any:
+            return jax.jvp(call, both[: len(avals)], both[len(avals) :])
+
+        return {"jvp": jax.make_jaxpr(rule)(*avals, *avals)}
     trees: list[Any] = []
 
     def forward(*arrays: Any) -> Any:

@@ -11,6 +11,7 @@ from erasurehead.decompile import expand, origins
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.program import Block, Literal, Operand, Statement, Type, Variable, Where
+from erasurehead.decompile.refusals import reason
 
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "call": "call_jaxpr",
@@ -31,21 +32,18 @@ IDENTITIES = {
 }  # fmt: skip
 """Primitives that give back what they are given: on one device at least, and where nothing is differentiated."""
 
+COLLECTIVES = {
+    "psum", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_to_all", "ppermute",
+    "axis_index", "reduce_scatter", "pbroadcast",
+}  # fmt: skip
+"""Primitives that work across devices: over one of them they move nothing."""
+
 MASKED = {"debug_callback", "debug_print"}
 """Effects without results; kept as comments on wish."""
 
 EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
 
 _UNIT_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
-
-REASONS = {
-    "io_callback": "it calls back into Python while it runs; compute that outside of the function",
-    "pure_callback": "it calls back into Python while it runs; compute that outside of the function",
-    "debug_callback": "it is an effect; leave it out, or have it kept as a comment with effects='comment'",
-    "debug_print": "it is an effect; leave it out, or have it kept as a comment with effects='comment'",
-    "ffi_call": "it is foreign code, not JAX",
-    "custom_lin": "it only exists while JAX differentiates",
-}
 
 
 def type_of(aval: Any, where: Where | None = None, backend: str = "jax") -> Type:
@@ -78,7 +76,7 @@ class Lowering:
     def __init__(self, backend: str, inline: bool = True, effects: str = "error") -> None:
         self.backend, self.inline, self.effects = backend, inline, effects
         self._constants: dict[int, Variable] = {}
-        self._kept: dict[int, Block] = {}
+        self._kept: dict[tuple[Any, ...], Block] = {}
         self._alive: list[Any] = []
         self._named: list[tuple[Statement, bool]] = []
         self._definitions: dict[Variable, Statement] = {}
@@ -140,9 +138,11 @@ class Lowering:
                 text = str(params.get("fmt") or op)
                 into.append(Statement("comment", [], [], {"text": f"{op}: {text!r}"}, where=where))
                 return []
-            raise Unsupported(op, self.backend, REASONS[op], where)
+            raise Unsupported(op, self.backend, reason(op, self.backend), where)
         if op in CALLS:
             return self._call(op, equation, inputs, into, where, inside_library)
+        if op in COLLECTIVES:
+            return self._collective(op, params, inputs, equation, into, where)
         if op == "platform_index":
             return [_platform(params, self.backend)]
         if op == "cond":
@@ -196,7 +196,7 @@ class Lowering:
         op, params, inputs = statement.op, statement.params, statement.inputs
         if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
             before = inputs[0].type
-            if before.dtype == statement.output.type.dtype and all(before.shape[a] == 1 for a in params["axes"]):
+            if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
                 statement.op, statement.params = (
                     "reshape",
                     {"new_sizes": statement.output.type.shape, "dimensions": None},
@@ -222,7 +222,7 @@ class Lowering:
     ) -> Sequence[Operand]:
         params = equation.params
         if not CALLS[op]:
-            raise Unsupported(op, self.backend, REASONS[op], where)
+            raise Unsupported(op, self.backend, reason(op, self.backend), where)
         if op == "shard_map":
             mesh = params["mesh"]
             if mesh.size != 1:
@@ -239,21 +239,51 @@ class Lowering:
         self, op: str, equation: Any, jaxpr: Any, consts: Sequence[Any], inputs: list[Operand],
         into: list[Statement], where: Where | None,
     ) -> Sequence[Operand]:  # fmt: skip
-        if id(jaxpr) not in self._kept:
-            self._alive.append(jaxpr)
-            name = str(equation.params.get("name") or _function_name(jaxpr))
-            self._kept[id(jaxpr)] = self.block(jaxpr, consts, [], where, name)
-        block = self._kept[id(jaxpr)]
+        name = str(equation.params.get("name") or _function_name(jaxpr))
+        key = (op, name, str(jaxpr), *map(id, consts))  # rules are traced anew, and call the same function again
+        first = key not in self._kept
+        if first:
+            self._alive.append(consts)
+            self._kept[key] = self.block(jaxpr, consts, [], where, name)
+        block = self._kept[key]
         outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
         params: dict[str, Any] = {"kind": op}
         blocks = {"call": [block]}
-        if self.backend == "jax" and op in ("custom_jvp_call", "custom_vjp_call"):
-            rule = expand.rule_of(op, equation)
-            for part, closed in rule.items():
+        if first and self.backend == "jax" and op in ("custom_jvp_call", "custom_vjp_call"):
+            for part, closed in expand.rule_of(op, equation).items():
                 blocks[part] = [self.closed(closed, [], where, f"{block.name}_{part}")]
         statement = Statement("call", inputs, outputs, params, blocks, where, equation.primitive)
         into.append(statement)
         self._named.append((statement, False))
+        return outputs
+
+    def _collective(
+        self, op: str, params: dict[str, Any], inputs: list[Operand], equation: Any, into: list[Statement],
+        where: Where | None,
+    ) -> Sequence[Operand]:  # fmt: skip
+        named = params.get("axes", params.get("axis_name", ()))
+        for axis in named if isinstance(named, tuple | list) else (named,):
+            if self._axes.get(axis) != 1:
+                raise Unsupported(op, self.backend, "it works across several devices, and sources run on one", where)
+        if op == "axis_index":
+            return [literal(0, np.int32)]
+        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        if op == "ppermute" and not params["perm"]:  # what nobody sends is zeros
+            zero = Literal(np.zeros((), inputs[0].type.dtype)[()], Type((), inputs[0].type.dtype))
+            shape = {"shape": outputs[0].type.shape, "broadcast_dimensions": ()}
+            into.append(Statement("broadcast_in_dim", [zero], outputs, shape, where=where))
+            return outputs
+        if op == "all_to_all" and not params.get("tiled") and params["split_axis"] != params["concat_axis"]:
+            order = [d for d in range(inputs[0].type.rank) if d != params["split_axis"]]
+            order.insert(params["concat_axis"], params["split_axis"])
+            into.append(Statement("transpose", inputs, outputs, {"permutation": tuple(order)}, where=where))
+            return outputs
+        same = all(v.type.shape == o.type.shape for v, o in zip(inputs, outputs, strict=True))
+        if same:
+            return inputs
+        into.append(
+            Statement("reshape", inputs, outputs, {"new_sizes": outputs[0].type.shape, "dimensions": None}, where=where)
+        )
         return outputs
 
     def _linear_solve(

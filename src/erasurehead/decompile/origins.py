@@ -38,12 +38,16 @@ def where_of(source_info: Any) -> Where | None:
     traceback = source_info.traceback
     if traceback is None:
         return None
+    codes: list[CodeType]
+    lasts: list[int]
     codes, lasts = traceback.raw_frames()
     for code, last in zip(codes, lasts, strict=True):
         if is_library(code.co_filename):
             continue
         positions = _positions(code)
-        line, end_line, column, end_column = positions[last // 2] if last // 2 < len(positions) else (None,) * 4
+        if last // 2 >= len(positions):
+            continue
+        line, end_line, column, end_column = positions[last // 2]
         if line is None:
             continue
         span = (

@@ -74,7 +74,12 @@ def children(node: Any) -> list[tuple[Any, Any]] | None:
 
     if node is None:
         return []
-    paths, tree = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
+
+    def below(x: Any) -> bool:
+        return x is not node
+
+    paths: list[tuple[Any, Any]]
+    paths, tree = jax.tree_util.tree_flatten_with_path(node, is_leaf=below)
     if jax.tree_util.treedef_is_leaf(tree):
         return None
     return [(path[0], child) for path, child in paths]
@@ -124,7 +129,7 @@ def result_text(node: Any, leaves: list[str], classes: Mapping[Any, str], backen
     if name in SPARSE and backend == "jax":
         flags = "".join(f", {flag}=True" for flag in ("indices_sorted", "unique_indices") if getattr(node, flag, False))
         return f"sparse.{name}(({', '.join(texts)}), shape={tuple(node.shape)}{flags})"
-    if type(node) in classes and (hasattr(node, "_fields") or hasattr(type(node), "__dataclass_fields__")):
+    if type(node) in classes and (hasattr(node, "_fields") or hasattr(node, "__dataclass_fields__")):
         given = [_field(key, node) + text for (key, _), text in zip(parts, texts, strict=True)]
         return f"{classes[type(node)]}({', '.join(given)})"
     if hasattr(node, "_fields"):
@@ -203,8 +208,8 @@ def trace(
     without_dead_code(block)
     for statement in block.walk():
         for output in statement.outputs:
-            if output.name in wanted:
-                output.name = wanted[output.name]
+            if output.name is not None:
+                output.name = wanted.get(output.name, output.name)
     classes = _types_of(list(zip(titles, arguments, strict=True)))
     program = Program(
         title, [wanted.get(t, t) for t in titles], leaves, block,
@@ -227,8 +232,6 @@ def trace(
 
 def check_leaf(place: str, leaf: Any, backend: str) -> None:
     """Raise if an example is no array that can be decompiled for."""
-    jax = jax_module()
-
     if isinstance(leaf, bool | int | float | complex):
         return
     dtype = getattr(leaf, "dtype", None)
@@ -239,31 +242,25 @@ def check_leaf(place: str, leaf: Any, backend: str) -> None:
             raise Unsupported(str(dtype), backend, "only keys of threefry2x32 are known there")
         return
     kind = np.dtype(dtype)
-    try:
-        jax.ShapeDtypeStruct((), kind)
-        jax.eval_shape(lambda x: x, jax.ShapeDtypeStruct((), kind))
-    except (TypeError, ValueError):
-        raise invalid(place, "must be of a dtype that JAX knows", str(dtype)) from None
+    if kind.kind in "OSUMm" or kind.fields is not None:
+        raise invalid(place, "must be of a dtype that JAX knows", str(dtype), "make it an array of numbers")
 
 
 def _name_constants(function: Any, program: Program) -> None:
     """Call constants what the user's function calls them."""
     inner = inspect.unwrap(function) if callable(function) else function
     code = getattr(inner, "__code__", None)
-    known: dict[int, str] = {}
+    spaces: dict[str, Any] = {}
     if code is not None:
-        spaces: dict[str, Any] = {k: inner.__globals__[k] for k in code.co_names if k in inner.__globals__}
+        spaces = {k: inner.__globals__[k] for k in code.co_names if k in inner.__globals__}
         for free, cell in zip(code.co_freevars, inner.__closure__ or (), strict=False):
             try:
                 spaces[free] = cell.cell_contents
             except ValueError:
                 continue
-        for key, value in spaces.items():
-            if hasattr(value, "shape"):
-                known[id(value)] = key
     for variable in program.constants:
         matches = [
-            key for key, value in (spaces.items() if code is not None else ())
+            key for key, value in spaces.items()
             if hasattr(value, "shape") and value.shape == np.shape(variable.constant)
             and hasattr(value, "dtype") and value.dtype == variable.type.dtype
             and not variable.type.is_key and np.array_equal(np.asarray(value), variable.constant)

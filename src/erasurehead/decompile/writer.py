@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,8 +22,15 @@ Rule = Callable[["Scope", Statement], "Expr | None"]
 class Backend(Protocol):
     """What a backend knows: its rules, and how it writes literals and broadcasts."""
 
-    name: str
-    rules: Mapping[str, Rule]
+    @property
+    def name(self) -> str:
+        """`"jax"` or `"numpy"`."""
+        ...
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """Its rules, by primitive."""
+        ...
 
     def typed(self, scope: Scope, literal: Literal) -> Expr:
         """Return a literal as a scalar of its dtype."""
@@ -277,8 +284,6 @@ class Scope:
         dims = tuple(statement.params["broadcast_dimensions"])
         if dims != tuple(range(len(after) - len(before), len(after))):
             return None
-        if before == () and not isinstance(source, Literal | Variable):
-            return None
         return source
 
     # ------------------------------------------------------------------------------------------ statements
@@ -431,8 +436,3 @@ def constant_names(program: Program, names: Names) -> dict[Variable, str]:
 def is_plain(array: Any) -> bool:
     """Return whether an array is small enough to be written in the source."""
     return bool(np.asarray(array).size <= 16)
-
-
-def sequence_of(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Return values as a tuple of plain Python numbers."""
-    return tuple(int(v) if isinstance(v, int | np.integer) else v for v in values)

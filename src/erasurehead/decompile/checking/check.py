@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -98,16 +99,20 @@ def check(
 def _fresh(examples: Sequence[Any], sampler: Sampler, random: np.random.Generator, draw: int) -> list[Any]:
     jax = jax_module()
 
-    return [jax.tree.map(lambda leaf: sampler(leaf, random, draw), example) for example in examples]
+    def one(leaf: Any) -> Any:
+        return sampler(leaf, random, draw)
+
+    return [jax.tree.map(one, example) for example in examples]
 
 
 def _plain(argument: Any) -> Any:
     """Return an argument as numpy takes it."""
     jax = jax_module()
 
-    return jax.tree.map(
-        lambda leaf: leaf if isinstance(leaf, bool | int | float | complex) else array_of(leaf), argument
-    )
+    def one(leaf: Any) -> Any:
+        return leaf if isinstance(leaf, bool | int | float | complex) else array_of(leaf)
+
+    return jax.tree.map(one, argument)
 
 
 def _says_something(expected: list[Any], reference: list[Any]) -> bool:
@@ -139,7 +144,13 @@ def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Differenc
 
 
 def _place(index: Any, shape: tuple[int, ...]) -> str:
-    return f" at {tuple(int(i) for i in np.unravel_index(index, shape))}" if shape else ""
+    if not shape:
+        return ""
+    place: list[int] = []
+    for length in reversed(shape):
+        index, last = divmod(index, length)
+        place.append(int(last))
+    return f" at {tuple(reversed(place))}"
 
 
 def _bits(wanted: Any, got: Any, draw: int) -> tuple[list[Difference], float, bool]:
@@ -225,8 +236,7 @@ def _beyond(
 
 def _tiny(dtype: Any) -> float:
     """Return what XLA takes for zero: it flushes subnormal numbers."""
-    import ml_dtypes
-
+    ml_dtypes: Any = importlib.import_module("ml_dtypes")
     return 4 * float(ml_dtypes.finfo(dtype).tiny)
 
 
@@ -238,11 +248,13 @@ def _other_mode(source: Any, examples: Sequence[Any], report: Report) -> None:
         return
     from erasurehead.decompile.api import text_of
 
-    arguments = jax.tree.map(
-        lambda leaf: np.asarray(leaf, jax.dtypes.canonicalize_dtype(np.asarray(leaf).dtype))
-        if not str(getattr(leaf, "dtype", "")).startswith("key<") else leaf,
-        tuple(examples),
-    )  # fmt: skip
+    def typed(leaf: Any) -> Any:
+        if str(getattr(leaf, "dtype", "")).startswith("key<"):
+            return leaf
+        array = np.asarray(leaf)
+        return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
+
+    arguments: Any = jax.tree.map(typed, tuple(examples))
     with jax.enable_x64(not on):
         there = text_of(source.function, arguments, "jax")
     if there == source.text:

@@ -52,6 +52,11 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) 
         return env[operand]
 
     _, seen = watched.values(given, diagnosis.given)
+    places = {
+        o: (numbers[id(s)], i) for s in watched.program.block.statements if id(s) in numbers
+        for i, o in enumerate(s.outputs)
+    }  # fmt: skip
+    grown = ""
     for statement in watched.program.block.statements:
         if statement.bound is None or statement.primitive is None:
             return diagnosis
@@ -82,19 +87,47 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) 
             _, seen = watched.values(given, diagnosis.given)
             continue
         place = f" ({statement.where})" if statement.where else ""
-        jumps = statement.op in DISCRETE or (
-            statement.outputs[0].type.kind not in "fc" and any(v.type.kind in "fc" for v in statement.inputs)
-        ) or statement.op in ("sort", "argmax", "argmin", "top_k")  # fmt: skip
         before = _gap(watched, statement, env, seen, numbers)
+        jumps = statement.op in DISCRETE or statement.op in ("sort", "argmax", "argmin", "top_k") or (
+            statement.outputs[0].type.kind not in "fc" and any(v.type.kind in "fc" for v in statement.inputs)
+        )  # fmt: skip
         if jumps and before > 0:
             diagnosis.flip = True
             diagnosis.text = (
                 f"{statement.op}{place} flips within rounding: its operands differ by {before:.2g} of their size"
             )
-        else:
+            return diagnosis
+        if not _right_by_itself(statement, read, seen, places, numbers):
             diagnosis.text = f"the first to differ is {statement.op}{place}"
-        return diagnosis
+            return diagnosis
+        grown = grown or f"{statement.op}{place}"
+    if grown:
+        diagnosis.text = f"every statement is right by itself, and rounding grows from {grown} on"
     return diagnosis
+
+
+def _right_by_itself(
+    statement: Statement, read: Any, seen: dict[tuple[int, int], Any], places: dict[Variable, tuple[int, int]],
+    numbers: dict[int, int],
+) -> bool:  # fmt: skip
+    """Return whether JAX makes of numpy's operands what numpy makes of them."""
+    assert statement.bound is not None
+    operands, params = statement.bound
+    values = [
+        seen.get(places.get(v, (-1, -1))) if isinstance(v, Variable) else None for v in operands
+    ]  # fmt: skip
+    given = [read(v) if value is None else np.asarray(value) for v, value in zip(operands, values, strict=True)]
+    try:
+        made = statement.primitive.bind(*given, **params)
+    except Exception:
+        return False
+    made = list(made) if statement.primitive.multiple_results else [made]
+    k = numbers[id(statement)]
+    by_output = dict(zip(statement.bound_outputs, made, strict=True))
+    return all(
+        (k, i) not in seen or _close(array_of(by_output[o]), np.asarray(seen[k, i]))
+        for i, o in enumerate(statement.outputs)
+    )
 
 
 def _gap(

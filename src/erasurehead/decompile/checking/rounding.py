@@ -6,6 +6,7 @@ the program is at these inputs, inside of it as well, which no bound from dtypes
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,8 +52,7 @@ DISCRETE = {"floor", "ceil", "round", "sign"}
 
 def unit(dtype: Any) -> float:
     """Return the distance from 1 to the next number of a dtype."""
-    import ml_dtypes
-
+    ml_dtypes: Any = importlib.import_module("ml_dtypes")
     return float(ml_dtypes.finfo(dtype).eps)
 
 
@@ -108,8 +108,11 @@ class Watched:
                 scope.lines.append(f"{' ' * scope.indent}{name} = watch({k}, {i}, {name})")
 
         made = assemble(self.program, "numpy", unfold=True, hook=hook)
-        function = run_text(made.text, made.name, made.constants, {"watch": lambda k, i, v: self.watch(k, i, v)})
+        function = run_text(made.text, made.name, made.constants, {"watch": self._show})
         self.function = function
+
+    def _show(self, k: int, i: int, value: Any) -> Any:
+        return self.watch(k, i, value)
 
     @property
     def most_summed(self) -> int:
@@ -193,32 +196,24 @@ def distance(a: Any, b: Any) -> Any:
 def disturbed(value: Any, statement: Statement, random: np.random.Generator) -> Any:
     """Return a value with the rounding errors of a statement."""
     array = np.asarray(value)
-    units = SPECIAL.get(
-        statement.op,
-        1 if statement.op in ("add", "sub", "mul", "div", "add_any", "sqrt", "convert_element_type") else 4,
-    )
-    lowest = min(
-        (unit(v.type.dtype) for v in (*statement.inputs, *statement.outputs) if v.type.kind in "fc"), default=0.0
-    )
-    epsilon = max(unit(array.dtype), 0.0 if statement.op == "convert_element_type" else lowest * 0)
-    if statement.op == "convert_element_type":
-        epsilon = max(epsilon, unit(statement.inputs[0].type.dtype) * 0)
-    size = units * epsilon * math.sqrt(summed(statement))
-    whole = SPECIAL_WHOLE if statement.op in SPECIAL_WHOLE_OPS else None
-    if whole is not None:  # errors of these are small beside the largest element, not beside each
-        scale = np.max(np.abs(array), initial=0.0, where=np.isfinite(array))
-        return (array + np.asarray(size * scale * _signs(array.shape, random)).astype(array.dtype)).astype(array.dtype)
-    return (
-        array * (1 + size * _signs(array.shape, random)).astype(array.dtype if array.dtype.kind != "V" else np.float32)
-    ).astype(array.dtype)
+    wide = array.astype(np.float32) if array.dtype.kind not in "fc" else array  # bfloat16 and its kin
+    size = SPECIAL.get(statement.op, 1 if statement.op in _BASIC else 4) * unit(array.dtype)
+    size *= math.sqrt(summed(statement))
+    signs = _signs(array.shape, random)
+    if statement.op in WHOLE:
+        change = size * np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide)) * signs
+    else:
+        change = size * wide * signs
+    return (wide + np.asarray(change).astype(wide.dtype)).astype(array.dtype)
 
 
-SPECIAL_WHOLE = True
-SPECIAL_WHOLE_OPS = {
+_BASIC = ("add", "sub", "mul", "div", "add_any", "sqrt", "convert_element_type", "integer_pow", "square")
+
+WHOLE = {
     "svd", "eigh", "eig", "qr", "schur", "lu", "cholesky", "triangular_solve", "hessenberg", "tridiagonal", "fft",
     "householder_product", "tridiagonal_solve", "cholesky_update", "dot_general", "conv_general_dilated",
 }  # fmt: skip
-"""Operations whose errors are small beside the largest element of the result."""
+"""Operations whose errors are small beside the largest element of the result, and not beside each."""
 
 
 def _signs(shape: tuple[int, ...], random: np.random.Generator) -> Any:

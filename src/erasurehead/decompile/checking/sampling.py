@@ -30,20 +30,21 @@ def around(example: Any, random: np.random.Generator, draw: int) -> Any:
     if str(example.dtype).startswith("key<"):
         jax = jax_module()
 
-        words = jax.random.key_data(example)
+        words: Any = jax.random.key_data(example)
+        fresh = np.asarray(random.integers(0, 2**32, size=tuple(words.shape)), np.uint32)
         return jax.random.wrap_key_data(
-            random.integers(0, 2**32, size=words.shape, dtype=np.uint64).astype(np.uint32),
+            fresh,
             impl=str(jax.random.key_impl(example)),
         )  # fmt: skip
-    array = np.asarray(example)
+    array: Any = np.asarray(example)
     kind = "f" if array.dtype.kind == "V" or "float" in array.dtype.name else array.dtype.kind
     if array.size == 0:
         return array
     if kind == "b":
-        return random.integers(0, 2, size=array.shape).astype(bool)
+        return np.asarray(random.integers(0, 2, size=tuple(array.shape)), bool)
     if kind in "iu":
         low, high = int(array.min()), int(array.max())
-        span = random.random(array.shape) * (high - low + 1)
+        span = random.random(tuple(array.shape)) * (high - low + 1)
         return (low + np.minimum(np.floor(span), high - low)).astype(array.dtype) if high > low else array
     if kind == "c":
         return _complex(array, random, draw).astype(array.dtype)
@@ -52,8 +53,9 @@ def around(example: Any, random: np.random.Generator, draw: int) -> Any:
 
 
 def _real(array: Any, random: np.random.Generator, draw: int) -> Any:
-    finite = array[np.isfinite(array)] if np.ndim(array) else array
-    scale = float(np.sqrt(np.mean(np.square(finite)))) if np.size(finite) else 1.0
+    numbers = np.asarray(array, np.float64).ravel()
+    finite = numbers[np.isfinite(numbers)]
+    scale = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 1.0
     scale = scale if np.isfinite(scale) and scale > 0 else 1.0
     noise = random.normal(size=np.shape(array))
     if draw % 2:

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
-from erasurehead.decompile.helpers import arithmetic, indexing, linear, randomness, windows
+from erasurehead.decompile.helpers import (
+    arithmetic,
+    indexing,
+    linear,
+    randomness,
+    windows,
+)
 
 _MODULES = (arithmetic, indexing, windows, linear, randomness)
 
@@ -22,7 +28,10 @@ def _all() -> dict[str, tuple[str, frozenset[str]]]:
     return {
         name: (
             text,
-            frozenset(n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)) & found.keys() - {name},
+            frozenset(
+                n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)
+            )
+            & found.keys() - {name},
         )
         for name, text in found.items()
     }

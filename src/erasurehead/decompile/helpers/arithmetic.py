@@ -20,7 +20,9 @@ def remainder(x, y):
     """Return what is left of a division towards zero, with the sign of `x`."""
     x, y = np.broadcast_arrays(x, y)
     if x.dtype.kind in "iu":
-        safe = np.where((y == 0) | (y == np.array(-1).astype(y.dtype)), y.dtype.type(1), y)
+        safe = np.where(
+            (y == 0) | (y == np.array(-1).astype(y.dtype)), y.dtype.type(1), y
+        )
         rest = np.fmod(x, safe)
         return (
             np.where(y == 0, x, rest)
@@ -41,7 +43,9 @@ def sign(x):
 def round_away(x):
     """Round to the nearest integer, halves away from zero."""
     whole = np.trunc(x)
-    return (whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)).astype(x.dtype) + x * 0
+    return (whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)).astype(
+        x.dtype
+    ) + x * 0
 
 
 def integer_power(x, n):
@@ -127,7 +131,11 @@ def to_integer(x, dtype):
     low, high = float(limits.min), float(limits.max)
     inside = (wide > low) & (wide < high)
     whole = np.where(inside, wide, 0).astype(dtype)
-    return np.where(inside | np.isnan(wide), whole, np.where(wide >= high, limits.max, limits.min).astype(dtype))
+    return np.where(
+        inside | np.isnan(wide),
+        whole,
+        np.where(wide >= high, limits.max, limits.min).astype(dtype),
+    )
 
 
 def reinterpret(x, dtype):
@@ -193,7 +201,9 @@ def largest(x, k, axis):
     """Return the `k` largest along an axis and where they are, NaN before all; the first of equal ones comes first."""
     keys = x if x.dtype.kind in "fiub" else x.astype(np.float32)
     n = x.shape[axis]
-    order = n - 1 - np.flip(np.argsort(np.flip(keys, axis), axis=axis, kind="stable"), axis)
+    order = (
+        n - 1 - np.flip(np.argsort(np.flip(keys, axis), axis=axis, kind="stable"), axis)
+    )
     places = np.take(order, np.arange(k), axis)
     return np.take_along_axis(x, places, axis), places.astype(np.int32)
 
@@ -201,6 +211,8 @@ def largest(x, k, axis):
 def complex_of(real, imag):
     """Return complex numbers from their parts."""
     real, imag = np.broadcast_arrays(real, imag)
-    result = np.empty(real.shape, np.complex64 if real.dtype == np.float32 else np.complex128)
+    result = np.empty(
+        real.shape, np.complex64 if real.dtype == np.float32 else np.complex128
+    )
     result.real, result.imag = real, imag
     return result

@@ -24,7 +24,9 @@ def dynamic_update_slice(x, update, starts):
     return result
 
 
-def window_index(shape, indices, sizes, window_dims, index_map, batching, index_batching):
+def window_index(
+    shape, indices, sizes, window_dims, index_map, batching, index_batching
+):
     """Return the places of windows in an array of a shape, and which lie within it.
 
     Places are given per axis of the array, with axes for the windows first, and the axes within them behind.
@@ -52,10 +54,24 @@ def window_index(shape, indices, sizes, window_dims, index_map, batching, index_
     return places, valid
 
 
-def gather(x, indices, sizes, offset_dims, collapsed, index_map, batching=(), index_batching=(), fill=None):
+def gather(
+    x,
+    indices,
+    sizes,
+    offset_dims,
+    collapsed,
+    index_map,
+    batching=(),
+    index_batching=(),
+    fill=None,
+):
     """Take windows of an array; those outside of it are moved inside, or filled with `fill`."""
-    kept = [axis for axis in range(x.ndim) if axis not in collapsed and axis not in batching]
-    places, valid = window_index(x.shape, indices, sizes, kept, index_map, batching, index_batching)
+    kept = [
+        axis for axis in range(x.ndim) if axis not in collapsed and axis not in batching
+    ]
+    places, valid = window_index(
+        x.shape, indices, sizes, kept, index_map, batching, index_batching
+    )
     batch = indices.shape[:-1]
     shape = batch + tuple(sizes[axis] for axis in kept)
     taken = x[tuple(places)] if places else x
@@ -66,16 +82,31 @@ def gather(x, indices, sizes, offset_dims, collapsed, index_map, batching=(), in
     return np.moveaxis(taken, range(len(shape)), [*rest, *offset_dims])
 
 
-def scatter(x, indices, updates, combine, window_dims, inserted, index_map, batching=(), index_batching=(), clip=False):
+def scatter(
+    x,
+    indices,
+    updates,
+    combine,
+    window_dims,
+    inserted,
+    index_map,
+    batching=(),
+    index_batching=(),
+    clip=False,
+):
     """Return a copy with windows of it combined with updates; those outside of it are left out, or moved inside."""
     result = np.array(x)
-    kept = [axis for axis in range(x.ndim) if axis not in inserted and axis not in batching]
+    kept = [
+        axis for axis in range(x.ndim) if axis not in inserted and axis not in batching
+    ]
     rest = [axis for axis in range(updates.ndim) if axis not in window_dims]
     updates = np.transpose(updates, [*rest, *window_dims])
     sizes = [1] * x.ndim
     for axis, length in zip(kept, updates.shape[len(rest) :], strict=True):
         sizes[axis] = length
-    places, valid = window_index(x.shape, indices, sizes, kept, index_map, batching, index_batching)
+    places, valid = window_index(
+        x.shape, indices, sizes, kept, index_map, batching, index_batching
+    )
     used = np.ones_like(valid) if clip else valid
     index = tuple(np.broadcast_to(place, updates.shape)[used] for place in places)
     if not index:
@@ -90,7 +121,8 @@ def scatter(x, indices, updates, combine, window_dims, inserted, index_map, batc
 def pad(x, value, config):
     """Pad each axis before, behind and between its elements; negative numbers cut off."""
     shape = [
-        before + behind + n + max(0, n - 1) * inner for n, (before, behind, inner) in zip(x.shape, config, strict=True)
+        before + behind + n + max(0, n - 1) * inner
+        for n, (before, behind, inner) in zip(x.shape, config, strict=True)
     ]
     result = np.full([max(0, n) for n in shape], value, x.dtype)
     source, target = [], []
@@ -100,6 +132,10 @@ def pad(x, value, config):
         last = min(n, (length - 1 - before) // step + 1)
         source.append(slice(first, max(first, last)))
         start = before + first * step
-        target.append(slice(start, start + max(0, last - first - 1) * step + 1, step) if last > first else slice(0, 0))
+        target.append(
+            slice(start, start + max(0, last - first - 1) * step + 1, step)
+            if last > first
+            else slice(0, 0)
+        )
     result[tuple(target)] = x[tuple(source)]
     return result

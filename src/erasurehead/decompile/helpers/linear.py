@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportGeneralTypeIssues=false, reportIndexIssue=false
 """Linear algebra, matrix by matrix."""
 
 import numpy as np
@@ -13,7 +13,10 @@ def each(function, *arrays, ranks):
     flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in arrays]
     results = [function(*some) for some in zip(*flat, strict=True)]
     if isinstance(results[0], tuple):
-        return tuple(np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True))
+        return tuple(
+            np.stack(parts).reshape(*batch, *parts[0].shape)
+            for parts in zip(*results, strict=True)
+        )
     return np.stack(results).reshape(*batch, *results[0].shape)
 
 
@@ -65,7 +68,13 @@ def triangular_solve(a, b, left, lower, transpose, conjugate, unit):
             return right
         side = right if left else right.T
         (trtrs,) = linalg.get_lapack_funcs(("trtrs",), (matrix, side))
-        solution, _ = trtrs(matrix, side, lower=lower, trans=int(transpose if left else not transpose), unitdiag=unit)
+        solution, _ = trtrs(
+            matrix,
+            side,
+            lower=lower,
+            trans=int(transpose if left else not transpose),
+            unitdiag=unit,
+        )
         if not unit and np.any(np.diag(matrix) == 0):
             solution = np.full_like(side, np.nan)
         return solution if left else solution.T
@@ -87,7 +96,9 @@ def qr(a, full, pivoting=False):
     """Return the factors of a matrix: orthonormal columns and a triangle (and the order of the columns)."""
 
     def one(matrix):
-        result = linalg.qr(matrix, mode="full" if full else "economic", pivoting=pivoting)
+        result = linalg.qr(
+            matrix, mode="full" if full else "economic", pivoting=pivoting
+        )
         return (*result[:2], result[2].astype(np.int32)) if pivoting else result
 
     return each(one, a, ranks=[2])
@@ -99,7 +110,9 @@ def svd(a, full, vectors):
     def one(matrix):
         if not vectors:
             return linalg.svd(matrix, compute_uv=False, lapack_driver="gesdd")
-        left, values, right = linalg.svd(matrix, full_matrices=full, lapack_driver="gesdd")
+        left, values, right = linalg.svd(
+            matrix, full_matrices=full, lapack_driver="gesdd"
+        )
         return values, left, right
 
     return each(one, a, ranks=[2])
@@ -181,6 +194,10 @@ def cholesky_update(r, w):
     r, w = r.copy(), w.copy()
     for k in range(len(w)):
         length = np.hypot(r[k, k], w[k])
-        c, s = (r[k, k] / length, w[k] / length) if length else (r.dtype.type(1), r.dtype.type(0))
+        c, s = (
+            (r[k, k] / length, w[k] / length)
+            if length
+            else (r.dtype.type(1), r.dtype.type(0))
+        )
         r[k], w = c * r[k] + s * w, c * w - s * r[k]
     return r

@@ -16,12 +16,16 @@ def as_key(words):
 def key_data(key):
     """Return the pairs of 32-bit words that keys hold, in an axis of their own."""
     key = np.asarray(key, np.uint64)
-    return np.stack([key >> np.uint64(32), key & np.uint64(0xFFFFFFFF)], axis=-1).astype(np.uint32)
+    return np.stack(
+        [key >> np.uint64(32), key & np.uint64(0xFFFFFFFF)], axis=-1
+    ).astype(np.uint32)
 
 
 def threefry2x32(key_0, key_1, x_0, x_1):
     """Encrypt pairs of 32-bit words in 20 rounds."""
-    key_0, key_1, x_0, x_1 = (np.asarray(v, np.uint32) for v in (key_0, key_1, x_0, x_1))
+    key_0, key_1, x_0, x_1 = (
+        np.asarray(v, np.uint32) for v in (key_0, key_1, x_0, x_1)
+    )
     keys = [key_0, key_1, key_0 ^ key_1 ^ np.uint32(0x1BD11BDA)]
     x_0, x_1 = x_0 + keys[0], x_1 + keys[1]
     for i in range(5):
@@ -41,7 +45,9 @@ def encrypted_counters(key, shape):
     counters = np.arange(size, dtype=np.uint64).reshape(shape)
     key = np.reshape(key, (*key.shape, *(1,) * len(shape)))
     low = np.uint64(0xFFFFFFFF)
-    return threefry2x32(key >> np.uint64(32), key & low, counters >> np.uint64(32), counters & low)
+    return threefry2x32(
+        key >> np.uint64(32), key & low, counters >> np.uint64(32), counters & low
+    )
 
 
 def random_bits(key, width, shape):

@@ -58,8 +58,8 @@ def enum_text(value: Any) -> str:
     """Return one of JAX's enumerations or None as it is written, such as `lax.Precision.HIGHEST`."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
-    if isinstance(value, tuple | list):
-        return tuple_text(enum_text(v) for v in value)
+    if type(value) in (tuple, list):
+        return tuple_text([enum_text(v) for v in value])
     return f"lax.{type(value).__name__}.{value.name}"
 
 

@@ -85,7 +85,7 @@ def _lax(scope: Scope, statement: Statement, function: str) -> Expr:
     if isinstance(a, Variable) and isinstance(b, Variable) and not rest:
         return call(function, scope.operand(a), scope.operand(b))
     operator = _shift(statement)
-    if operator and isinstance(a, Variable) and scope.backend.bare(b) is not None:
+    if operator and isinstance(a, Variable) and isinstance(b, Literal) and scope.backend.bare(b) is not None:
         return infix(scope.operand(a), operator, scope.number(b, a))
     return call(function, *map(scope.operand, statement.inputs))
 

@@ -122,15 +122,3 @@ def _iota(scope: Scope, statement: Statement) -> Expr:
     if out.type.rank == 1 and out.type.kind in "iu":
         return call("jnp.arange", str(out.type.shape[0]), dtype=dtype_of(out))
     return call("lax.broadcasted_iota", dtype_of(out), dims(out.type.shape), str(int(p["dimension"])))
-
-
-@rule("all_gather", "all_gather_invariant")
-def _all_gather(scope: Scope, statement: Statement) -> Expr:
-    (x,), p = statement.inputs, statement.params
-    if p.get("axis_size", 1) != 1:
-        from erasurehead.decompile.jax_rules.base import refuse
-
-        raise refuse(statement.op, "it works across several devices")
-    if p["tiled"]:
-        return scope.operand(x)
-    return call("jnp.expand_dims", scope.operand(x), str(int(p["all_gather_dimension"])))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from erasurehead.decompile.numpy_rules import (  # noqa: F401  (they enter their rules)
-    control,
-    elementwise,
-    indexing,
-    linear,
-    products,
-    randomness,
-    reductions,
-    shaping,
-)
+from erasurehead.decompile.numpy_rules import control as control
+from erasurehead.decompile.numpy_rules import elementwise as elementwise
+from erasurehead.decompile.numpy_rules import indexing as indexing
+from erasurehead.decompile.numpy_rules import linear as linear
+from erasurehead.decompile.numpy_rules import products as products
+from erasurehead.decompile.numpy_rules import randomness as randomness
+from erasurehead.decompile.numpy_rules import reductions as reductions
+from erasurehead.decompile.numpy_rules import shaping as shaping
 from erasurehead.decompile.numpy_rules.base import NUMPY as NUMPY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from erasurehead.decompile.jax_rules.shaping import new_axes
-from erasurehead.decompile.numpy_rules.base import dims, dtype_text, help_call, refuse, rule
+from erasurehead.decompile.numpy_rules.base import dims, dtype_text, help_call, rule
 from erasurehead.decompile.program import Literal, Statement
 from erasurehead.decompile.texts import Expr, attribute, call, list_text, method, subscript, tuple_text
 from erasurehead.decompile.writer import Scope
@@ -122,13 +122,3 @@ def _iota(scope: Scope, statement: Statement) -> Expr:
     if axis != out.type.rank - 1:
         line = method(line, "reshape", "-1", *["1"] * (out.type.rank - 1 - axis))
     return call("np.broadcast_to", line, dims(shape))
-
-
-@rule("all_gather", "all_gather_invariant")
-def _all_gather(scope: Scope, statement: Statement) -> Expr:
-    (x,), p = statement.inputs, statement.params
-    if p.get("axis_size", 1) != 1:
-        raise refuse(statement.op, "it works across several devices")
-    if p["tiled"]:
-        return scope.operand(x)
-    return call("np.expand_dims", scope.operand(x), str(int(p["all_gather_dimension"])))
