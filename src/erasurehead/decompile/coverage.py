@@ -103,8 +103,6 @@ def _tried(jax: Any, function: Any, tries: Sequence[tuple[tuple[Any, ...], tuple
     found: set[str] = set()
     fitting = 0
     for traced, rest in tries:
-        if fitting == 3:
-            break
 
         def call(*arguments: Any, rest: tuple[Any, ...] = rest) -> Any:
             return function(*arguments, *rest)
@@ -116,6 +114,8 @@ def _tried(jax: Any, function: Any, tries: Sequence[tuple[tuple[Any, ...], tuple
             except Exception:  # most arguments fit no function
                 continue
         fitting += 1
+        if fitting >= 3:
+            break
     return found
 
 

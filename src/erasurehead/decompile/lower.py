@@ -261,8 +261,9 @@ class Lowering:
         self, op: str, params: dict[str, Any], inputs: list[Operand], equation: Any, into: list[Statement],
         where: Where | None,
     ) -> Sequence[Operand]:  # fmt: skip
-        named = params.get("axes", params.get("axis_name", ()))
-        for axis in named if isinstance(named, tuple | list) else (named,):
+        named: Any = params.get("axes", params.get("axis_name", ()))
+        axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
+        for axis in axes:
             if self._axes.get(axis) != 1:
                 raise Unsupported(op, self.backend, "it works across several devices, and sources run on one", where)
         if op == "axis_index":

@@ -34,7 +34,8 @@ def find_function(target: str) -> Callable[..., Any]:
     for part in name.split("."):
         found = getattr(found, part, None)
         if found is None:
-            known = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+            space: dict[str, Any] = vars(module)
+            known = [key for key, value in space.items() if inspect.isfunction(value)]
             hint = f"; it has {', '.join(known[:12])}" if known else ""
             raise InvalidArgument(f"{place} has no function {name}{hint}.")
     if not callable(found):
