@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,7 @@ def model(*sizes: int) -> list[Any]:
     random = np.random.default_rng(0)
     return [
         [random.normal(size=(a, b)).astype(np.float32) / a**0.5, random.normal(size=b).astype(np.float32)]
-        for a, b in zip(sizes, sizes[1:], strict=False)
+        for a, b in itertools.pairwise(sizes)
     ]
 
 

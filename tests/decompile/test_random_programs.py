@@ -27,7 +27,8 @@ FLOATS: list[Callable[[Any], Any]] = [
     lambda x: 1.0 - x, lambda x: x**3, lambda x: x > 0.1, lambda x: x.astype(jnp.int32), lambda x: jnp.sqrt(jnp.abs(x)),
 ]  # fmt: skip
 INTEGERS: list[Callable[[Any], Any]] = [
-    lambda x: x * 3, lambda x: x // 2, lambda x: x % 3, lambda x: x & 5, lambda x: x ^ 3, lambda x: ~x, lambda x: x << 2,
+    lambda x: x * 3, lambda x: x // 2, lambda x: x % 3, lambda x: x & 5, lambda x: x ^ 3, lambda x: ~x,
+    lambda x: x << 2,
     lambda x: x >> 1, lambda x: x.astype(jnp.float32), lambda x: x > 1, lambda x: -x, lambda x: jnp.abs(x),
 ]  # fmt: skip
 BOOLEANS: list[Callable[[Any], Any]] = [

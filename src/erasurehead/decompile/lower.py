@@ -315,15 +315,24 @@ class Lowering:
             return tuple(params["permutation"]) == tuple(range(before.rank))
         if op in _UNIT_REDUCTIONS:
             return params.get("axes") == () and before == after
-        if op in ("sub", "mul", "div") and before.kind == "f" and before == after and len(inputs) == 2:
-            neutral = 0.0 if op == "sub" else 1.0  # x - 0.0, x * 1.0 and x / 1.0 are x, to the bit
-            other = inputs[1]
-            return isinstance(other, Literal) and float(other.value) == neutral and not np.signbit(other.value)
+        if op in ("sub", "mul", "div") and before.kind == "f" and len(inputs) == 2:
+            if op == "mul" and self._is_number(inputs[0], 1.0) and inputs[1].type == after:
+                inputs[0] = inputs[1]  # 1.0 * x is x, to the bit
+                return True
+            # So are x * 1.0, x / 1.0 and x - 0.0.
+            return before == after and self._is_number(inputs[1], 0.0 if op == "sub" else 1.0)
         if op == "rev":
             return not params["dimensions"]
         if op == "concatenate":
             return len(inputs) == 1
         return False
+
+    def _is_number(self, operand: Operand, number: float) -> bool:
+        """Return whether an operand is a number, or an array of nothing else."""
+        made = self._definitions.get(operand) if isinstance(operand, Variable) else None
+        if made is not None and made.op == "broadcast_in_dim":
+            operand = made.inputs[0]
+        return isinstance(operand, Literal) and float(operand.value) == number and not np.signbit(operand.value)
 
     def _blocks(self, statement: Statement, where: Where | None) -> None:
         """Turn the jaxprs among the parameters into blocks."""
