@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import sparse
+from jax.extend.core import primitives
 from jax.scipy import special
 
 
@@ -690,6 +692,46 @@ def _cases() -> list[Case]:
     add("seeds", lambda n: jax.random.key_data(jax.random.key(n)), np.int32(-5))
     add("old keys", lambda: jax.random.normal(jax.random.PRNGKey(3), (2,)), loose=64)
     random("rbg", lambda k: jax.random.uniform(jax.random.key(3, impl="rbg"), (2,)), numpy=False)
+    random("cloned keys", lambda k: jax.random.uniform(jax.random.clone(k), (2,)))
+    add("threefry", lambda k: primitives.threefry2x32_p.bind(k[0], k[1], k, k + 1), KEY)
+    add("XLA's generator", lambda k: lax.rng_bit_generator(k, (3,))[1], np.arange(4, dtype=np.uint32), numpy=False)
+    # -- what gives back what it is given
+    add(
+        "identities",
+        lambda x: (
+            jnp.array(x, copy=True),
+            checkpoint_name(x, "x"),
+            jax.device_put(x) * 2,
+            lax.stop_gradient(x),
+            lax.dce_sink(x),
+        ),
+        X,
+    )
+    add(
+        "constrained to one device",
+        lambda x: lax.with_sharding_constraint(x, jax.sharding.SingleDeviceSharding(jax.devices()[0])),
+        X,
+    )
+    add(
+        "total order",
+        lambda x, y: (primitives.eq_to_p.bind(x, y), primitives.lt_to_p.bind(x, y), primitives.le_to_p.bind(x, y)),
+        SPECIALS,
+        SPECIALS[::-1].copy(),
+    )
+    add(
+        "products with reflectors",
+        lambda a, c: lax.linalg.ormqr(*lax.linalg.hessenberg(a), c[:, :2]),
+        SQUARE,
+        SQUARE,
+        numpy=False,
+    )
+    add(
+        "symmetric product",
+        lambda a, c: lax.linalg.symmetric_product(a, c, symmetrize_output=True),
+        SQUARE,
+        SPD,
+        numpy=False,
+    )
     # -- calls and rules
     add(
         "relu and others",

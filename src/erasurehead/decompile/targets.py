@@ -29,13 +29,12 @@ def find_function(target: str) -> Callable[..., Any]:
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name.replace(".", "_").isidentifier():
         raise invalid("TARGET", "must be MODULE:FUNCTION or FILE.py:FUNCTION", target, "write it as my.py:loss")
-    module = _file(place) if place.endswith(".py") else _module(place)
+    module: Any = _file(place) if place.endswith(".py") else _module(place)
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
         if found is None:
-            space: dict[str, Any] = vars(module)
-            known = [key for key, value in space.items() if inspect.isfunction(value)]
+            known = [str(key) for key in dir(module) if inspect.isfunction(getattr(module, key))]
             hint = f"; it has {', '.join(known[:12])}" if known else ""
             raise InvalidArgument(f"{place} has no function {name}{hint}.")
     if not callable(found):

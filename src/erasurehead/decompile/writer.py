@@ -148,6 +148,7 @@ class Scope:
         self._lazy: dict[Variable, Statement] = {}
         self._consumed: dict[Variable, Expr] = {}
         self._taken: dict[Variable, Expr] = {}
+        self._parts: dict[Variable, tuple[Expr, list[str]]] = {}
         self._said = ""
 
     # -------------------------------------------------------------------------------------------- for rules
@@ -182,6 +183,17 @@ class Scope:
         if variable not in self.known:
             self.known[variable] = self.names.new(variable.name or hint)
         return self.known[variable]
+
+    def cut(self, variable: Variable, base: Expr, parts: list[str]) -> None:
+        """Remember how a slice is written: of what, and its index by axis."""
+        self._parts[variable] = base, parts
+
+    def parts(self, value: Operand) -> tuple[Expr, list[str]] | None:
+        """Return how a slice is written that has no name, and so can become an index; None of anything else."""
+        if isinstance(value, Variable) and value in self._pending and value in self._parts:
+            self.operand(value)
+            return self._parts[value]
+        return None
 
     def helper(self, name: str) -> str:
         """Return the name of a helper function, which the source will then hold."""

@@ -108,8 +108,8 @@ def _without_fusion(
 ) -> tuple[list[Difference], float]:  # fmt: skip
     """Compare once more with both compiled without fusion, which rounds intermediate results in other places."""
     jax = jax_module()
-    pair = [jax.jit(f, compiler_options=UNFUSED)(*inputs) for f in (original, source.function)]
-    again, amount, _ = _bits(*pair, draw)
+    wanted = jax.jit(original, compiler_options=UNFUSED)(*inputs)
+    again, amount, _ = _bits(wanted, jax.jit(source.function, compiler_options=UNFUSED)(*inputs), draw)
     if again:
         return again, amount
     fused = max(d.amount for d in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ def dtype_of(value: Operand) -> str:
 
 def enum_text(value: Any) -> str:
     """Return one of JAX's enumerations or None as it is written, such as `lax.Precision.HIGHEST`."""
+    if isinstance(value, Enum):
+        return f"lax.{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     if type(value) in (tuple, list):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from erasurehead.decompile.jax_rules.base import dims, rule
-from erasurehead.decompile.program import Literal, Statement
+from erasurehead.decompile.program import Literal, Statement, Variable
 from erasurehead.decompile.texts import Expr, call, subscript, tuple_text
 from erasurehead.decompile.writer import Scope
 
 
-def slice_index(statement: Statement) -> str:
-    """Return a static slice as what stands between brackets."""
+def slice_parts(statement: Statement) -> list[str]:
+    """Return a static slice as what stands between brackets, by axis."""
     (x,), p = statement.inputs, statement.params
     strides = p["strides"] or (1,) * x.type.rank
     parts: list[str] = []
@@ -17,9 +17,40 @@ def slice_index(statement: Statement) -> str:
         a = "" if start == 0 else str(int(start))
         b = "" if stop == length else str(int(stop))
         parts.append(f"{a}:{b}" if step == 1 else f"{a}:{b}:{int(step)}")
-    while len(parts) > 1 and parts[-1] == ":":
-        parts.pop()
-    return ", ".join(parts)
+    return parts
+
+
+def index_text(parts: list[str]) -> str:
+    """Return an index without the axes at its end that are taken whole."""
+    shown = list(parts)
+    while len(shown) > 1 and shown[-1] == ":":
+        shown.pop()
+    return ", ".join(shown)
+
+
+def write_slice(scope: Scope, statement: Statement) -> Expr:
+    """Return a static slice."""
+    (x,), parts = statement.inputs, slice_parts(statement)
+    base = scope.operand(x)
+    scope.cut(statement.output, base, parts)
+    return subscript(base, index_text(parts))
+
+
+def write_index(scope: Scope, statement: Statement) -> Expr | None:
+    """Return a slice of length 1 without its axes as an index, such as `x[0]`; None where it is none."""
+    (x,), axes = statement.inputs, tuple(int(d) for d in statement.params["dimensions"])
+    made = scope.definitions.get(x) if isinstance(x, Variable) else None
+    if made is None or made.op != "slice" or made.params["strides"] is not None:
+        return None
+    starts, limits = made.params["start_indices"], made.params["limit_indices"]
+    if any(limits[d] - starts[d] != 1 for d in axes):
+        return None
+    found = scope.parts(x)
+    if found is None:
+        return None
+    base, parts = found
+    shown = [str(int(starts[d])) if d in axes else part for d, part in enumerate(parts)]
+    return subscript(base, index_text(shown))
 
 
 @rule("slice")
@@ -32,7 +63,7 @@ def _slice(scope: Scope, statement: Statement) -> Expr:
             "lax.slice", scope.operand(x), dims(p["start_indices"]), dims(p["limit_indices"]),
             *([strides] if strides else []),
         )  # fmt: skip
-    return subscript(scope.operand(x), slice_index(statement))
+    return write_slice(scope, statement)
 
 
 @rule("dynamic_slice")

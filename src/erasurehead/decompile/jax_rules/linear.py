@@ -139,4 +139,7 @@ def _others(scope: Scope, statement: Statement) -> Expr:
     if statement.op == "cholesky_update":
         return call("lax.linalg.cholesky_update", *map(scope.operand, statement.inputs))
     p = statement.params
-    return bind(scope, statement, "symmetric_product_p", alpha=repr(p["alpha"]), beta=repr(p["beta"]))
+    return call(
+        "lax.linalg.symmetric_product", *map(scope.operand, statement.inputs), alpha=repr(float(p["alpha"])),
+        beta=repr(float(p["beta"])),
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from erasurehead.decompile.jax_rules.base import dims, dtype_of, rule
+from erasurehead.decompile.jax_rules.indexing import write_index
 from erasurehead.decompile.program import Literal, Statement
 from erasurehead.decompile.texts import Expr, attribute, call, list_text, method, subscript, tuple_text
 from erasurehead.decompile.writer import Scope
@@ -65,6 +66,9 @@ def _squeeze(scope: Scope, statement: Statement) -> Expr:
     (x,), axes = statement.inputs, tuple(int(d) for d in statement.params["dimensions"])
     if x.type.is_key:
         return call("lax.squeeze", scope.operand(x), dims(axes))
+    index = write_index(scope, statement)
+    if index is not None:
+        return index
     return method(scope.operand(x), "squeeze", str(axes[0]) if len(axes) == 1 else dims(axes))
 
 

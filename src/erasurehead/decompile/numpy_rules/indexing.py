@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from erasurehead.decompile.jax_rules.indexing import slice_index
+from erasurehead.decompile.jax_rules.indexing import write_slice
 from erasurehead.decompile.numbers import float_text
 from erasurehead.decompile.numpy_rules.base import dims, help_call, rule
 from erasurehead.decompile.program import Statement
-from erasurehead.decompile.texts import Expr, subscript, tuple_text
+from erasurehead.decompile.texts import Expr, tuple_text
 from erasurehead.decompile.writer import Scope
 
 
 @rule("slice")
 def _slice(scope: Scope, statement: Statement) -> Expr:
-    return subscript(scope.operand(statement.inputs[0]), slice_index(statement))
+    return write_slice(scope, statement)
 
 
 @rule("dynamic_slice")

@@ -49,6 +49,8 @@ def _general(statement: Statement, left: Expr, right: Expr) -> Expr:
     in_front = batch_a == batch_b == tuple(range(n))
     if in_front and a.rank == b.rank == n + 2 and n and contract_a == (n + 1,) and contract_b == (n,):
         return infix(left, "@", right)
+    if not n and a.rank == b.rank == 1 and not contract_a:
+        return call("np.outer", left, right)
     if not n:
         axes = tuple_text([_list(contract_a), _list(contract_b)])
         return call("np.tensordot", left, right, axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from erasurehead.decompile.jax_rules.indexing import write_index
 from erasurehead.decompile.jax_rules.shaping import new_axes
 from erasurehead.decompile.numpy_rules.base import dims, dtype_text, help_call, rule
 from erasurehead.decompile.program import Literal, Statement
@@ -55,6 +56,9 @@ def _reshape(scope: Scope, statement: Statement) -> Expr:
 @rule("squeeze")
 def _squeeze(scope: Scope, statement: Statement) -> Expr:
     (x,), axes = statement.inputs, tuple(int(d) for d in statement.params["dimensions"])
+    index = write_index(scope, statement)
+    if index is not None:
+        return index
     return method(scope.operand(x), "squeeze", str(axes[0]) if len(axes) == 1 else dims(axes))
 
 
@@ -107,9 +111,13 @@ def _split(scope: Scope, statement: Statement) -> Expr:
 @rule("pad")
 def _pad(scope: Scope, statement: Statement) -> Expr:
     x, fill = statement.inputs
-    config = tuple_text(dims(c) for c in statement.params["padding_config"]) if x.type.rank else "()"
+    config = statement.params["padding_config"]
     value = scope.number(fill, x) if isinstance(fill, Literal) else scope.operand(fill)
-    return help_call(scope, "pad", scope.operand(x), value, config)
+    if x.type.rank and all(low >= 0 and high >= 0 and not inner for low, high, inner in config):
+        zero = isinstance(fill, Literal) and fill.value == 0 and str(fill.value) != "-0.0"
+        widths = tuple_text(dims(c[:2]) for c in config)
+        return call("np.pad", scope.operand(x), widths, constant_values=None if zero else value)
+    return help_call(scope, "pad", scope.operand(x), value, tuple_text(dims(c) for c in config) if config else "()")
 
 
 @rule("iota")
