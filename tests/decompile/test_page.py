@@ -42,7 +42,8 @@ def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
 
 @pytest.mark.slow
 def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> None:
-    assert set(coverage.explore()) <= set(extension.rows(PAGE))
+    modules = ("jax.lax", "jax.lax.linalg", "jax.nn", "jax.numpy.linalg")  # the script explores all of them
+    assert set(coverage.explore(modules)) <= set(extension.rows(PAGE)), "run: python docs/extensions/decompiled.py"
 
 
 def met() -> set[str]:

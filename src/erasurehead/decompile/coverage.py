@@ -62,8 +62,8 @@ MODULES = (
 )  # fmt: skip
 
 
-def explore() -> dict[str, str]:
-    """Return what tracing the public functions of JAX yields: each primitive with a function that yields it.
+def explore(modules: Sequence[str] = MODULES) -> dict[str, str]:
+    """Return what tracing the public functions of modules yields: each primitive with a function that yields it.
 
     Every public function is tried with arguments of many kinds, so that functions that a new JAX adds are tried too.
     """
@@ -78,7 +78,7 @@ def explore() -> dict[str, str]:
         ((v, v, v, x), ()), ((x,), ((2, 2),)),
     ]  # fmt: skip
     found: dict[str, str] = {}
-    for name in MODULES:
+    for name in modules:
         try:
             module = importlib.import_module(name)
         except ImportError:

@@ -178,7 +178,7 @@ class Lowering:
             self._definitions[output] = statement
         into.append(statement)
         self._named.append((statement, "transpose" in str(equation.source_info.name_stack)))
-        return outputs
+        return _forwarded(statement) if op == "cond" else outputs
 
     def _index(self, index: Operand) -> Operand:
         """Return the index of a branch without the clamp that JAX puts around it, and that branches have anyway."""
@@ -412,6 +412,18 @@ def _name_outputs(statement: Statement, names: tuple[Any, ...]) -> None:
 
 def _called(op: str, operation: str) -> bool:
     return op == operation or op == f"reduce_{operation}" or (op == "logistic" and operation == "sigmoid")
+
+
+def _forwarded(statement: Statement) -> list[Operand]:
+    """Return the results of branches; what all branches take from outside of them is that itself."""
+    branches = statement.blocks["branches"]
+    found: list[Operand] = []
+    for output, results in zip(statement.outputs, zip(*(b.results for b in branches), strict=True), strict=True):
+        first = results[0]
+        inside = {v for b in branches for s in b.statements for v in s.outputs}
+        same = all(r is first for r in results) and isinstance(first, Variable) and first not in inside
+        found.append(first if same else output)
+    return found
 
 
 def _zero(statement: Statement, result: Type) -> Literal | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import sysconfig
 from functools import cache
@@ -159,4 +160,13 @@ def assigned_at(where: Where) -> tuple[Any, str] | None:
         return None
     lines = tuple(linecache.getlines(where.file))
     column, end_line, end_column = where.span
-    return _names(where.file, lines).get((where.line, column, end_line, end_column)) if lines else None
+    if not lines or where.line > len(lines):
+        return None
+    whole = _names(where.file, lines)
+    if whole or not where.file.endswith((".md", ".rst", ".txt")):
+        return whole.get((where.line, column, end_line, end_column))
+    start = where.line - 1  # a program in a document: the function is looked at alone
+    while start > 0 and not lines[start].startswith("def "):
+        start -= 1
+    alone = tuple(inspect.getblock(list(lines[start:])))
+    return _names(where.file, alone).get((where.line - start, column, end_line - start, end_column))

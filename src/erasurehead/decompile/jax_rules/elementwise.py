@@ -108,7 +108,11 @@ RULES.simple(_lax, _LAX)
 def _div(scope: Scope, statement: Statement) -> Expr:
     a, b = statement.inputs
     if a.type.kind in "fc" and not (isinstance(a, Literal) and isinstance(b, Literal)):
-        return infix(*_flip(scope, statement, "/"))
+        left, right = scope.near(a, b), scope.near(b, a)
+        if isinstance(scope.unspread(b), Variable):
+            # XLA multiplies by the reciprocal of some divisors that are spread out: they keep their shapes.
+            right = scope.operand(b)
+        return infix(left, "/", right)
     return call("lax.div", scope.operand(a), scope.operand(b))
 
 
