@@ -11,14 +11,15 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
 
 HELP = """
-Print a JAX function, or its gradient, as Python source that a person can read, edit and run.
+Print a JAX function, or its gradient, as Python to read, edit and run.
 
-[bold]erasurehead decompile my.py:loss --grad --example 'float32[3]' --example 'float32[100,3]'[/bold]
+[bold]erasurehead decompile my.py:loss --grad \\
+    --example 'float32[3]' --example 'float32[100,3]'[/bold]
   The gradient by the first argument, for arguments of these types.
 
-[bold]erasurehead decompile my.py:loss --grad --backend numpy --out gradient.py[/bold]
-  The same to run without JAX; the types are those that my.py annotates
-  (def loss(w: "float32[3]", x: "float32[100,3]")).
+[bold]erasurehead decompile my.py:loss --grad --backend numpy --out g.py[/bold]
+  The same to run without JAX; the types are those that my.py annotates,
+  as in def loss(w: "float32[3]", x: "float32[100,3]").
 
 The source is compared with the function on the examples and on fresh inputs
 before it is printed. What cannot be written is an error that says what and
