@@ -148,3 +148,10 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     decompile(jnp.sin, V, check=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_donated_buffers_are_left_to_the_caller() -> None:
+    given = jnp.arange(3.0)
+    source = decompile(jax.jit(lambda x: x * 2 + 1, donate_argnums=0), given)
+    assert source.report.passed
+    assert not given.is_deleted()

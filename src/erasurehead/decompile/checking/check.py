@@ -58,7 +58,7 @@ def check(
         if draw and time.monotonic() - begin > seconds:
             break
         inputs = tuple(examples) if draw == 0 else tuple(_fresh(examples, sampler, random, draw))
-        wanted = first(*inputs)
+        wanted = first(*_copies(inputs))
         expected = [array_of(v) for _, v in leaves(wanted)]
         if draw:
             report.drawn += 1
@@ -108,13 +108,23 @@ def _without_fusion(
 ) -> tuple[list[Difference], float]:  # fmt: skip
     """Compare once more with both compiled without fusion, which rounds intermediate results in other places."""
     jax = jax_module()
-    wanted = jax.jit(original, compiler_options=UNFUSED)(*inputs)
+    wanted = jax.jit(original, compiler_options=UNFUSED)(*_copies(inputs))
     again, amount, _ = _bits(wanted, jax.jit(source.function, compiler_options=UNFUSED)(*inputs), draw)
     if again:
         return again, amount
     fused = max(d.amount for d in found)
     report.notes = [f"XLA fuses the two differently: up to {fused:.0f} units in the last place with its usual flags."]
     return [], amount
+
+
+def _copies(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments of the original's own, as it may give its buffers away (`donate_argnums`)."""
+    jax = jax_module()
+
+    def one(leaf: Any) -> Any:
+        return leaf.copy() if isinstance(leaf, jax.Array) and not str(leaf.dtype).startswith("key<") else leaf
+
+    return tuple(jax.tree.map(one, argument) for argument in inputs)
 
 
 def _fresh(examples: Sequence[Any], sampler: Sampler, random: np.random.Generator, draw: int) -> list[Any]:
