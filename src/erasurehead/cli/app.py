@@ -12,6 +12,7 @@ from erasurehead.cli import (
     codes,
     compare,
     data,
+    decompile,
     delays,
     drill,
     evaluate,
@@ -39,6 +40,7 @@ _COMMANDS = {
     "plan": plan,
     "drill": drill,
     "reproduce": reproduce,
+    "decompile": decompile,
 }
 """Each module says what the command does in `HELP`, and does it in `run`, whose dataclass parameters are groups of
 options. A command with commands of its own is a `typer.Typer` in its module, added in `build` with `add_typer`."""

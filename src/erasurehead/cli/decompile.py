@@ -1,0 +1,89 @@
+"""`erasurehead decompile`: a JAX function as Python source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.screen import Screen
+
+HELP = """
+Print a JAX function, or its gradient, as Python to read, edit and run.
+
+[bold]erasurehead decompile my.py:loss --grad \\
+    --example 'float32[3]' --example 'float32[100,3]'[/bold]
+  The gradient by the first argument, for arguments of these types.
+
+[bold]erasurehead decompile my.py:loss --grad --backend numpy --out g.py[/bold]
+  The same to run without JAX; the types are those that my.py annotates,
+  as in def loss(w: "float32[3]", x: "float32[100,3]").
+
+The source is compared with the function on the examples and on fresh inputs
+before it is printed. What cannot be written is an error that says what and
+where. The file is run, as Python runs it.
+"""
+
+
+def run(
+    *,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="MODULE:FUNCTION or FILE.py:FUNCTION.", show_default=False)
+    ],
+    example: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--example",
+            "-e",
+            metavar="EXAMPLE",
+            show_default=False,
+            help="One an argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
+        ),
+    ] = None,
+    grad: Annotated[bool, typer.Option("--grad", help="The gradient by the first argument.")] = False,
+    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="jax or numpy.")] = "jax",
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE.py", help="Write it there, and do not print it.", show_default=False),
+    ] = None,
+    keep_calls: Annotated[bool, typer.Option("--keep-calls", help="Keep jitted functions as functions.")] = False,
+    comments: Annotated[bool, typer.Option("--comments", help="Say which lines of yours the lines come from.")] = False,
+    effects: Annotated[
+        str, typer.Option("--effects", metavar="WHAT", help="error, or comment to keep debug.print as comments.")
+    ] = "error",
+    x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    unchecked: Annotated[bool, typer.Option("--no-check", help="Do not compare it with the function.")] = False,
+    output: OutputOptions,
+) -> None:
+    """Print a function as source."""
+    from erasurehead.decompile import decompile
+    from erasurehead.decompile.installed import jax_module
+    from erasurehead.decompile.targets import find_function, read_examples
+
+    screen = Screen(output)
+    jax = jax_module()
+    with jax.enable_x64(x64 or bool(jax.config.jax_enable_x64)):
+        function = find_function(target)
+        examples = read_examples(function, example or [])
+        name = getattr(function, "__name__", "function")
+        source = decompile(
+            jax.grad(function) if grad else function,
+            *examples,
+            backend=backend,
+            inline=not keep_calls,
+            comments=comments,
+            effects=effects,
+            check=not unchecked,
+            name=f"grad_{name}" if grad else name,
+        )
+    if source.report is not None:
+        screen.say(str(source.report))
+    if out is not None:
+        source.save(Path(out))
+        screen.say(f"Written to {out}.")
+    data = {"name": source.name, "backend": backend, "hash": source.hash, "text": source.text}
+    if out is not None and not output.as_json:
+        return
+    screen.result(data | {"file": out}, source.text.rstrip("\n"))

@@ -1,0 +1,108 @@
+"""`decompile`: a JAX function as Python source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile.assemble import Assembled, assemble
+from erasurehead.decompile.errors import Unsupported
+from erasurehead.decompile.installed import jax_module
+from erasurehead.decompile.program import Program
+from erasurehead.decompile.source import Source, run_text
+from erasurehead.decompile.trace import trace
+from erasurehead.errors import invalid
+
+BACKENDS = ("jax", "numpy")
+
+
+def decompile(
+    function: Callable[..., Any],
+    *example_arguments: Any,
+    backend: str = "jax",
+    inline: bool = True,
+    names: Mapping[str, str] | None = None,
+    comments: bool = False,
+    effects: str = "error",
+    check: bool = True,
+    name: str | None = None,
+) -> Source:
+    """Return a JAX function as Python source that computes the same for arguments of the same shapes and dtypes.
+
+    Arguments:
+        function: any function that JAX can trace, such as `jax.grad(loss)`.
+        example_arguments: arguments for it: arrays, numbers, and dicts, lists and tuples of them.
+        backend: `"jax"`, or `"numpy"` for a source that runs without JAX.
+        inline: whether functions that the user has jitted, and those with differentiation rules of their own, become a
+            part of the caller; if not they stay functions.
+        names: other names for arguments and variables, by those that the source would have.
+        comments: whether lines say which line of the user's they come from.
+        effects: `"error"`, or `"comment"` to keep `jax.debug.print` and its like as comments.
+        check: whether the source is run and compared with the function, as `Source.check` does.
+        name: of the function in the source; by default its own.
+
+    Returns:
+        The source. Nothing is written to files.
+
+    Raises:
+        Unsupported: something in it cannot be written; the error says what and where.
+        InvalidArgument: an argument is wrong, or the function is another one each time it is traced.
+        CheckFailed: the source computes something else: a defect of the decompiler.
+
+    >>> import jax.numpy as jnp
+    >>> print(decompile(lambda x: jnp.tanh(x) + 1.0, 0.5, name="shifted").text.split("@jax.jit")[1])
+    <BLANKLINE>
+    def shifted(x):
+        return jnp.tanh(x) + 1.0
+    <BLANKLINE>
+    """
+    if backend not in BACKENDS:
+        raise invalid("backend", "must be 'jax' or 'numpy'", backend)
+    if effects not in ("error", "comment"):
+        raise invalid("effects", "must be 'error' or 'comment'", effects)
+    if not callable(function):
+        raise invalid("function", "must be a function", function)
+    jax_module()
+    first, program = _once(function, example_arguments, backend, inline, effects, names, comments, name)
+    second, _ = _once(function, example_arguments, backend, inline, effects, names, comments, name)
+    if first.text != second.text or not _same(first.constants, second.constants):
+        raise Unsupported(
+            program.name,
+            backend,
+            "two traces of it differ: it depends on a global, a clock or Python's random numbers, which JAX would see "
+            "once only; pass what changes as an argument",
+        )
+    source = Source(first.text, first.name, backend, first.constants, function, tuple(example_arguments))
+    if check:
+        source.report = source.check()
+        source.report.raise_if_wrong()
+    return source
+
+
+def _once(
+    function: Callable[..., Any], arguments: tuple[Any, ...], backend: str, inline: bool, effects: str,
+    names: Mapping[str, str] | None, comments: bool, name: str | None,
+) -> tuple[Assembled, Program]:  # fmt: skip
+    program = trace(function, arguments, backend, inline, effects, names, name)
+    assembled = assemble(program, backend, comments)
+    if backend == "jax":
+        jax = jax_module()
+
+        found = jax.eval_shape(run_text(assembled.text, assembled.name, assembled.constants), *arguments)
+        for i, (weak, got) in enumerate(zip(program.weak, jax.tree.leaves(found), strict=True)):
+            if weak != bool(getattr(got, "weak_type", False)) and not program.block.results[i].type.is_key:
+                program.casts[i] = weak
+        if program.casts:
+            assembled = assemble(program, backend, comments)
+    return assembled, program
+
+
+def text_of(function: Callable[..., Any], arguments: tuple[Any, ...], backend: str) -> str:
+    """Return the text of a function's source, without any check."""
+    return _once(function, arguments, backend, True, "comment", None, False, None)[0].text
+
+
+def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return a.keys() == b.keys() and all(np.asarray(a[k]).tobytes() == np.asarray(b[k]).tobytes() for k in a)

@@ -1,0 +1,259 @@
+"""A program as the text of a module: docstring, imports, constants, helpers, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile.numbers import float_text, jax_dtype, numpy_dtype, ordinary
+from erasurehead.decompile.program import Program, Statement, Variable
+from erasurehead.decompile.texts import Names, wrapped
+from erasurehead.decompile.writer import Backend, Module, Scope, constant_names, is_plain, uses_of
+
+LOAD = 'constants = {module}.load(__file__.removesuffix(".py") + ".npz")'
+
+
+@dataclass
+class Assembled:
+    """The text of a module.
+
+    Arguments:
+        text: of it.
+        constants: the arrays that go beside it, by name.
+        name: of the function in it.
+    """
+
+    text: str
+    constants: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    name: str = "function"
+
+
+def backend_of(name: str) -> Backend:
+    """Return a backend by its name."""
+    if name == "jax":
+        from erasurehead.decompile.jax_rules import JAX
+
+        return JAX
+    from erasurehead.decompile.numpy_rules import NUMPY
+
+    return NUMPY
+
+
+def assemble(
+    program: Program, backend_name: str, comments: bool = False, unfold: bool = False,
+    hook: Callable[[Scope, Statement, list[str]], None] | None = None,
+) -> Assembled:  # fmt: skip
+    """Return the text of a program."""
+    assembled, helpers = _assemble(program, backend_name, comments, unfold, hook, program.name)
+    if assembled.name in helpers:  # a helper of the same name
+        assembled, _ = _assemble(program, backend_name, comments, unfold, hook, f"{program.name}_")
+    return assembled
+
+
+def _assemble(
+    program: Program, backend_name: str, comments: bool, unfold: bool,
+    hook: Callable[[Scope, Statement, list[str]], None] | None, title: str,
+) -> tuple[Assembled, set[str]]:  # fmt: skip
+    backend = backend_of(backend_name)
+    module = Module()
+    function = module.names.new(title)
+    module.names.taken |= _helper_names(backend_name) | {"constants"}
+    module.constants = constant_names(program, module.names)
+    names = Names(module.names.taken)
+    known: dict[Variable, str] = {}
+    uses = uses_of(program.block)
+    scope = Scope(backend, module, program.block, names, known, uses, 4, comments, unfold, hook)
+    arguments = {argument: names.new(argument) for argument in program.arguments}
+    for leaf in program.leaves:
+        source = f"{arguments[leaf.argument]}{leaf.path}"
+        if leaf.variable not in uses:
+            continue
+        if leaf.path:
+            name = scope.bind(leaf.variable, "x")
+        else:
+            name = known[leaf.variable] = source
+        if backend_name == "numpy":
+            scope.emit(f"{name} = {_as_array(scope, leaf.variable, source)}")
+        elif leaf.path:
+            scope.emit(f"{name} = {source}")
+    scope.write()
+    scope.returned(lambda texts: _finish(scope, program, texts, backend_name))
+    body = scope.lines
+    head = Scope(backend, module, program.block, names, known, uses, 0)
+    head.emit(f"def {function}({', '.join(arguments.values())}):")
+    text = "\n".join([*head.lines, *body])
+    if "sparse." in text and backend_name == "jax":
+        module.imports.add("sparse")
+    decorator = "@jax.jit" if backend_name == "jax" else '@np.errstate(all="ignore")'
+    assembled = _module(program, backend_name, module, [decorator, *head.lines, *body], function)
+    return assembled, _helpers_used(module) if backend_name == "numpy" else set()
+
+
+def _finish(scope: Scope, program: Program, texts: list[str], backend: str) -> str:
+    if backend == "numpy":
+        texts = [
+            f"{scope.helper('key_data')}({text})" if value.type.is_key else text
+            for value, text in zip(program.block.results, texts, strict=True)
+        ]
+    for i, weak in program.casts.items():
+        dtype = jax_dtype(program.block.results[i].type.name)
+        if weak:
+            scope.need("primitives")
+            texts[i] = (
+                f"primitives.convert_element_type_p.bind({texts[i]}, new_dtype=jnp.dtype({dtype}), weak_type=True, "
+                "sharding=None)"
+            )
+        else:
+            texts[i] = f"lax.convert_element_type({texts[i]}, {dtype})"
+    return _bare_tuple(program.result(texts))
+
+
+def _bare_tuple(text: str) -> str:
+    """Return a tuple without its parentheses, as `return` may write it."""
+    if text.startswith("(") and text.endswith(")") and not text.endswith(",)") and text != "()":
+        depth = 0
+        for position, c in enumerate(text):
+            depth += c in "([{"
+            depth -= c in ")]}"
+            if depth == 0:
+                return text[1:-1] if position == len(text) - 1 and _is_tuple(text) else text
+    return text
+
+
+def _is_tuple(text: str) -> bool:
+    import ast
+
+    return isinstance(ast.parse(text, mode="eval").body, ast.Tuple)
+
+
+def _as_array(scope: Scope, variable: Variable, source: str) -> str:
+    if variable.type.is_key:
+        return f"{scope.helper('as_key')}({source})"
+    dtype = numpy_dtype(variable.type.name)
+    if not ordinary(variable.type.name):
+        scope.need("ml_dtypes")
+    return f"np.asarray({source}, {dtype})"
+
+
+def _helper_names(backend: str) -> set[str]:
+    if backend == "jax":
+        return set()
+    from erasurehead.decompile.helpers import names
+
+    return set(names())
+
+
+_IMPORTS = {
+    "jax": "import jax", "jnp": "import jax.numpy as jnp", "lax": "from jax import lax", "math": "import math",
+    "primitives": "from jax.extend.core import primitives", "np": "import numpy as np",
+    "ml_dtypes": "import ml_dtypes", "special": "from scipy import special", "linalg": "from scipy import linalg",
+    "sparse": "from jax.experimental import sparse",
+}  # fmt: skip
+
+
+def _module(program: Program, backend: str, module: Module, function: list[str], name: str) -> Assembled:
+    lines = _docstring(program, name)
+    constants, arrays = _constants(module, backend)
+    helpers = _helpers(module) if backend == "numpy" else []
+    rest = "\n".join([*constants, *helpers, *module.lines, *function])
+    used = [key for key in _IMPORTS if f"{key}." in rest and (key in module.imports or _uses(rest, key))]
+    texts = sorted({_IMPORTS[key] for key in used}, key=lambda t: (t.startswith("from"), t.split()[1]))
+    merged = _merged(texts)
+    parts = ["\n".join(lines), *(["\n".join(merged)] if merged else [])]
+    head = "\n\n".join(parts)
+    if constants:
+        head += "\n\n" + "\n".join(constants)
+    body = "\n".join([*helpers, *module.lines, *function])
+    return Assembled(f"{head}\n\n\n{body}\n", arrays, name)
+
+
+def _uses(text: str, name: str) -> bool:
+    import re
+
+    return re.search(rf"(?<![\w.\"]){name}\.", text) is not None
+
+
+def _merged(texts: list[str]) -> list[str]:
+    """Return import lines, those from one module in one."""
+    found: dict[str, list[str]] = {}
+    plain: list[str] = []
+    for text in texts:
+        if text.startswith("from"):
+            _, module, _, name = text.split()
+            found.setdefault(module, []).append(name)
+        else:
+            plain.append(text)
+    return [*plain, *(f"from {module} import {', '.join(sorted(names))}" for module, names in found.items())]
+
+
+def _docstring(program: Program, name: str) -> list[str]:
+    wide = program.x64 and any(
+        v.type.name in ("float64", "int64", "uint64", "complex128")
+        for s in program.block.walk() for v in (*s.outputs, *s.inputs)
+    )  # fmt: skip
+    lines = [f'"""What {name} does with arguments of these types, decompiled from JAX.', ""]
+    for leaf in program.leaves:
+        weak = " (a Python number)" if leaf.variable.type.weak else ""
+        lines.append(f"{leaf.argument}{leaf.path}: {leaf.variable.type}{weak}")
+    if not program.leaves:
+        lines.append("(none)")
+    if wide:
+        lines += ["", "It was traced with jax_enable_x64."]
+    return [*lines, '"""']
+
+
+def _helpers_used(module: Module) -> set[str]:
+    from erasurehead.decompile.helpers import closure
+
+    return set(closure(list(module.helpers)))
+
+
+def _helpers(module: Module) -> list[str]:
+    from erasurehead.decompile.helpers import sources
+
+    return [line for text in sources(list(module.helpers)) for line in [*text.splitlines(), "", ""]]
+
+
+def _constants(module: Module, backend: str) -> tuple[list[str], dict[str, Any]]:
+    prefix = "jnp" if backend == "jax" else "np"
+    lines: list[str] = []
+    arrays: dict[str, Any] = {}
+    for variable, name in module.constants.items():
+        kind = variable.type.name
+        dtype = jax_dtype(kind) if backend == "jax" else numpy_dtype(kind)
+        value = np.asarray(variable.constant)
+        if variable.type.is_key:
+            text = f"np.array({_nested(value, prefix)}, np.uint32)".replace("np.", f"{prefix}.")
+            if backend == "jax":
+                text = f"jax.random.wrap_key_data({text})"
+            else:
+                module.helpers.setdefault("as_key")
+                text = f"as_key({text})"
+                # Constants stand above helpers, so that keys are made where they are used.
+            lines.append(f"{name} = {text}")
+        elif (is_plain(value) and kind != "bfloat16") or is_plain(value):
+            lines += wrapped(f"{name} = {prefix}.array({_nested(value, prefix)}, dtype={dtype})", 0)
+        else:
+            stored = value if ordinary(kind) else value.view(f"u{value.dtype.itemsize}")
+            arrays[name] = stored
+            text = f'constants["{name}"]' if ordinary(kind) else f'constants["{name}"].view({dtype})'
+            lines.append(f"{name} = {prefix}.asarray({text})" if backend == "jax" else f"{name} = {text}")
+    if arrays:
+        lines.insert(0, LOAD.format(module=prefix))
+    return lines, arrays
+
+
+def _nested(value: Any, prefix: str) -> str:
+    if value.shape == ():
+        kind = value.dtype.kind
+        if kind == "b":
+            return str(bool(value))
+        if kind in "iu" or "int" in value.dtype.name:
+            return str(int(value))
+        if kind == "c":
+            return repr(complex(value))
+        return float_text(value[()], value.dtype, prefix)
+    return "[" + ", ".join(_nested(part, prefix) for part in value) + "]"

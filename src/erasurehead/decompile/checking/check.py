@@ -1,0 +1,299 @@
+"""The check itself."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile.checking.compare import array_of, is_float, leaves, ulps
+from erasurehead.decompile.checking.report import Difference, Report
+from erasurehead.decompile.checking.rounding import FACTOR, Watched, distance, unit
+from erasurehead.decompile.checking.sampling import Sampler, around
+from erasurehead.decompile.installed import jax_module
+from erasurehead.decompile.trace import trace
+
+MOST_ULPS = 4
+"""Units in the last place by which XLA may round a source for jax in another way."""
+
+
+def check(
+    source: Any, original: Callable[..., Any], examples: Sequence[Any], *, draws: int = 4, seconds: float = 20.0,
+    seed: int = 0, sampler: Sampler = around, compiler_options: dict[str, Any] | None = None, other_mode: bool = True,
+) -> Report:  # fmt: skip
+    """Compare a source with the function that it stands for.
+
+    Arguments:
+        source: the source.
+        original: the function.
+        examples: arguments for it.
+        draws: fresh inputs to try.
+        seconds: no new draw is begun after so long.
+        seed: of the fresh inputs.
+        sampler: makes a fresh array of an example.
+        compiler_options: for XLA; both functions are compiled with the same.
+        other_mode: whether a source for jax is also read with `jax_enable_x64` turned round.
+
+    Returns:
+        What was found. Nothing is raised for a source that differs: see `Report.raise_if_wrong`.
+    """
+    jax = jax_module()
+    report = Report(source.name, source.backend)
+    compiled = compiler_options is None and hasattr(original, "lower")
+    first = original if compiled else jax.jit(original, compiler_options=compiler_options)
+    if source.backend == "jax":
+        second: Callable[..., Any] = jax.jit(source.function, compiler_options=compiler_options)
+        watched = None
+    else:
+        second = source.function
+        watched = Watched(trace(original, examples, "numpy", True, "comment"))
+    random = np.random.default_rng(seed)
+    begin = time.monotonic()
+    reference: list[Any] | None = None
+    worst: dict[str, Difference] = {}
+    for draw in range(draws + 1):
+        if draw and time.monotonic() - begin > seconds:
+            break
+        inputs = tuple(examples) if draw == 0 else tuple(_fresh(examples, sampler, random, draw))
+        wanted = first(*_copies(inputs))
+        expected = [array_of(v) for _, v in leaves(wanted)]
+        if draw:
+            report.drawn += 1
+            if not expected or not _says_something(expected, reference or []):
+                continue
+        else:
+            reference = expected
+        given = inputs if watched is None else tuple(_plain(a) for a in inputs)
+        try:
+            got = second(*given)
+        except Exception as error:
+            worst.setdefault("", Difference("", draw, "structure", f"it raises {type(error).__name__}: {error}"))
+            break
+        found = _structure(wanted, got, draw, source.backend)
+        if found is None:
+            found, amount, flipped = (
+                _bits(wanted, got, draw) if watched is None else _tolerance(watched, given, inputs, wanted, got, draw)
+            )
+            if found and watched is None and compiler_options is None:
+                found, amount = _without_fusion(source, original, inputs, found, draw, report)
+            report.worst = max(report.worst, amount)
+            if flipped and draw:
+                report.flipped += 1
+                continue
+        report.counted += 1 if draw else 0
+        for difference in found:
+            before = worst.get(difference.output)
+            if before is None or difference.amount > before.amount:
+                worst[difference.output] = difference
+        if any(d.kind != "value" for d in found):
+            break
+    report.differences = list(worst.values())
+    if report.drawn and not report.counted and report.passed:
+        report.notes.append("No draw says anything: the outputs are constant, all NaN, or flip.")
+    if source.backend == "jax" and other_mode and report.passed:
+        _other_mode(source, examples, report)
+    return report
+
+
+UNFUSED = {"xla_backend_optimization_level": 0}
+"""Flags with which XLA keeps the rounding of each operation."""
+
+
+def _without_fusion(
+    source: Any, original: Callable[..., Any], inputs: tuple[Any, ...], found: list[Difference], draw: int,
+    report: Report,
+) -> tuple[list[Difference], float]:  # fmt: skip
+    """Compare once more with both compiled without fusion, which rounds intermediate results in other places."""
+    jax = jax_module()
+    wanted = jax.jit(original, compiler_options=UNFUSED)(*_copies(inputs))
+    again, amount, _ = _bits(wanted, jax.jit(source.function, compiler_options=UNFUSED)(*inputs), draw)
+    if again:
+        return again, amount
+    fused = max(d.amount for d in found)
+    report.notes = [f"XLA fuses the two differently: up to {fused:.0f} units in the last place with its usual flags."]
+    return [], amount
+
+
+def _copies(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments of the original's own, as it may give its buffers away (`donate_argnums`)."""
+    jax = jax_module()
+
+    def one(leaf: Any) -> Any:
+        return leaf.copy() if isinstance(leaf, jax.Array) and not str(leaf.dtype).startswith("key<") else leaf
+
+    return tuple(jax.tree.map(one, argument) for argument in inputs)
+
+
+def _fresh(examples: Sequence[Any], sampler: Sampler, random: np.random.Generator, draw: int) -> list[Any]:
+    jax = jax_module()
+
+    def one(leaf: Any) -> Any:
+        return sampler(leaf, random, draw)
+
+    return [jax.tree.map(one, example) for example in examples]
+
+
+def _plain(argument: Any) -> Any:
+    """Return an argument as numpy takes it."""
+    jax = jax_module()
+
+    def one(leaf: Any) -> Any:
+        return leaf if isinstance(leaf, bool | int | float | complex) else array_of(leaf)
+
+    return jax.tree.map(one, argument)
+
+
+def _says_something(expected: list[Any], reference: list[Any]) -> bool:
+    floats = [e for e in expected if is_float(e) and e.size]
+    if floats and all(np.all(np.isnan(e.astype(np.complex128))) for e in floats):
+        return False
+    return not all(
+        e.shape == r.shape and np.array_equal(e, r, equal_nan=e.dtype.kind in "fc")
+        for e, r in zip(expected, reference, strict=True)
+    )
+
+
+def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Difference] | None:
+    """Return what differs before values do; None if nothing does."""
+    a, b = leaves(wanted), leaves(got)
+    if [p for p, _ in a] != [p for p, _ in b]:
+        names = [", ".join(p or "the array" for p, _ in side) or "nothing" for side in (a, b)]
+        return [Difference("", draw, "structure", f"the result should hold {names[0]}, and holds {names[1]}")]
+    found: list[Difference] = []
+    for (path, x), (_, y) in zip(a, b, strict=True):
+        p, q = array_of(x), array_of(y)
+        if p.shape != q.shape:
+            found.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, and is {q.shape}"))
+        elif p.dtype != q.dtype:
+            found.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, and is {q.dtype}"))
+        elif backend == "jax" and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
+            found.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
+    return found or None
+
+
+def _place(index: Any, shape: tuple[int, ...]) -> str:
+    if not shape:
+        return ""
+    place: list[int] = []
+    for length in reversed(shape):
+        index, last = divmod(index, length)
+        place.append(int(last))
+    return f" at {tuple(reversed(place))}"
+
+
+def _bits(wanted: Any, got: Any, draw: int) -> tuple[list[Difference], float, bool]:
+    found: list[Difference] = []
+    most = 0.0
+    for (path, x), (_, y) in zip(leaves(wanted), leaves(got), strict=True):
+        p, q = array_of(x), array_of(y)
+        if not p.size or p.tobytes() == q.tobytes():
+            continue
+        if not is_float(p):
+            if not np.array_equal(p, q):
+                count = int(np.sum(p != q))
+                found.append(Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf")))
+            continue
+        far = ulps(p, q)
+        index = int(np.argmax(far))
+        amount = float(far.flat[index])
+        if amount > MOST_ULPS:
+            values = f"{_place(index, p.shape)}: {p.flat[index]} and {q.flat[index]}"
+            text = f"{amount:.0f} units in the last place apart{values}"
+            found.append(Difference(path, draw, "value", text, amount))
+        else:
+            most = max(most, amount)
+    return found, most, False
+
+
+def _tolerance(
+    watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], wanted: Any, got: Any, draw: int
+) -> tuple[list[Difference], float, bool]:
+    """Compare to the tolerance that rounding has at these inputs."""
+    found, most = _beyond(watched, given, wanted, got, draw)
+    if not found:
+        return found, most, False
+    from erasurehead.decompile.checking.diagnosis import diagnose
+
+    diagnosis = diagnose(watched, given, inputs)
+    if diagnosis.free:  # singular vectors and the like: compared by what defines them, the rest with the same ones
+        replaced, _ = watched.values(given, diagnosis.given)
+        ours, _ = watched.values(given, {})
+        if all(np.array_equal(array_of(a), array_of(b), equal_nan=is_float(array_of(a)))
+               for (_, a), (_, b) in zip(leaves(ours), leaves(got), strict=True)):  # fmt: skip
+            found, most = _beyond(watched, given, wanted, replaced, draw)
+            if not found:
+                return found, most, False
+    if diagnosis.text:
+        found = [Difference(d.output, d.draw, d.kind, d.text, d.amount, diagnosis.text) for d in found]
+    return found, most, diagnosis.flip
+
+
+def _beyond(
+    watched: Watched, given: tuple[Any, ...], wanted: Any, got: Any, draw: int
+) -> tuple[list[Difference], float]:
+    spread, _ = watched.spread(given, seed=draw)
+    factor = FACTOR * max(1.0, watched.most_summed**0.5 / 8)
+    found: list[Difference] = []
+    most = 0.0
+    for (path, x), (_, y), moved in zip(leaves(wanted), leaves(got), spread, strict=True):
+        p, q = array_of(x), array_of(y)
+        if not p.size:
+            continue
+        if not is_float(p):
+            if not np.array_equal(p, q):
+                count = int(np.sum(p != q))
+                found.append(Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf")))
+            continue
+        with np.errstate(all="ignore"):
+            size = np.abs(p.astype(np.complex128))
+            finite = np.where(np.isfinite(size), size, 0.0)
+            moved = np.where(np.isfinite(moved), moved, 0.0)
+            allowed = factor * (moved + 0.25 * np.max(moved, initial=0.0)) + 8 * unit(p.dtype) * finite + _tiny(p.dtype)
+            far = distance(p, q) / allowed
+        index = int(np.argmax(far))
+        amount = float(far.flat[index])
+        if amount > 1:
+            text = (
+                f"{amount:.3g} times the tolerance apart{_place(index, p.shape)}: {p.flat[index]} and {q.flat[index]}"
+            )
+            found.append(Difference(path, draw, "value", text, amount))
+        else:
+            most = max(most, amount)
+    return found, most
+
+
+def _tiny(dtype: Any) -> float:
+    """Return what XLA takes for zero: it flushes subnormal numbers."""
+    ml_dtypes: Any = importlib.import_module("ml_dtypes")
+    return 4 * float(ml_dtypes.finfo(dtype).tiny)
+
+
+def _other_mode(source: Any, examples: Sequence[Any], report: Report) -> None:
+    """Read the source with 64-bit types turned on (or off): its text must mean the same program."""
+    jax = jax_module()
+    on = bool(jax.config.jax_enable_x64)
+    if on and "64" in source.text:
+        return
+    from erasurehead.decompile.api import text_of
+
+    def typed(leaf: Any) -> Any:
+        if str(getattr(leaf, "dtype", "")).startswith("key<"):
+            return leaf
+        array = np.asarray(leaf)
+        return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
+
+    arguments: Any = jax.tree.map(typed, tuple(examples))
+    with jax.enable_x64(not on):
+        there = text_of(source.function, arguments, "jax")
+    if there == source.text:
+        return
+    here = text_of(source.function, arguments, "jax")
+    if here != there:
+        report.differences.append(
+            Difference(
+                "", 0, "structure", "it means another program when jax_enable_x64 is turned " + ("off" if on else "on")
+            )
+        )

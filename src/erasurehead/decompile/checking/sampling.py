@@ -1,0 +1,67 @@
+"""Fresh inputs of the same shapes and dtypes as the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile.installed import jax_module
+
+Sampler = Callable[[Any, np.random.Generator, int], Any]
+"""Returns a fresh array for an example array, given random numbers and the number of the draw."""
+
+
+def around(example: Any, random: np.random.Generator, draw: int) -> Any:
+    """Return an array around an example.
+
+    Real numbers keep their signs in odd draws (times `exp` of normal numbers) and lose them in even ones (plus normal
+    numbers of the example's scale); integers lie within the example's range; keys are fresh keys.
+    """
+    if isinstance(example, bool):
+        return bool(random.integers(2))
+    if isinstance(example, int):
+        return example
+    if isinstance(example, float):
+        return float(_real(np.asarray(example), random, draw))
+    if isinstance(example, complex):
+        return complex(_complex(np.asarray(example), random, draw))
+    if str(example.dtype).startswith("key<"):
+        jax = jax_module()
+
+        words: Any = jax.random.key_data(example)
+        fresh = np.asarray(random.integers(0, 2**32, size=tuple(words.shape)), np.uint32)
+        return jax.random.wrap_key_data(
+            fresh,
+            impl=str(jax.random.key_impl(example)),
+        )  # fmt: skip
+    array: Any = np.asarray(example)
+    kind = "f" if array.dtype.kind == "V" or "float" in array.dtype.name else array.dtype.kind
+    if array.size == 0:
+        return array
+    if kind == "b":
+        return np.asarray(random.integers(0, 2, size=tuple(array.shape)), bool)
+    if kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        span = random.random(tuple(array.shape)) * (high - low + 1)
+        return (low + np.minimum(np.floor(span), high - low)).astype(array.dtype) if high > low else array
+    if kind == "c":
+        return _complex(array, random, draw).astype(array.dtype)
+    with np.errstate(over="ignore"):
+        return _real(array.astype(np.float64), random, draw).astype(array.dtype)
+
+
+def _real(array: Any, random: np.random.Generator, draw: int) -> Any:
+    numbers = np.asarray(array, np.float64).ravel()
+    finite = numbers[np.isfinite(numbers)]
+    scale = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 1.0
+    scale = scale if np.isfinite(scale) and scale > 0 else 1.0
+    noise = random.normal(size=np.shape(array))
+    if draw % 2:
+        return np.where(array == 0, 0.1 * scale * noise, array * np.exp(0.2 * noise))
+    return array + 0.3 * scale * noise
+
+
+def _complex(array: Any, random: np.random.Generator, draw: int) -> Any:
+    return _real(array.real, random, draw) + 1j * _real(array.imag, random, draw)

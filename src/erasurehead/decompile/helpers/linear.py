@@ -1,0 +1,203 @@
+# pyright: basic, reportGeneralTypeIssues=false, reportIndexIssue=false
+"""Linear algebra, matrix by matrix."""
+
+import numpy as np
+from scipy import linalg
+
+
+def each(function, *arrays, ranks):
+    """Apply a function to the matrices (or vectors) in the last axes of arrays, and stack its results."""
+    batch = arrays[0].shape[: arrays[0].ndim - ranks[0]]
+    if not batch:
+        return function(*arrays)
+    flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in arrays]
+    results = [function(*some) for some in zip(*flat, strict=True)]
+    if isinstance(results[0], tuple):
+        return tuple(
+            np.stack(parts).reshape(*batch, *parts[0].shape)
+            for parts in zip(*results, strict=True)
+        )
+    return np.stack(results).reshape(*batch, *results[0].shape)
+
+
+def cholesky(a):
+    """Return the lower factor; NaN where the matrix is not positive definite."""
+
+    def one(matrix):
+        try:
+            return np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return np.full_like(matrix, np.nan)
+
+    return each(one, a, ranks=[2])
+
+
+def lu(a):
+    """Return the factors in one matrix, the pivots and the permutation of the rows."""
+
+    def one(matrix):
+        (getrf,) = linalg.get_lapack_funcs(("getrf",), (matrix,))
+        factors, pivots, _ = getrf(matrix)
+        return factors, pivots.astype(np.int32), permutation(pivots, matrix.shape[0])
+
+    return each(one, a, ranks=[2])
+
+
+def permutation(pivots, size):
+    """Return the permutation of rows that pivots stand for."""
+
+    def one(swaps):
+        order = np.arange(size, dtype=np.int32)
+        for i, j in enumerate(swaps):
+            order[[i, j]] = order[[j, i]]
+        return order
+
+    return each(one, pivots, ranks=[1])
+
+
+def triangular_solve(a, b, left, lower, transpose, conjugate, unit):
+    """Solve a triangular system from the left or from the right."""
+
+    def one(matrix, right):
+        matrix = matrix.conj() if conjugate else matrix
+        n = matrix.shape[0]
+        matrix = np.tril(matrix) if lower else np.triu(matrix)
+        if unit:
+            matrix = matrix - np.diag(np.diag(matrix)) + np.eye(n, dtype=matrix.dtype)
+        if 0 in right.shape:
+            return right
+        side = right if left else right.T
+        (trtrs,) = linalg.get_lapack_funcs(("trtrs",), (matrix, side))
+        solution, _ = trtrs(
+            matrix,
+            side,
+            lower=lower,
+            trans=int(transpose if left else not transpose),
+            unitdiag=unit,
+        )
+        if not unit and np.any(np.diag(matrix) == 0):
+            solution = np.full_like(side, np.nan)
+        return solution if left else solution.T
+
+    return each(one, a, b, ranks=[2, 2])
+
+
+def eigh(a, lower):
+    """Return eigenvectors and eigenvalues of a symmetric matrix, ascending."""
+
+    def one(matrix):
+        values, vectors = np.linalg.eigh(matrix, UPLO="L" if lower else "U")
+        return vectors, values
+
+    return each(one, a, ranks=[2])
+
+
+def qr(a, full, pivoting=False):
+    """Return the factors of a matrix: orthonormal columns and a triangle (and the order of the columns)."""
+
+    def one(matrix):
+        result = linalg.qr(
+            matrix, mode="full" if full else "economic", pivoting=pivoting
+        )
+        return (*result[:2], result[2].astype(np.int32)) if pivoting else result
+
+    return each(one, a, ranks=[2])
+
+
+def svd(a, full, vectors):
+    """Return singular values, and left and right singular vectors."""
+
+    def one(matrix):
+        if not vectors:
+            return linalg.svd(matrix, compute_uv=False, lapack_driver="gesdd")
+        left, values, right = linalg.svd(
+            matrix, full_matrices=full, lapack_driver="gesdd"
+        )
+        return values, left, right
+
+    return each(one, a, ranks=[2])
+
+
+def eig(a, left, right):
+    """Return complex eigenvalues and, as wanted, left and right eigenvectors."""
+
+    def one(matrix):
+        kind = np.result_type(matrix.dtype, np.complex64)
+        found = linalg.eig(matrix, left=left, right=right)
+        found = found if isinstance(found, tuple) else (found,)
+        return tuple(x.astype(kind) for x in found)
+
+    return each(one, a, ranks=[2])
+
+
+def schur(a, vectors):
+    """Return the Schur form, and the vectors that lead to it."""
+
+    def one(matrix):
+        form, basis = linalg.schur(matrix)
+        return (form, basis) if vectors else (form,)
+
+    return each(one, a, ranks=[2])
+
+
+def hessenberg(a):
+    """Return the Hessenberg form with the reflectors below it, and their factors."""
+
+    def one(matrix):
+        (gehrd,) = linalg.get_lapack_funcs(("gehrd",), (matrix,))
+        form, taus, _ = gehrd(matrix)
+        return form, taus
+
+    return each(one, a, ranks=[2])
+
+
+def householder_product(a, taus):
+    """Return the product of reflectors, as many columns as the matrix has."""
+
+    def one(matrix, factors):
+        m, n = matrix.shape
+        product = np.eye(m, n, dtype=matrix.dtype)
+        for i in reversed(range(len(factors))):
+            v = np.zeros(m, matrix.dtype)
+            v[i], v[i + 1 :] = 1, matrix[i + 1 :, i]
+            product = product - factors[i] * np.outer(v, v.conj() @ product)
+        return product.astype(matrix.dtype)
+
+    return each(one, a, taus, ranks=[2, 1])
+
+
+def tridiagonal(a, lower):
+    """Return the tridiagonal form with reflectors, its diagonals, and the reflectors' factors."""
+
+    def one(matrix):
+        name = "sytrd" if matrix.dtype.kind == "f" else "hetrd"
+        (function,) = linalg.get_lapack_funcs((name,), (matrix,))
+        form, diagonal, beside, taus, _ = function(matrix, lower=int(lower))
+        return form, diagonal, beside, taus
+
+    return each(one, a, ranks=[2])
+
+
+def tridiagonal_solve(below, diagonal, above, b):
+    """Solve a tridiagonal system; the first element of `below` and the last of `above` do not count."""
+
+    def one(low, middle, high, right):
+        bands = np.zeros((3, len(middle)), right.dtype)
+        bands[0, 1:], bands[1], bands[2, :-1] = high[:-1], middle, low[1:]
+        return linalg.solve_banded((1, 1), bands, right).astype(right.dtype)
+
+    return each(one, below, diagonal, above, b, ranks=[1, 1, 1, 2])
+
+
+def cholesky_update(r, w):
+    """Return the upper factor of `r.T @ r + outer(w, w)`."""
+    r, w = r.copy(), w.copy()
+    for k in range(len(w)):
+        length = np.hypot(r[k, k], w[k])
+        c, s = (
+            (r[k, k] / length, w[k] / length)
+            if length
+            else (r.dtype.type(1), r.dtype.type(0))
+        )
+        r[k], w = c * r[k] + s * w, c * w - s * r[k]
+    return r

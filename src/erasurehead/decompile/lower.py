@@ -1,0 +1,588 @@
+"""From JAX's trace to a program: calls inlined, identities left out, names and places from the user's source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile import expand, origins
+from erasurehead.decompile.errors import Unsupported
+from erasurehead.decompile.installed import jax_module
+from erasurehead.decompile.program import Block, Literal, Operand, Statement, Type, Variable, Where
+from erasurehead.decompile.refusals import reason
+
+CALLS = {
+    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "custom_vmap_call": "call", "remat2": "jaxpr", "remat": "jaxpr", "checkpoint": "jaxpr", "composite": "jaxpr",
+    "custom_lin": "", "shard_map": "jaxpr", "eval_jaxpr": "jaxpr",
+}  # fmt: skip
+"""Primitives that call a function, and the parameter that holds it."""
+
+KEPT = {"jit", "pjit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+"""Those that can be kept as functions of their own."""
+
+IDENTITIES = {
+    "copy", "copy_p", "name", "pvary", "device_put", "sharding_constraint", "stop_gradient", "layout_constraint",
+    "reshard", "psum", "psum_invariant", "pmax", "pmin", "preduced", "reduced_vary_cast_p", "vary_unreduced_cast_p",
+    "unreduced_psum", "pbroadcast", "with_memory_space_constraint", "random_clone", "inspect_sharding", "pin", "unpin",
+    "dce_sink", "tie", "custom_lin_identity",
+}  # fmt: skip
+"""Primitives that give back what they are given: on one device at least, and where nothing is differentiated."""
+
+COLLECTIVES = {
+    "psum", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_to_all", "ppermute",
+    "axis_index", "reduce_scatter", "pbroadcast",
+}  # fmt: skip
+"""Primitives that work across devices: over one of them they move nothing."""
+
+MASKED = {"debug_callback", "debug_print"}
+"""Effects without results; kept as comments on wish."""
+
+EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
+
+_UNIT_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
+
+
+def type_of(aval: Any, where: Where | None = None, backend: str = "jax") -> Type:
+    """Return the type of one of JAX's abstract values."""
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        raise Unsupported(type(aval).__name__, backend, "it is not an array; effects and references are refused", where)
+    if "Ref" in type(aval).__name__:
+        raise Unsupported("a mutable reference", backend, "references are effects", where)
+    for length in aval.shape:
+        if not isinstance(length, int | np.integer):
+            raise Unsupported("a symbolic shape", backend, f"the length {length} is only known at run time", where)
+    return Type(tuple(int(n) for n in aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
+
+
+def literal(value: Any, dtype: Any = None, weak: bool = False) -> Literal:
+    """Return a number as a literal."""
+    array = np.asarray(value, dtype)
+    return Literal(array[()], Type((), array.dtype, weak))
+
+
+class Lowering:
+    """Makes statements of equations.
+
+    Arguments:
+        backend: `"jax"` or `"numpy"`: some identities hold, and some expansions are needed, for one of them only.
+        inline: whether calls of the user's own jitted functions and custom rules become a part of the caller.
+        effects: `"error"` or `"comment"`.
+    """
+
+    def __init__(self, backend: str, inline: bool = True, effects: str = "error") -> None:
+        self.backend, self.inline, self.effects = backend, inline, effects
+        self._constants: dict[int, Variable] = {}
+        self._kept: dict[tuple[Any, ...], Block] = {}
+        self._alive: list[Any] = []
+        self._named: list[tuple[Statement, bool]] = []
+        self._definitions: dict[Variable, Statement] = {}
+        self._axes: dict[Any, int] = {}
+
+    def constant(self, array: Any) -> Operand:
+        """Return the operand for an array that the function is closed over."""
+        if id(array) not in self._constants:
+            self._alive.append(array)
+            aval = type_of(_aval(array))
+            if aval.shape == () and not aval.is_key:
+                return Literal(np.asarray(array)[()], Type((), aval.dtype, aval.weak))
+            value = _key_data(array) if aval.is_key else np.asarray(array)
+            self._constants[id(array)] = Variable(aval, None, value)
+        return self._constants[id(array)]
+
+    def block(
+        self, jaxpr: Any, consts: Sequence[Any], bound: Sequence[Operand], where: Where | None, name: str = ""
+    ) -> Block:
+        """Return a jaxpr as a block of its own; its first parameters stand for `bound`."""
+        free = jaxpr.invars[len(bound) :]
+        names = _argument_names(jaxpr, len(jaxpr.invars), len(bound))
+        parameters = [Variable(type_of(v.aval, where, self.backend), n) for v, n in zip(free, names, strict=True)]
+        statements: list[Statement] = []
+        results = self.run(jaxpr, consts, [*bound, *parameters], statements, where)
+        return Block(name or _function_name(jaxpr), parameters, statements, results)
+
+    def closed(self, closed: Any, bound: Sequence[Operand], where: Where | None, name: str = "") -> Block:
+        """Return a closed jaxpr as a block."""
+        return self.block(closed.jaxpr, closed.consts, bound, where, name)
+
+    def run(
+        self, jaxpr: Any, consts: Sequence[Any], operands: Sequence[Operand], into: list[Statement],
+        outer: Where | None = None, inside_library: bool = False,
+    ) -> list[Operand]:  # fmt: skip
+        """Append the statements of a jaxpr that is called with operands, and return its results."""
+        known: dict[Any, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
+        known.update(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
+
+        def read(atom: Any) -> Operand:
+            if hasattr(atom, "val"):
+                return Literal(np.asarray(atom.val, atom.aval.dtype)[()], type_of(atom.aval))
+            return known[atom]
+
+        for equation in jaxpr.eqns:
+            own = None if inside_library else origins.where_of(equation.source_info)
+            where = own or outer
+            results = self.equation(equation, [read(atom) for atom in equation.invars], into, where, inside_library)
+            known.update(zip(equation.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def equation(
+        self, equation: Any, inputs: list[Operand], into: list[Statement], where: Where | None, inside_library: bool
+    ) -> Sequence[Operand]:
+        """Append the statements of one equation, and return its results."""
+        op, params = equation.primitive.name, dict(equation.params)
+        if op in EFFECTS:
+            if op in MASKED and self.effects == "comment" and not equation.outvars:
+                text = str(params.get("fmt") or op)
+                into.append(Statement("comment", [], [], {"text": f"{op}: {text!r}"}, where=where))
+                return []
+            raise Unsupported(op, self.backend, reason(op, self.backend), where)
+        if op in CALLS:
+            return self._call(op, equation, inputs, into, where, inside_library)
+        if op in COLLECTIVES:
+            return self._collective(op, params, inputs, equation, into, where)
+        if op == "platform_index":
+            return [_platform(params, self.backend)]
+        if op == "cond":
+            index = self._index(inputs[0])
+            if isinstance(index, Literal):
+                branch = params["branches"][max(0, min(int(index.value), len(params["branches"]) - 1))]
+                return self.run(branch.jaxpr, branch.consts, inputs[1:], into, where, inside_library)
+        if op == "custom_linear_solve":
+            return self._linear_solve(params, inputs, into, where)
+        if self._is_identity(op, params, equation, inputs, where):
+            return inputs[: len(equation.outvars)]
+        if equation.effects:
+            raise Unsupported(op, self.backend, "it is an effect", where)
+        expanded = expand.expansion(
+            op, self.backend, params, [atom.aval for atom in equation.invars], equation.primitive
+        )
+        if expanded is not None:
+            return self.run(expanded.jaxpr, expanded.consts, inputs, into, where, inside_library=True)
+        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        statement = Statement(op, inputs, outputs, params, where=where, primitive=equation.primitive)
+        statement.bound, statement.bound_outputs = (list(inputs), dict(equation.params)), list(outputs)
+        if op == "random_bits" or "random" in op:
+            partitionable = getattr(equation.ctx, "threefry_partitionable", True)
+            statement.params["partitionable"] = bool(partitionable)
+        self._blocks(statement, where)
+        folded = _folded(statement)
+        if folded is not None:
+            return [folded]
+        shaped = self._shaped(statement)
+        if shaped is not None:
+            return [shaped]
+        for output in outputs:
+            self._definitions[output] = statement
+        into.append(statement)
+        self._named.append((statement, "transpose" in str(equation.source_info.name_stack)))
+        return _forwarded(statement) if op == "cond" else outputs
+
+    def _index(self, index: Operand) -> Operand:
+        """Return the index of a branch without the clamp that JAX puts around it, and that branches have anyway."""
+        made = self._definitions.get(index) if isinstance(index, Variable) else None
+        if made is not None and made.op == "clamp" and made.inputs[1].type.name == "int32":
+            return made.inputs[1]
+        return index
+
+    def _shaped(self, statement: Statement) -> Operand | None:
+        """Make reductions over axes of length 1 reshapings, and two reshapings one.
+
+        Returns:
+            The operand, if nothing is left to do.
+        """
+        op, params, inputs = statement.op, statement.params, statement.inputs
+        if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
+            before = inputs[0].type
+            if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
+                statement.op, statement.params = (
+                    "reshape",
+                    {"new_sizes": statement.output.type.shape, "dimensions": None},
+                )
+        if (
+            statement.op in ("reshape", "squeeze") and statement.params.get("dimensions") is None
+        ) or statement.op == "squeeze":
+            source = statement.inputs[0]
+            made = self._definitions.get(source) if isinstance(source, Variable) else None
+            if (
+                made is not None and made.op in ("reshape", "squeeze") and len(made.inputs) == 1
+                and (made.op == "squeeze" or made.params.get("dimensions") is None) and not source.type.is_key
+            ):  # fmt: skip
+                statement.op = "reshape"
+                statement.params = {"new_sizes": statement.output.type.shape, "dimensions": None}
+                statement.inputs = list(made.inputs)
+                if made.inputs[0].type.shape == statement.output.type.shape:
+                    return made.inputs[0]
+        return None
+
+    def _call(
+        self, op: str, equation: Any, inputs: list[Operand], into: list[Statement], where: Where | None, library: bool
+    ) -> Sequence[Operand]:
+        params = equation.params
+        if not CALLS[op]:
+            raise Unsupported(op, self.backend, reason(op, self.backend), where)
+        if op == "shard_map":
+            mesh = params["mesh"]
+            if mesh.size != 1:
+                raise Unsupported(op, self.backend, f"it runs on {mesh.size} devices, and sources run on one", where)
+            self._axes.update(dict(mesh.shape))
+        inner = params[CALLS[op]]
+        jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
+        jaxpr_library = library or _in_library(jaxpr)
+        if not self.inline and op in KEPT and not jaxpr_library:
+            return self._keep(op, equation, jaxpr, consts, inputs, into, where)
+        return self.run(jaxpr, consts, inputs, into, where, inside_library=jaxpr_library)
+
+    def _keep(
+        self, op: str, equation: Any, jaxpr: Any, consts: Sequence[Any], inputs: list[Operand],
+        into: list[Statement], where: Where | None,
+    ) -> Sequence[Operand]:  # fmt: skip
+        name = str(equation.params.get("name") or _function_name(jaxpr))
+        key = (op, name, str(jaxpr), *map(id, consts))  # rules are traced anew, and call the same function again
+        first = key not in self._kept
+        if first:
+            self._alive.append(consts)
+            self._kept[key] = self.block(jaxpr, consts, [], where, name)
+        block = self._kept[key]
+        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        params: dict[str, Any] = {"kind": op}
+        blocks = {"call": [block]}
+        if first and self.backend == "jax" and op in ("custom_jvp_call", "custom_vjp_call"):
+            for part, closed in expand.rule_of(op, equation).items():
+                blocks[part] = [self.closed(closed, [], where, f"{block.name}_{part}")]
+        statement = Statement("call", inputs, outputs, params, blocks, where, equation.primitive)
+        into.append(statement)
+        self._named.append((statement, False))
+        return outputs
+
+    def _collective(
+        self, op: str, params: dict[str, Any], inputs: list[Operand], equation: Any, into: list[Statement],
+        where: Where | None,
+    ) -> Sequence[Operand]:  # fmt: skip
+        named: Any = params.get("axes", params.get("axis_name", ()))
+        axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
+        for axis in axes:
+            if self._axes.get(axis) != 1:
+                raise Unsupported(op, self.backend, "it works across several devices, and sources run on one", where)
+        if op == "axis_index":
+            return [literal(0, np.int32)]
+        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        if op == "ppermute" and not params["perm"]:  # what nobody sends is zeros
+            zero = Literal(np.zeros((), inputs[0].type.dtype)[()], Type((), inputs[0].type.dtype))
+            shape = {"shape": outputs[0].type.shape, "broadcast_dimensions": ()}
+            into.append(Statement("broadcast_in_dim", [zero], outputs, shape, where=where))
+            return outputs
+        if op == "all_to_all" and not params.get("tiled") and params["split_axis"] != params["concat_axis"]:
+            order = [d for d in range(inputs[0].type.rank) if d != params["split_axis"]]
+            order.insert(params["concat_axis"], params["split_axis"])
+            into.append(Statement("transpose", inputs, outputs, {"permutation": tuple(order)}, where=where))
+            return outputs
+        same = all(v.type.shape == o.type.shape for v, o in zip(inputs, outputs, strict=True))
+        if same:
+            return inputs
+        into.append(
+            Statement("reshape", inputs, outputs, {"new_sizes": outputs[0].type.shape, "dimensions": None}, where=where)
+        )
+        return outputs
+
+    def _linear_solve(
+        self, params: dict[str, Any], inputs: list[Operand], into: list[Statement], where: Where | None
+    ) -> Sequence[Operand]:
+        lengths, closed = params["const_lengths"], params["jaxprs"].solve
+        start = lengths.matvec + lengths.vecmat
+        consts = inputs[start : start + lengths.solve]
+        right = inputs[sum(lengths) :]
+        return self.run(closed.jaxpr, closed.consts, [*consts, *right], into, where)
+
+    def _is_identity(
+        self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand], where: Where | None
+    ) -> bool:
+        if op in IDENTITIES or (op == "optimization_barrier" and self.backend == "numpy"):
+            groups = params.get("axis_index_groups")
+            if groups is not None and any(len(group) != 1 for group in groups):
+                raise Unsupported(op, self.backend, "it works across several devices", where)
+            return True
+        if not inputs or len(equation.outvars) != 1:
+            return False
+        before, after = inputs[0].type, type_of(equation.outvars[0].aval, where, self.backend)
+        if op == "convert_element_type":
+            return before.dtype == after.dtype
+        if op in ("broadcast_in_dim", "reshape", "squeeze", "slice", "expand_dims", "broadcast_to", "tile"):
+            return len(inputs) == 1 and before.shape == after.shape and params.get("dimensions") in (None, ())
+        if op == "transpose":
+            return tuple(params["permutation"]) == tuple(range(before.rank))
+        if op in _UNIT_REDUCTIONS:
+            return params.get("axes") == () and before == after
+        if op in ("sub", "mul", "div") and before.kind == "f" and len(inputs) == 2:
+            if op == "mul" and self._is_number(inputs[0], 1.0) and inputs[1].type == after:
+                inputs[0] = inputs[1]  # 1.0 * x is x, to the bit
+                return True
+            # So are x * 1.0, x / 1.0 and x - 0.0.
+            return before == after and self._is_number(inputs[1], 0.0 if op == "sub" else 1.0)
+        if op == "rev":
+            return not params["dimensions"]
+        if op == "concatenate":
+            return len(inputs) == 1
+        return False
+
+    def _is_number(self, operand: Operand, number: float) -> bool:
+        """Return whether an operand is a number, or an array of nothing else."""
+        made = self._definitions.get(operand) if isinstance(operand, Variable) else None
+        if made is not None and made.op == "broadcast_in_dim":
+            operand = made.inputs[0]
+        return isinstance(operand, Literal) and float(operand.value) == number and not np.signbit(operand.value)
+
+    def _blocks(self, statement: Statement, where: Where | None) -> None:
+        """Turn the jaxprs among the parameters into blocks."""
+        op, params, inputs = statement.op, statement.params, statement.inputs
+        if op == "cond":
+            branches = params.pop("branches")
+            statement.blocks["branches"] = [
+                self.closed(branch, inputs[1:], where, _function_name(branch.jaxpr) or "branch") for branch in branches
+            ]
+            statement.inputs = [self._index(inputs[0])]
+            made = self._definitions.get(inputs[0]) if isinstance(inputs[0], Variable) else None
+            if made is not None and made.op == "convert_element_type" and made.inputs[0].type.kind == "b":
+                statement.inputs = made.inputs[:1]
+        elif op == "scan":
+            n = params.pop("num_consts")
+            statement.blocks["body"] = [self.closed(params.pop("jaxpr"), inputs[:n], where)]
+            statement.inputs = inputs[n:]
+        elif op == "while":
+            n, m = params.pop("cond_nconsts"), params.pop("body_nconsts")
+            statement.blocks["cond"] = [self.closed(params.pop("cond_jaxpr"), inputs[:n], where, "condition")]
+            statement.blocks["body"] = [self.closed(params.pop("body_jaxpr"), inputs[n : n + m], where)]
+            statement.inputs = inputs[n + m :]
+            _one_condition(statement)
+        elif op in ("reduce", "reduce_window"):
+            jaxpr = params.pop("jaxpr")
+            consts = params.pop("consts", ())
+            jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+            statement.blocks["computation"] = [self.block(jaxpr, consts, [], where, "combine")]
+        elif op == "select_and_scatter":
+            for part in ("select", "scatter"):
+                jaxpr, consts = params.pop(f"{part}_jaxpr"), params.pop(f"{part}_consts")
+                jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+                statement.blocks[part] = [self.block(jaxpr, consts, [], where, part)]
+        for name in ("update_jaxpr", "update_consts", "linear", "_split_transpose", "out_sharding", "sharding"):
+            params.pop(name, None)
+
+    def name_results(self) -> None:
+        """Give the results of statements the names that the user's source assigns them to."""
+        groups: dict[tuple[Any, ...], tuple[tuple[Any, str], list[Statement]]] = {}
+        for statement, transposed in self._named:
+            if transposed or statement.where is None:
+                continue
+            assigned = origins.assigned_at(statement.where)
+            if assigned is not None:
+                key = (statement.where.file, statement.where.line, statement.where.span, assigned)
+                groups.setdefault(key, (assigned, []))[1].append(statement)
+        for (names, operation), statements in groups.values():
+            if isinstance(names, str):
+                same = [s for s in statements if _called(s.op, operation)]
+                # A line that ran more than once (a loop, or layers) gave a result each time.
+                for statement in same or statements[-1:]:
+                    if len(statement.outputs) == 1:
+                        statement.output.name = names or None
+            else:
+                for statement in statements:
+                    _name_outputs(statement, names)
+
+
+def _name_outputs(statement: Statement, names: tuple[Any, ...]) -> None:
+    """Give several results the names of a tuple on the left side of an assignment."""
+    outputs = statement.outputs
+    if statement.op == "scan" and len(names) == 2:
+        n = int(statement.params["num_carry"])
+        for group, part in ((outputs[:n], names[0]), (outputs[n:], names[1])):
+            flat = origins.flat(part)
+            if len(flat) == len(group):
+                for output, name in zip(group, flat, strict=True):
+                    output.name = name or None
+        return
+    flat = origins.flat(names)
+    if statement.op == "svd" and len(flat) == 3:
+        flat = [flat[1], flat[0], flat[2]]
+    if len(flat) == len(outputs) > 1:
+        for output, name in zip(outputs, flat, strict=True):
+            output.name = name or None
+
+
+def _called(op: str, operation: str) -> bool:
+    return op == operation or op == f"reduce_{operation}" or (op == "logistic" and operation == "sigmoid")
+
+
+def _forwarded(statement: Statement) -> list[Operand]:
+    """Return the results of branches; what all branches take from outside of them is that itself."""
+    branches = statement.blocks["branches"]
+    found: list[Operand] = []
+    for output, results in zip(statement.outputs, zip(*(b.results for b in branches), strict=True), strict=True):
+        first = results[0]
+        inside = {v for b in branches for s in b.statements for v in s.outputs}
+        same = all(r is first for r in results) and isinstance(first, Variable) and first not in inside
+        found.append(first if same else output)
+    return found
+
+
+def _zero(statement: Statement, result: Type) -> Literal | None:
+    """Return the zero of a dtype if a literal is zero without a sign."""
+    value = statement.inputs[0]
+    if isinstance(value, Literal) and float(value.value) == 0 and not np.signbit(value.value):
+        return Literal(np.asarray(0, result.dtype)[()], result)
+    return None
+
+
+def _platform(params: dict[str, Any], backend: str) -> Literal:
+    """Return which of a function's variants for platforms is the one of this machine; numpy's is that for CPUs."""
+    jax = jax_module()
+
+    platform = "cpu" if backend == "numpy" else jax.default_backend()
+    for index, names in enumerate(params["platforms"]):
+        if names is None or platform in names:
+            return literal(index, np.int32)
+    raise Unsupported("platform_index", backend, f"it has no variant for {platform}")
+
+
+def _one_condition(statement: Statement) -> None:
+    """Make a loop under vmap, whose condition is an array, go on while any is true, and change those only."""
+    (cond,), (body,) = statement.blocks["cond"], statement.blocks["body"]
+    (going,) = cond.results
+    if going.type.shape == ():
+        return
+    renamed = dict(zip(cond.parameters, body.parameters, strict=True))
+    again, (mask,) = _copied(cond.statements, cond.results, renamed)
+    body.statements += again
+    for i, (result, old) in enumerate(zip(body.results, body.parameters, strict=True)):
+        wide = mask
+        if mask.type.shape != result.type.shape:
+            wide = Variable(Type(result.type.shape, mask.type.dtype))
+            where = {"shape": result.type.shape, "broadcast_dimensions": tuple(range(mask.type.rank))}
+            body.statements.append(Statement("broadcast_in_dim", [mask], [wide], where))
+        chosen = Variable(Type(result.type.shape, result.type.dtype))
+        body.statements.append(Statement("select_n", [wide, old, result], [chosen], {}))
+        body.results[i] = chosen
+    some = Variable(Type((), going.type.dtype))
+    cond.statements.append(Statement("reduce_or", [going], [some], {"axes": tuple(range(going.type.rank))}))
+    cond.results = [some]
+
+
+def _copied(
+    statements: Sequence[Statement], results: Sequence[Operand], renamed: dict[Variable, Variable]
+) -> tuple[list[Statement], list[Operand]]:
+    """Return statements once more, with variables of their own."""
+
+    def read(operand: Operand) -> Operand:
+        return renamed.get(operand, operand) if isinstance(operand, Variable) else operand
+
+    copies: list[Statement] = []
+    for s in statements:
+        blocks: dict[str, list[Block]] = {}
+        for name, inner in s.blocks.items():
+            blocks[name] = []
+            for block in inner:
+                parameters = [Variable(p.type, p.name) for p in block.parameters]
+                renamed.update(zip(block.parameters, parameters, strict=True))
+                body, ends = _copied(block.statements, block.results, renamed)
+                blocks[name].append(Block(block.name, parameters, body, ends))
+        inputs = [read(v) for v in s.inputs]
+        outputs = [Variable(v.type) for v in s.outputs]
+        renamed.update(zip(s.outputs, outputs, strict=True))
+        copies.append(Statement(s.op, inputs, outputs, dict(s.params), blocks, s.where, s.primitive))
+    return copies, [read(v) for v in results]
+
+
+def _aval(array: Any) -> Any:
+    jax = jax_module()
+
+    return jax.typeof(array)
+
+
+def _key_data(array: Any) -> Any:
+    jax = jax_module()
+
+    return np.asarray(jax.random.key_data(array))
+
+
+def _function_name(jaxpr: Any) -> str:
+    info = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
+    name = info.split(" at ")[0].split(" for ")[0].strip()
+    return name if name.isidentifier() else ""
+
+
+def _in_library(jaxpr: Any) -> bool:
+    info = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
+    place = info.rpartition(" at ")[2]
+    return bool(place) and origins.is_library(place.rpartition(":")[0])
+
+
+def _argument_names(jaxpr: Any, count: int, bound: int) -> list[str | None]:
+    """Return what the user's function calls the parameters behind the first `bound` ones."""
+    names = getattr(jaxpr.debug_info, "arg_names", None)
+    if not names or len(names) not in (count, count - bound):
+        return [None] * (count - bound)
+    info = str(jaxpr.debug_info.func_src_info or "")
+    file, _, line = info.rpartition(" at ")[2].rpartition(":")
+    unpacked = origins.unpacked(file, int(line)) if line.isdigit() else {}
+    free = list(names)[-(count - bound) :] if count > bound else []
+    return [unpacked.get(str(name), plain_name(str(name))) for name in free]
+
+
+def plain_name(text: str) -> str | None:
+    """Return a name for what a path such as `params['w'][0]` leads to: `w_0`; None if there is none in it."""
+    cleaned = "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
+    words = [word for word in cleaned if word]
+    if not words:
+        return None
+    words = words[1:] if len(words) > 1 and not words[1].isdigit() else words
+    name = "_".join(words)
+    return name if name.isidentifier() else f"x_{name}"
+
+
+def _folded(statement: Statement) -> Literal | None:
+    """Return the literal that simple arithmetic on literals gives, where no rounding mode or range can matter."""
+    if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min"):
+        return None
+    if not all(isinstance(operand, Literal) for operand in statement.inputs):
+        return None
+    kind, result = statement.inputs[0].type.kind, statement.output.type
+    if statement.op == "convert_element_type" and kind in "iu" and result.kind in "iu":
+        limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
+        value = int(statement.inputs[0].value)  # type: ignore[union-attr]
+        if limits is None or not limits.min <= value <= limits.max:
+            return None
+        return Literal(np.asarray(value, result.dtype)[()], result)
+    if statement.op == "convert_element_type" and kind in "fi" and result.kind == "c":
+        number = complex(statement.inputs[0].value)  # type: ignore[union-attr]
+        exact = np.asarray(number, result.dtype)[()]
+        return Literal(exact, result) if complex(exact) == number and number else _zero(statement, result)
+    if kind not in "fi" or result.kind not in "fi" or (kind == "i" and statement.op == "div"):
+        return None
+    if kind == "f" and result.kind == "i":
+        return None
+    values = [np.asarray(operand.value) for operand in statement.inputs if isinstance(operand, Literal)]
+    operations = {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+        "max": np.maximum, "min": np.minimum,
+    }  # fmt: skip
+    with np.errstate(all="ignore"):
+        value = (
+            values[0].astype(result.dtype)
+            if statement.op == "convert_element_type"
+            else np.asarray(operations[statement.op](*values))
+        )
+    if value.dtype != result.dtype or value.shape != ():
+        return None
+    number = float(value)
+    if kind == "f" and statement.op == "convert_element_type" and not np.isfinite(number):
+        source = statement.inputs[0]
+        same = isinstance(source, Literal) and not np.isfinite(float(source.value))
+        return Literal(value[()], result) if same else None
+    if kind == "f" and (not np.isfinite(number) or (number != 0 and abs(number) < 1e-30)):
+        return None
+    if kind == "i" and statement.op in ("add", "sub", "mul", "neg") and abs(number) > 2**30:
+        return None
+    if result.name not in ("float32", "float64", "int32", "int64"):
+        return None
+    return Literal(value[()], result)

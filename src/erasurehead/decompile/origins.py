@@ -1,0 +1,172 @@
+"""From where in the user's source a statement comes, and what the user calls its result."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sysconfig
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from erasurehead.decompile.installed import jax_module
+from erasurehead.decompile.program import Where
+
+_OWN = str(Path(__file__).parent)
+_STANDARD = sysconfig.get_path("stdlib")
+
+
+@cache
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to JAX, to Python or to this package, and so is not the user's."""
+    jax = jax_module()
+
+    folder = str(Path(jax.__file__).parent)
+    return file.startswith((folder, _OWN, "<frozen")) or (
+        file.startswith(_STANDARD) and "site-packages" not in file and "dist-packages" not in file
+    )
+
+
+@cache
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    return list(code.co_positions())
+
+
+def where_of(source_info: Any) -> Where | None:
+    """Return the innermost place in the user's source that an equation comes from; None if there is none."""
+    traceback = source_info.traceback
+    if traceback is None:
+        return None
+    codes: list[CodeType]
+    lasts: list[int]
+    codes, lasts = traceback.raw_frames()
+    for code, last in zip(codes, lasts, strict=True):
+        if is_library(code.co_filename):
+            continue
+        positions = _positions(code)
+        if last // 2 >= len(positions):
+            continue
+        line, end_line, column, end_column = positions[last // 2]
+        if line is None:
+            continue
+        span = (
+            (column, end_line, end_column)
+            if column is not None and end_line is not None and end_column is not None
+            else None
+        )
+        return Where(code.co_filename, line, span, code.co_name)
+    return None
+
+
+@cache
+def _names(file: str, lines: tuple[str, ...]) -> dict[tuple[int, int, int, int], tuple[Any, str]]:
+    """Return what is assigned at which span of a file: the names, and the operation that gives the value."""
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[tuple[int, int, int, int], tuple[Any, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value, at = node.targets[0], node.value, node.value
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            target, value, at = node.target, node.value, node.value
+        elif isinstance(node, ast.AugAssign):
+            target, value, at = node.target, node, node
+        else:
+            continue
+        names = _target(target)
+        if any(flat(names)) and at.end_lineno is not None and at.end_col_offset is not None:
+            found[at.lineno, at.col_offset, at.end_lineno, at.end_col_offset] = (names, _operation(value))
+    return found
+
+
+def _target(node: ast.AST) -> Any:
+    """Return the left side of an assignment: a name, or a tuple of such; the empty name where it is none or _."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_target(element) for element in node.elts)
+    return node.id if isinstance(node, ast.Name) and node.id != "_" else ""
+
+
+def flat(names: Any) -> list[str]:
+    """Return the names in a tuple of tuples, in order."""
+    return [names] if isinstance(names, str) else [name for part in names for name in flat(part)]
+
+
+@cache
+def _trees(file: str, lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[int, ast.FunctionDef] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            found[node.lineno] = node
+            for decorator in node.decorator_list:
+                found[decorator.lineno] = node
+    return found
+
+
+def unpacked(file: str, line: int) -> dict[str, str]:
+    """Return what a function at a line calls the parts of its arguments: `{"carry[0]": "i"}` after `i, c = carry`."""
+    lines = tuple(linecache.getlines(file))
+    function = _trees(file, lines).get(line) if lines else None
+    found: dict[str, str] = {}
+    if function is None:
+        return found
+
+    def enter(names: Any, path: str) -> None:
+        if isinstance(names, str):
+            if names:
+                found.setdefault(path, names)
+            return
+        for i, part in enumerate(names):
+            enter(part, f"{path}[{i}]")
+
+    for statement in function.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            value = statement.value
+            if isinstance(value, ast.Name):
+                enter(_target(statement.targets[0]), found.get(value.id, value.id))
+            elif isinstance(value, ast.Subscript | ast.Attribute):
+                enter(_target(statement.targets[0]), ast.unparse(value))
+    return found
+
+
+_OPERATORS = {
+    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "dot_general", "Pow": "integer_pow",
+    "USub": "neg", "Gt": "gt", "Lt": "lt", "GtE": "ge", "LtE": "le", "Eq": "eq", "NotEq": "ne",
+}  # fmt: skip
+
+
+def _operation(node: ast.AST) -> str:
+    """Return the name of the primitive that an expression would be, as far as its form says it."""
+    if isinstance(node, ast.Call):
+        function = node.func
+        return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.AugAssign):
+        return _OPERATORS.get(type(node.op).__name__, "")
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _OPERATORS.get(type(node.ops[0]).__name__, "")
+    return ""
+
+
+def assigned_at(where: Where) -> tuple[Any, str] | None:
+    """Return the names that the value of the expression at a place is assigned to, and the expression's operation."""
+    if where.span is None:
+        return None
+    lines = tuple(linecache.getlines(where.file))
+    column, end_line, end_column = where.span
+    if not lines or where.line > len(lines):
+        return None
+    whole = _names(where.file, lines)
+    if whole or not where.file.endswith((".md", ".rst", ".txt")):
+        return whole.get((where.line, column, end_line, end_column))
+    start = where.line - 1  # a program in a document: the function is looked at alone
+    while start > 0 and not lines[start].startswith("def "):
+        start -= 1
+    alone = tuple(inspect.getblock(list(lines[start:])))
+    return _names(where.file, alone).get((where.line - start, column, end_line - start, end_column))

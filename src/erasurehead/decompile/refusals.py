@@ -1,0 +1,46 @@
+"""What is refused, by primitive, and why."""
+
+from __future__ import annotations
+
+_EFFECT = "it is an effect: the order of the calls would matter"
+_REFERENCE = "it works on a mutable reference, which is an effect"
+_INTERNAL = "it only exists while JAX differentiates or compiles, and not in what a user traces"
+_MEMORY = "its elements are whatever memory holds"
+_CALLBACK = "it calls back into Python while it runs; compute that outside of the function"
+_FOREIGN = "it is foreign code, not JAX"
+_DEVICES = "it works across several devices, and sources run on one"
+
+REASONS: dict[str, str] = {
+    "rng_uniform": "its numbers come from a hidden state, so that no two calls agree",
+    "after_all": _EFFECT, "create_token": _EFFECT, "get": _REFERENCE, "swap": _REFERENCE, "addupdate": _REFERENCE,
+    "empty_ref": _REFERENCE, "new_ref": _REFERENCE, "free_ref": _REFERENCE, "freeze": _REFERENCE,
+    "accum_grad_in_ref": _REFERENCE, "run_state": _REFERENCE, "box_get": _REFERENCE, "box_set": _REFERENCE,
+    "new_box": _REFERENCE, "log_extend": _EFFECT, "log_read": _EFFECT, "new_log": _EFFECT,
+    "ragged_all_to_all": _DEVICES, "geqrf": "JAX has no public function for LAPACK's raw factors; use qr",
+    "custom_lin": _INTERNAL, "empty2": _MEMORY, "empty": _MEMORY, "io_callback": _CALLBACK, "pure_callback": _CALLBACK,
+    "ffi_call": _FOREIGN, "debug_callback": "it is an effect; leave it out, or have it kept as a comment with "
+    "effects='comment'", "debug_print": "it is an effect; leave it out, or have it kept as a comment with "
+    "effects='comment'",
+    "select_and_scatter": "JAX has no public function for it with operations of one's own",
+    "scaled_dot": "it is a product in formats for accelerators",
+}  # fmt: skip
+
+NUMPY: dict[str, str] = {
+    "rng_bit_generator": "XLA's own generators have no counterpart in numpy; use keys of threefry2x32",
+    "approx_top_k": "XLA's approximation has no counterpart in numpy; use top_k",
+    "ragged_dot_general": "a product of ragged groups has no counterpart in numpy",
+    "symmetric_product": "it fills one triangle only, and leaves the other to chance",
+    "ormqr": "LAPACK's product with reflectors is not known there; use householder_product",
+}
+
+
+def known_reason(op: str, backend: str) -> str | None:
+    """Return why a primitive is refused, as a sentence without a full stop; None if nobody has thought about it."""
+    return (NUMPY.get(op) if backend == "numpy" else None) or REASONS.get(op)
+
+
+def reason(op: str, backend: str) -> str:
+    """Return why a primitive is refused, or that it is not known."""
+    return known_reason(op, backend) or (
+        "no rule is known for this primitive: JAX or a library has added it, or it is foreign code"
+    )

@@ -1,0 +1,152 @@
+"""A decompiled function: its text, the function that the text is, and the check that both do the same."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile.assemble import LOAD
+from erasurehead.errors import DataError, InvalidArgument
+
+
+@dataclass
+class Source:
+    """A function as Python source.
+
+    Arguments:
+        text: of the module that the function is in.
+        name: of the function.
+        backend: `"jax"` or `"numpy"`.
+        constants: arrays beside the source, by name.
+        original: the function that it was decompiled from; None of a source that was read from a file.
+        examples: the arguments that it was decompiled for.
+        report: what the check of the round trip found; None if it was not checked.
+    """
+
+    text: str
+    name: str
+    backend: str
+    constants: dict[str, Any] = field(default_factory=lambda: dict[str, Any](), repr=False)
+    original: Callable[..., Any] | None = field(default=None, repr=False)
+    examples: tuple[Any, ...] = field(default=(), repr=False)
+    report: Any = field(default=None, repr=False)
+    _function: Callable[..., Any] | None = field(default=None, repr=False, init=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the text and of the constants: what a run file names, so that only reviewed source runs."""
+        digest = hashlib.sha256(self.text.encode())
+        for name in sorted(self.constants):
+            array = np.asarray(self.constants[name])
+            digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function that the text defines; the text is run when this is first asked for."""
+        if self._function is None:
+            self._function = run_text(self.text, self.name, self.constants)
+        return self._function
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        return self.function(*arguments)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the text to a file, and large constants into an `.npz` of the same name beside it.
+
+        Raises:
+            InvalidArgument: the name does not end with `.py`.
+        """
+        file = Path(path)
+        if file.suffix != ".py":
+            raise InvalidArgument(f"path must end with .py, but it is {str(path)!r}.")
+        file.write_text(self.text, encoding="utf-8")
+        if self.constants:
+            np.savez(file.with_suffix(".npz"), **self.constants)
+        return file
+
+    @classmethod
+    def load(
+        cls, path: str | Path, function: Callable[..., Any] | None = None, *examples: Any, name: str | None = None
+    ) -> Source:
+        """Return a source from a file, as it was saved or as somebody has edited it since. Nothing of it is run.
+
+        Arguments:
+            path: of the file.
+            function: what it should compute, for `check`.
+            examples: arguments for it.
+            name: of the function in the file; by default the last one that stands at its left margin.
+
+        Raises:
+            DataError: the file cannot be read, is no Python, or has no such function.
+        """
+        import ast
+
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+            tree = ast.parse(text, filename=str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{file} cannot be read: {error}.") from None
+        except SyntaxError as error:
+            raise DataError(f"{file}, line {error.lineno}: this is not Python: {error.msg}.") from None
+        functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        if not functions:
+            raise DataError(f"{file} defines no function.")
+        if name is not None and name not in functions:
+            raise DataError(f"{file} defines no function {name}; it defines {', '.join(functions)}.")
+        constants: dict[str, Any] = {}
+        beside = file.with_suffix(".npz")
+        if any(LOAD.format(module=module) in text for module in ("np", "jnp")):
+            try:
+                with np.load(beside) as arrays:
+                    constants = {key: arrays[key] for key in arrays.files}
+            except (OSError, ValueError) as error:
+                raise DataError(f"{beside}, which {file.name} needs, cannot be read: {error}.") from None
+        imported = {
+            alias.name.split(".")[0] for node in tree.body if isinstance(node, ast.Import) for alias in node.names
+        } | {(node.module or "").split(".")[0] for node in tree.body if isinstance(node, ast.ImportFrom)}
+        backend = "jax" if "jax" in imported else "numpy"
+        return cls(text, name or functions[-1], backend, constants, function, tuple(examples))
+
+    def check(self, function: Callable[..., Any] | None = None, *examples: Any, **options: Any) -> Any:
+        """Return how the source compares with the function that it stands for, on the examples and on fresh inputs.
+
+        Arguments:
+            function: the function; by default the one that it was decompiled from.
+            examples: arguments for it; by default those that it was decompiled for.
+            options: those of `erasurehead.decompile.checking.check`.
+        """
+        from erasurehead.decompile.checking import check
+
+        original = function or self.original
+        arguments: Sequence[Any] = examples or self.examples
+        if original is None:
+            raise InvalidArgument(
+                "A source from a file needs the function that it stands for: check(function, *examples)."
+            )
+        return check(self, original, arguments, **options)
+
+
+def run_text(text: str, name: str, constants: dict[str, Any], more: dict[str, Any] | None = None) -> Callable[..., Any]:
+    """Run the text of a module, with more names known in it, and return a function of it."""
+    runnable = text
+    for module in ("np", "jnp"):
+        runnable = runnable.replace(LOAD.format(module=module) + "\n", "\n")
+    file = f"<decompiled {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
+    linecache.cache[file] = (len(runnable), None, runnable.splitlines(keepends=True), file)
+    space: dict[str, Any] = {"__name__": f"decompiled_{name}", "__file__": file, "constants": constants}
+    space.update(more or {})
+    exec(compile(runnable, file, "exec"), space)
+    return space[name]

@@ -1,0 +1,270 @@
+"""Pieces of Python source: expressions that know how strongly they bind, and lines broken as ruff breaks them."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+WIDTH = 88
+"""Columns of a line, as ruff has them by default."""
+
+(LAMBDA, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM) = range(14)
+
+_LEVELS = {
+    "or": OR, "and": AND, "<": COMPARE, "<=": COMPARE, ">": COMPARE, ">=": COMPARE, "==": COMPARE, "!=": COMPARE,
+    "|": BIT_OR, "^": BIT_XOR, "&": BIT_AND, "<<": SHIFT, ">>": SHIFT, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT,
+    "//": PRODUCT, "%": PRODUCT, "@": PRODUCT, "**": POWER,
+}  # fmt: skip
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression.
+
+    Arguments:
+        text: of it.
+        level: how strongly its outermost operator binds.
+        cost: the number of operations in it.
+    """
+
+    text: str
+    level: int = ATOM
+    cost: int = 0
+
+    def __str__(self) -> str:
+        return self.text
+
+    def within(self, level: int, equal: bool = True) -> str:
+        """Return its text as an operand of an operator of a level, in parentheses where they are needed."""
+        fine = self.level > level or (equal and self.level == level)
+        return self.text if fine else f"({self.text})"
+
+
+def _cost(operands: Iterable[Expr | str]) -> int:
+    return 1 + sum(operand.cost for operand in operands if isinstance(operand, Expr))
+
+
+def infix(left: Expr, operator: str, right: Expr) -> Expr:
+    """Return `left operator right`."""
+    if operator in _TURNED and left.text[:1] in "-0123456789" and right.text[:1] not in "-0123456789":
+        left, operator, right = right, _TURNED[operator], left  # as Python itself asks the array first
+    level = _LEVELS[operator]
+    cost = _cost((left, right))
+    if operator == "**":
+        a, b = left.within(POWER, equal=False), right.within(UNARY)
+        simple = re.compile(r"-?(\d[\w.]*|[A-Za-z_][\w.]*)")
+        gap = "" if simple.fullmatch(a) and simple.fullmatch(b) else " "
+        return Expr(f"{a}{gap}**{gap}{b}", POWER, cost)
+    a, b = left.within(level, equal=level != COMPARE), right.within(level, equal=False)
+    return Expr(f"{a} {operator} {b}", level, cost)
+
+
+def prefix(operator: str, operand: Expr) -> Expr:
+    """Return `operator operand`, such as `-x`."""
+    if operator == "not":
+        return Expr(f"not {operand.within(NOT)}", NOT, _cost([operand]))
+    return Expr(f"{operator}{operand.within(UNARY)}", UNARY, _cost([operand]))
+
+
+def call(function: str, *arguments: Expr | str, **keywords: Expr | str | None) -> Expr:
+    """Return a call; keywords that are None are left out."""
+    given = [str(argument) for argument in arguments]
+    given += [f"{name}={value}" for name, value in keywords.items() if value is not None]
+    return Expr(f"{function}({', '.join(given)})", ATOM, _cost([*arguments, *(v for v in keywords.values() if v)]))
+
+
+def method(operand: Expr, name: str, *arguments: Expr | str) -> Expr:
+    """Return `operand.name(arguments)`."""
+    given = ", ".join(map(str, arguments))
+    return Expr(f"{operand.within(ATOM)}.{name}({given})", ATOM, _cost([operand, *arguments]))
+
+
+def attribute(operand: Expr, name: str) -> Expr:
+    """Return `operand.name`."""
+    return Expr(f"{operand.within(ATOM)}.{name}", ATOM, operand.cost + 1)
+
+
+def subscript(operand: Expr, index: str) -> Expr:
+    """Return `operand[index]`."""
+    return Expr(f"{operand.within(ATOM)}[{index}]", ATOM, operand.cost + 1)
+
+
+def tuple_text(values: Iterable[object]) -> str:
+    """Return a tuple as Python writes it.
+
+    >>> tuple_text([1]), tuple_text(["a", "b"])
+    ('(1,)', '(a, b)')
+    """
+    texts = [str(value) for value in values]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def list_text(values: Iterable[object]) -> str:
+    """Return a list as Python writes it."""
+    return f"[{', '.join(map(str, values))}]"
+
+
+RESERVED = set(keyword.kwlist) | set(keyword.softkwlist) | set(dir(builtins))
+MODULES = {"jax", "jnp", "lax", "np", "math", "scipy", "special", "linalg", "ml_dtypes", "sparse", "primitives"}
+
+
+class Names:
+    """Hands out names, each once.
+
+    Arguments:
+        taken: names that are not free.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = {*taken}
+
+    def next(self, wanted: str) -> str:
+        """Return the name that `new` would give, and leave it free."""
+        name = self.new(wanted)
+        self.taken.discard(name)
+        return name
+
+    def new(self, wanted: str) -> str:
+        """Return the wanted name, with something behind it where it is taken or means something in Python."""
+        base = wanted if wanted.isidentifier() else re.sub(r"\W", "_", wanted)
+        base = base if base.isidentifier() else f"x_{base}"
+        if base.startswith("__"):
+            base = base.lstrip("_") or "x"
+        if base in RESERVED or base in MODULES or base == "_":
+            base = f"{base}_" if base != "_" else "x"
+        name, number = base, 1
+        stem, _, tail = base.rpartition("_")
+        if stem and tail.isdigit():
+            stem_of, number = stem, int(tail)
+        else:
+            stem_of = base
+        while name in self.taken:
+            number += 1
+            name = f"{stem_of}_{number}"
+        self.taken.add(name)
+        return name
+
+
+# ------------------------------------------------------------------------------------------------- broken lines
+
+
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+def _matching(text: str, start: int) -> int:
+    """Return where the bracket that opens at `start` closes."""
+    depth, quote, position = 0, "", start
+    while position < len(text):
+        c = text[position]
+        if quote:
+            if c == "\\":
+                position += 1
+            elif c == quote:
+                quote = ""
+        elif c in "\"'":
+            quote = c
+        elif c in _OPEN:
+            depth += 1
+        elif c in _CLOSE:
+            depth -= 1
+            if depth == 0:
+                return position
+        position += 1
+    return -1
+
+
+def _split(text: str) -> list[str]:
+    """Return the items between commas that stand in no bracket."""
+    items, depth, quote, start, position = list[str](), 0, "", 0, 0
+    while position < len(text):
+        c = text[position]
+        if quote:
+            if c == "\\":
+                position += 1
+            elif c == quote:
+                quote = ""
+        elif c in "\"'":
+            quote = c
+        elif c in _OPEN:
+            depth += 1
+        elif c in _CLOSE:
+            depth -= 1
+        elif c == "," and depth == 0:
+            items.append(text[start:position].strip())
+            start = position + 1
+        position += 1
+    last = text[start:].strip()
+    return [*items, last] if last else items
+
+
+def _last_bracket(text: str) -> tuple[int, int] | None:
+    """Return the last outermost bracket with something in it: where it opens and closes."""
+    found, position = None, 0
+    quote = ""
+    while position < len(text):
+        c = text[position]
+        if quote:
+            if c == "\\":
+                position += 1
+            elif c == quote:
+                quote = ""
+        elif c in "\"'":
+            quote = c
+        elif c in _OPEN:
+            end = _matching(text, position)
+            if end < 0:
+                return found
+            if text[position + 1 : end].strip():
+                found = position, end
+            position = end
+        position += 1
+    return found
+
+
+def wrapped(line: str, indent: int) -> list[str]:
+    """Return one logical line, without its indentation, as the lines that ruff would make of it."""
+    pad = " " * indent
+    if len(pad) + len(line) <= WIDTH or line.startswith("#"):
+        return [pad + line]
+    bracket = _last_bracket(line)
+    if bracket is None:
+        return [pad + line]
+    start, end = bracket
+    if line[end + 1 :] not in ("", ":", ",") and not line[end + 1 :].startswith((".", "[")):
+        return _in_parentheses(line, indent) or [pad + line]
+    inside = line[start + 1 : end]
+    head, tail = line[: start + 1], line[end + 1 - 1 :]
+    if len(pad) + len(head) > WIDTH:
+        return _in_parentheses(line, indent) or [pad + line]
+    items = _split(inside)
+    lines = [pad + head]
+    if len(items) == 1 and not inside.rstrip().endswith(","):
+        comma = "," if False else ""
+        if len(pad) + 4 + len(items[0]) <= WIDTH:
+            return [*lines, f"{pad}    {items[0]}{comma}", pad + tail]
+        return [*lines, *wrapped(items[0], indent + 4), pad + tail]
+    whole = ", ".join(items)
+    call_like = start > 0 and (line[start - 1].isalnum() or line[start - 1] in "_])")
+    if call_like and not inside.rstrip().endswith(",") and len(pad) + 4 + len(whole) <= WIDTH:
+        return [*lines, f"{pad}    {whole}", pad + tail]
+    for item in items:
+        broken = wrapped(f"{item},", indent + 4)
+        lines += broken
+    return [*lines, pad + tail]
+
+
+def _in_parentheses(line: str, indent: int) -> list[str] | None:
+    """Return an assignment or a return whose value is put in parentheses, operand by operand."""
+    match = re.match(r"(return |[\w, ]+ = )(.*)", line)
+    if not match or match[2].startswith("("):
+        return None
+    pad = " " * indent
+    if len(pad) + 4 + len(match[2]) > WIDTH:
+        return None
+    return [f"{pad}{match[1]}(", f"{pad}    {match[2]}", f"{pad})"]

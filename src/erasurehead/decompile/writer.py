@@ -1,0 +1,450 @@
+"""Writes a program as Python: which values get names, which become a part of the expression that uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from erasurehead.decompile.errors import Unsupported
+from erasurehead.decompile.program import Block, Literal, Operand, Program, Statement, Variable
+from erasurehead.decompile.texts import WIDTH, Expr, Names, wrapped
+
+FOLDED_COST, FOLDED_LENGTH = 4, 56
+"""An expression becomes a part of another one up to so many operations and so many columns."""
+
+Rule = Callable[["Scope", Statement], "Expr | None"]
+"""Writes a statement: returns the expression (a tuple's, if there are several results), or writes lines itself."""
+
+
+class Backend(Protocol):
+    """What a backend knows: its rules, and how it writes literals and broadcasts."""
+
+    @property
+    def name(self) -> str:
+        """`"jax"` or `"numpy"`."""
+        ...
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """Its rules, by primitive."""
+        ...
+
+    def typed(self, scope: Scope, literal: Literal) -> Expr:
+        """Return a literal as a scalar of its dtype."""
+        ...
+
+    def bare(self, literal: Literal) -> Expr | None:
+        """Return a literal as one of Python's numbers, which gives way to the dtype beside it; None if that fails."""
+        ...
+
+    def unsupported(self, op: str) -> str:
+        """Return why a primitive without a rule has none."""
+        ...
+
+
+_HINTS = {
+    "reduce_sum": "total", "reduce_max": "largest", "reduce_min": "smallest", "reduce_prod": "product",
+    "dot_general": "product", "exp": "e", "log": "logarithm", "select_n": "chosen", "gather": "taken",
+    "sort": "sorted_", "argmax": "best", "argmin": "best", "transpose": "transposed", "reshape": "reshaped",
+    "broadcast_in_dim": "spread", "convert_element_type": "cast", "concatenate": "joined", "slice": "part",
+    "sqrt": "root", "div": "ratio", "sub": "difference", "mul": "scaled", "add": "sum_", "add_any": "sum_",
+    "scatter": "updated", "scatter-add": "updated", "cumsum": "running", "iota": "places", "random_bits": "bits",
+    "random_split": "keys", "gt": "mask", "lt": "mask", "ge": "mask", "le": "mask", "eq": "mask", "ne": "mask",
+    "and": "mask", "or": "mask", "not": "mask", "is_finite": "mask", "conv_general_dilated": "convolved",
+    "while": "carry", "scan": "carry", "cond": "chosen", "pad": "padded", "max": "larger", "min": "smaller",
+    "neg": "minus", "square": "squared", "integer_pow": "power", "pow": "power", "rsqrt": "inverse_root",
+    "dynamic_slice": "part", "dynamic_update_slice": "updated", "logistic": "sigmoid", "tanh": "tanh", "sin": "sine",
+    "cos": "cosine", "fft": "spectrum", "split": "part", "random_seed": "key", "random_fold_in": "key",
+    "random_wrap": "key", "random_unwrap": "key_data", "cholesky": "factor", "erf_inv": "quantile",
+}  # fmt: skip
+"""What a value is called that the user's source has no name for."""
+
+
+_LINES = {"while", "scan"}
+"""Statements whose rules write lines, and name the results themselves."""
+
+
+@dataclass
+class Uses:
+    """How often a variable is used, and in which blocks."""
+
+    count: int = 0
+    blocks: set[int] = field(default_factory=lambda: set[int]())
+
+
+def uses_of(block: Block) -> dict[Variable, Uses]:
+    """Return the uses of all variables in a block and the blocks within it."""
+    found: dict[Variable, Uses] = {}
+
+    def see(operands: Iterable[Operand], at: Block) -> None:
+        for operand in operands:
+            if isinstance(operand, Variable):
+                uses = found.setdefault(operand, Uses())
+                uses.count += 1
+                uses.blocks.add(id(at))
+
+    def walk(at: Block) -> None:
+        for statement in at.statements:
+            see(statement.inputs, at)
+            for blocks in statement.blocks.values():
+                for inner in blocks:
+                    walk(inner)
+        see(at.results, at)
+
+    walk(block)
+    return found
+
+
+@dataclass
+class Module:
+    """What a source needs beside its functions.
+
+    Arguments:
+        helpers: names of helper functions that are used.
+        imports: modules that are used, as `import` lines name them.
+        constants: the names of constants.
+        functions: the names of functions that are kept, by their blocks.
+        lines: the lines of these functions.
+        names: of the module.
+    """
+
+    helpers: dict[str, None] = field(default_factory=lambda: dict[str, None]())
+    imports: set[str] = field(default_factory=lambda: set[str]())
+    constants: dict[Variable, str] = field(default_factory=lambda: dict[Variable, str]())
+    functions: dict[int, str] = field(default_factory=lambda: dict[int, str]())
+    lines: list[str] = field(default_factory=lambda: list[str]())
+    names: Names = field(default_factory=Names)
+
+
+class Scope:
+    """The lines of one function, or of one branch or loop in it.
+
+    Arguments:
+        backend: what is written.
+        module: of the source.
+        block: that is written.
+        names: of the function.
+        known: names of variables.
+        uses: of all variables.
+        indent: of its lines, in columns.
+        comments: whether lines say where they come from.
+        unfold: whether every value gets a name.
+    """
+
+    def __init__(
+        self, backend: Backend, module: Module, block: Block, names: Names, known: dict[Variable, str],
+        uses: dict[Variable, Uses], indent: int, comments: bool = False, unfold: bool = False,
+        hook: Callable[[Scope, Statement, list[str]], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.backend, self.module, self.block, self.names = backend, module, block, names
+        self.known, self.uses, self.indent, self.comments, self.unfold = known, uses, indent, comments, unfold
+        self.hook = hook
+        self.lines: list[str] = []
+        self.definitions: dict[Variable, Statement] = {}
+        self._pending: dict[Variable, Expr] = {}
+        self._lazy: dict[Variable, Statement] = {}
+        self._consumed: dict[Variable, Expr] = {}
+        self._taken: dict[Variable, Expr] = {}
+        self._parts: dict[Variable, tuple[Expr, list[str]]] = {}
+        self._said = ""
+
+    # -------------------------------------------------------------------------------------------- for rules
+
+    def operand(self, value: Operand) -> Expr:
+        """Return a value as an expression of its own dtype and shape."""
+        if isinstance(value, Literal):
+            return self.backend.typed(self, value)
+        if value in self._lazy:
+            self._define(value, self._lazy.pop(value))
+        if value in self._pending:
+            self._consumed[value] = self._pending[value]
+            return self._pending[value]
+        return Expr(self.name(value))
+
+    def atom(self, value: Operand) -> Expr:
+        """Return a value as a name, or as a typed literal: what may be written more than once."""
+        if isinstance(value, Variable):
+            if value in self._lazy:
+                self._define(value, self._lazy.pop(value))
+            self.settle([value])
+        return self.operand(value)
+
+    def name(self, variable: Variable) -> str:
+        """Return the name of a variable that has one."""
+        if variable.constant is not None and variable not in self.known:
+            self.known[variable] = self.module.constants[variable]
+        return self.known[variable]
+
+    def bind(self, variable: Variable, hint: str = "t") -> str:
+        """Give a variable a name."""
+        if variable not in self.known:
+            self.known[variable] = self.names.new(variable.name or hint)
+        return self.known[variable]
+
+    def cut(self, variable: Variable, base: Expr, parts: list[str]) -> None:
+        """Remember how a slice is written: of what, and its index by axis."""
+        self._parts[variable] = base, parts
+
+    def parts(self, value: Operand) -> tuple[Expr, list[str]] | None:
+        """Return how a slice is written that has no name, and so can become an index; None of anything else."""
+        if isinstance(value, Variable) and value in self._pending and value in self._parts:
+            self.operand(value)
+            return self._parts[value]
+        return None
+
+    def helper(self, name: str) -> str:
+        """Return the name of a helper function, which the source will then hold."""
+        self.module.helpers.setdefault(name)
+        return name
+
+    def need(self, module: str) -> None:
+        """Have the source import a module."""
+        self.module.imports.add(module)
+
+    def emit(self, line: str) -> None:
+        """Write a logical line."""
+        self.lines += wrapped(line, self.indent)
+
+    def gap(self) -> None:
+        """Leave a line empty, unless there is nothing above it, or an empty one."""
+        if self.lines and self.lines[-1]:
+            self.lines.append("")
+
+    def settle(self, values: Iterable[Operand]) -> None:
+        """Write what is not yet written of some variables."""
+        for value in values:
+            if isinstance(value, Variable):
+                if value in self._lazy:
+                    self._define(value, self._lazy.pop(value))
+                if value in self._pending:
+                    self._write(value, self._pending.pop(value))
+
+    def settle_for(self, *blocks: Block) -> None:
+        """Write what inner blocks use of this one."""
+        inner: dict[Variable, None] = {}
+        for block in blocks:
+            for variable in uses_of(block):
+                inner.setdefault(variable)
+        self.settle([v for v in inner if v in self._pending or v in self._lazy])
+
+    def inner(self, block: Block, indent: int | None = None) -> Scope:
+        """Return the scope of a block within this one."""
+        scope = Scope(
+            self.backend, self.module, block, self.names, self.known, self.uses,
+            self.indent + 4 if indent is None else indent, self.comments, self.unfold, self.hook,
+        )  # fmt: skip
+        scope.definitions = dict(self.definitions)
+        return scope
+
+    def near(self, value: Operand, other: Operand) -> Expr:
+        """Return an operand of an elementwise operation: a bare number, or what is not yet broadcast, where that does.
+
+        Arguments:
+            value: the operand.
+            other: the one beside it.
+        """
+        if isinstance(value, Literal):
+            return self.number(value, other)
+        source = self.unspread(value)
+        if source is not None and other in self._lazy and self.uses[other].count > 1:
+            self.settle([other])
+        if source is not None and self.is_full(other):
+            both = np.broadcast_shapes(value.type.shape, other.type.shape)
+            if both == np.broadcast_shapes(source.type.shape, other.type.shape):
+                return self.number(source, other) if isinstance(source, Literal) else self.operand(source)
+        return self.operand(value)
+
+    def pair(self, statement: Statement) -> tuple[Expr, Expr]:
+        """Return both operands of an elementwise operation, left out what broadcasting does by itself."""
+        a, b = statement.inputs
+        return self.near(a, b), self.near(b, a)
+
+    def number(self, literal: Literal, beside: Operand) -> Expr:
+        """Return a literal as a bare number if the operand beside it settles the dtype, as a typed one if not."""
+        settled = isinstance(beside, Variable) and beside.type.dtype == literal.type.dtype
+        source = self.unspread(beside) if isinstance(beside, Variable) else None
+        if settled and isinstance(source, Literal) and not self._has_name(beside):
+            settled = False
+        if settled and (not beside.type.weak or literal.type.weak):
+            bare = self.backend.bare(literal)
+            if bare is not None:
+                return bare
+        return self.backend.typed(self, literal)
+
+    def _has_name(self, value: Operand) -> bool:
+        return isinstance(value, Variable) and value in self.known
+
+    def is_full(self, value: Operand) -> bool:
+        """Return whether an operand is written with all of its shape."""
+        return isinstance(value, Variable) and self.unspread(value) is None
+
+    def unspread(self, value: Operand) -> Operand | None:
+        """Return what a variable is a plain broadcast of, numpy's rules taken; None if it is none, or has a name."""
+        if not isinstance(value, Variable) or self.unfold or value in self.known:
+            return None
+        statement = self.definitions.get(value)
+        if statement is None or statement.op not in ("broadcast_in_dim", "reshape") or len(statement.inputs) != 1:
+            return None
+        (source,) = statement.inputs
+        before, after = source.type.shape, value.type.shape
+        if statement.op == "reshape":
+            rest = after[len(after) - len(before) :] if len(before) <= len(after) else None
+            return source if rest == before and len(after) > len(before) > 0 else None
+        dims = tuple(statement.params["broadcast_dimensions"])
+        if dims != tuple(range(len(after) - len(before), len(after))):
+            return None
+        return source
+
+    # ------------------------------------------------------------------------------------------ statements
+
+    def write(self) -> None:
+        """Write all statements of the block."""
+        for statement in self.block.statements:
+            self.statement(statement)
+
+    def results(self) -> list[Expr]:
+        """Return the results of the block as expressions."""
+        return [self.operand(value) for value in self.block.results]
+
+    def statement(self, statement: Statement) -> None:
+        """Write one statement, or keep it until it is used."""
+        if statement.op == "comment":
+            self.emit(f"# {statement.params['text']}")
+            return
+        for output in statement.outputs:
+            self.definitions[output] = statement
+        if len(statement.outputs) == 1:
+            (output,) = statement.outputs
+            if statement.op == "broadcast_in_dim" and self.unspread(output) is not None and not self.unfold:
+                source = self.unspread(output)
+                uses = self.uses.get(output)
+                if uses is not None and uses.count > 1:
+                    self.settle([source] if source is not None else [])
+                if output.name is None:
+                    self._lazy[output] = statement
+                    return
+            self._define(output, statement)
+            return
+        self._consumed = {}
+        hint = _HINTS.get(statement.op, "t")
+        if statement.op in _LINES or (statement.op == "svd" and self.backend.name == "jax"):
+            self._apply(statement, 0)
+            self._finish(statement)
+            return
+        targets = [self.bind(o, hint) if self._used(o) else "_" for o in statement.outputs]
+        expr = self._apply(statement, len(", ".join(targets)) + 3)
+        if expr is None:
+            self._finish(statement)
+            return
+        self._comment(statement)
+        self.emit(f"{', '.join(targets)} = {expr.text}")
+        self._finish(statement)
+
+    def _used(self, variable: Variable) -> bool:
+        return variable in self.uses
+
+    def _finish(self, statement: Statement) -> None:
+        if self.hook is not None:
+            self.hook(self, statement, [self.known[o] for o in statement.outputs if o in self.known])
+
+    def _define(self, output: Variable, statement: Statement) -> None:
+        hint = _HINTS.get(statement.op, "t")
+        uses = self.uses.get(output, Uses())
+        alone = uses.count == 1 and uses.blocks == {id(self.block)}
+        folds = alone and not output.name and not self.unfold and not statement.blocks
+        self.definitions[output] = statement
+        if folds:
+            expr = self._apply(statement, len(self.names.next(hint)) + 3)
+            operands = self._taken
+            if expr is not None and expr.cost <= FOLDED_COST and len(expr.text) <= FOLDED_LENGTH:
+                self._pending[output] = expr
+                return
+            if expr is not None and expr.text.isidentifier():
+                self.known[output] = expr.text
+                return
+            self._pending.update(operands)
+        elif statement.op in _LINES:
+            self._apply(statement, 0)
+            self._finish(statement)
+            return
+        name = self.known.get(output) or self.names.next(output.name or hint)
+        expr = self._apply(statement, len(name) + 3)
+        if expr is None:
+            self._finish(statement)
+            return
+        self._write(output, expr)
+
+    def _apply(self, statement: Statement, margin: int) -> Expr | None:
+        """Return the expression of a rule, with so much of its operands written before it that it fits on a line."""
+        rule = self.backend.rules.get(statement.op)
+        if rule is None:
+            reason = self.backend.unsupported(statement.op)
+            raise Unsupported(statement.op, self.backend.name, reason, statement.where)
+        outer, self._consumed = self._consumed, {}
+        try:
+            while True:
+                self._consumed = {}
+                try:
+                    expr = rule(self, statement)
+                except Unsupported as error:
+                    if error.where is None and statement.where is not None:
+                        raise Unsupported(statement.op, self.backend.name, error.reason, statement.where) from None
+                    raise
+                if expr is None:
+                    return None
+                worth = [v for v, e in self._consumed.items() if v in self._pending and e.cost > 0]
+                if not worth or (self.indent + margin + len(expr.text) <= WIDTH and expr.cost <= 7):
+                    break
+                largest = max(worth, key=lambda v: (len(self._pending[v].text), self._pending[v].cost))
+                self.settle([largest])
+            self._taken = {v: self._pending.pop(v) for v in self._consumed if v in self._pending}
+            return expr
+        finally:
+            self._consumed = outer
+
+    def returned(self, write: Callable[[list[str]], str], start: str = "return ") -> None:
+        """Write the line that gives back the results of the block."""
+        while True:
+            self._consumed = {}
+            texts = [self._result(value) for value in self.block.results]
+            line = start + write(texts)
+            worth = [v for v in self._consumed if v in self._pending]
+            if not worth or self.indent + len(line) <= WIDTH:
+                break
+            self.settle([max(worth, key=lambda v: len(self._pending[v].text))])
+        self.emit(line)
+
+    def _result(self, value: Operand) -> str:
+        return self.operand(value).text
+
+    def _write(self, variable: Variable, expr: Expr) -> None:
+        statement = self.definitions.get(variable)
+        if statement is not None:
+            self._comment(statement)
+        name = self.bind(variable, _HINTS.get(statement.op, "t") if statement else "t")
+        self.emit(f"{name} = {expr.text}")
+        if statement is not None:
+            self._finish(statement)
+
+    def _comment(self, statement: Statement) -> None:
+        if self.comments and statement.where is not None:
+            said = f"# {statement.where.file}:{statement.where.line}"
+            if said != self._said:
+                self.lines.append(" " * self.indent + said)
+                self._said = said
+
+
+def constant_names(program: Program, names: Names) -> dict[Variable, str]:
+    """Return a name for each constant of a program."""
+    found: dict[Variable, str] = {}
+    for variable in program.constants:
+        found[variable] = names.new(variable.name or "constant")
+    return found
+
+
+def is_plain(array: Any) -> bool:
+    """Return whether an array is small enough to be written in the source."""
+    return bool(np.asarray(array).size <= 16)

@@ -1,0 +1,76 @@
+"""The page about the decompiler: its sources and its table are what the commands make, and every row is tested."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
+
+from erasurehead.decompile import coverage
+from erasurehead.decompile.refusals import known_reason
+
+from .programs import CASES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "decompile.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def extension(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(DOCS / "extensions"))
+    return importlib.import_module("decompiled")
+
+
+def test_the_sources_are_those_that_the_commands_print(extension: ModuleType) -> None:
+    assert len(re.findall(r"^erasurehead decompile my\.py", PAGE, re.MULTILINE)) == 3
+    assert extension.with_sources(PAGE) == PAGE
+
+
+def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
+    rows = extension.rows(PAGE)
+    assert set(coverage.listed()) <= set(rows), "run: python docs/extensions/decompiled.py"
+    assert extension.with_table(PAGE, rows) == PAGE
+    assert "gap" not in PAGE.split("<!-- coverage -->")[1]
+
+
+@pytest.mark.slow
+def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> None:
+    modules = ("jax.lax", "jax.lax.linalg", "jax.nn", "jax.numpy.linalg")  # the script explores all of them
+    assert set(coverage.explore(modules)) <= set(extension.rows(PAGE)), "run: python docs/extensions/decompiled.py"
+
+
+def met() -> set[str]:
+    """The primitives in the programs that the tests decompile."""
+    found: set[str] = set()
+    for case in CASES.values():
+        found |= set(coverage.primitives_of(jax.make_jaxpr(case.function)(*case.arguments).jaxpr))
+    return found
+
+
+ELSEWHERE = {
+    "psum", "pmax", "all_gather", "all_to_all", "ppermute", "axis_index", "reduce_scatter", "shard_map",  # test_kinds
+    "custom_vjp_call", "remat2", "custom_jvp_call", "jit",  # test_source, with their calls kept
+}  # fmt: skip
+UNREACHED = {"call", "closed_call", "core_call", "pmin", "pvary"}
+"""Primitives of one rule with others that are met, or that no public function yields."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", coverage.BACKENDS)
+def test_every_row_is_tested(backend: str, extension: ModuleType) -> None:
+    seen = met() | ELSEWHERE | UNREACHED
+    untested = [
+        op for op in extension.rows(PAGE)
+        if not coverage.status(op, backend).startswith("no") and op not in seen
+    ]  # fmt: skip
+    assert not untested
+    for op in extension.rows(PAGE):
+        if coverage.status(op, backend).startswith("no"):
+            assert known_reason(op, backend)

@@ -1,0 +1,54 @@
+"""Round trips by family: every primitive, on both backends, on the examples and on a fresh input."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
+
+from erasurehead.decompile import Source, Unsupported, decompile
+from erasurehead.decompile.api import text_of
+
+from .programs import CASES, Case
+
+QUICK = {
+    "tanh", "add of integers", "division by zero", "overflow", "powers", "select", "complex", "casts out of range",
+    "specials", "sum along axes", "windows", "sorts of pairs", "top k", "broadcasts", "modes of taking", "updates",
+    "batched products", "convolutions", "cond", "while", "scan", "branch in a loop", "svd", "normal", "custom vjp",
+    "value and grad", "pytrees",
+}  # fmt: skip
+
+
+def cases() -> list[Any]:
+    return [pytest.param(c, id=n, marks=() if n in QUICK else pytest.mark.slow) for n, c in CASES.items()]
+
+
+@cache
+def compiled(name: str) -> Any:
+    """The function, compiled once for all checks of it."""
+    return jax.jit(CASES[name].function)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_jax(case: Case) -> None:
+    source = decompile(case.function, *case.arguments, check=False)
+    report = source.check(compiled(case.name), *case.arguments, draws=1)
+    assert report.passed, report
+    assert text_of(source.function, case.arguments, "jax") == source.text, "decompiled again, the text is another"
+
+
+@pytest.mark.parametrize("case", cases())
+def test_numpy(case: Case) -> None:
+    if not case.numpy:
+        with pytest.raises(Unsupported, match="cannot be decompiled to numpy"):
+            decompile(case.function, *case.arguments, backend="numpy", check=False)
+        return
+    source: Source = decompile(case.function, *case.arguments, backend="numpy", check=False)
+    assert "jax" not in source.text.partition('"""\n\n')[2], "numpy's source does without JAX"
+    report = source.check(compiled(case.name), *case.arguments, draws=1)
+    assert report.passed, report
