@@ -12,7 +12,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 
 from erasurehead.decompile import Source, Unsupported, decompile
-from erasurehead.decompile.api import text_of
+from erasurehead.decompile.writing import text_of
 
 from .programs import CASES, Case
 

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from erasurehead.decompile import decompile
-from erasurehead.decompile.api import text_of
 from erasurehead.decompile.checking.check import check
+from erasurehead.decompile.writing import text_of
 
 Step = tuple[Callable[..., Any], int]
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from erasurehead.decompile import CheckFailed, Source, decompile
-from erasurehead.decompile.api import text_of
+from erasurehead.decompile.writing import text_of
 from erasurehead.errors import DataError, InvalidArgument
 
 from .programs import CASES

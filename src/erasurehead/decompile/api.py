@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.decompile.assemble import Assembled, assemble
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.program import Program
-from erasurehead.decompile.source import Source, run_text
-from erasurehead.decompile.trace import trace
+from erasurehead.decompile.source import Source
+from erasurehead.decompile.writing import write_once
 from erasurehead.errors import invalid
 
 BACKENDS = ("jax", "numpy")
@@ -65,8 +63,8 @@ def decompile(
     if not callable(function):
         raise invalid("function", "must be a function", function)
     jax_module()
-    first, program = _once(function, example_arguments, backend, inline, effects, names, comments, name)
-    second, _ = _once(function, example_arguments, backend, inline, effects, names, comments, name)
+    first, program = write_once(function, example_arguments, backend, inline, effects, names, comments, name)
+    second, _ = write_once(function, example_arguments, backend, inline, effects, names, comments, name)
     if first.text != second.text or not _same(first.constants, second.constants):
         raise Unsupported(
             program.name,
@@ -79,29 +77,6 @@ def decompile(
         source.report = source.check()
         source.report.raise_if_wrong()
     return source
-
-
-def _once(
-    function: Callable[..., Any], arguments: tuple[Any, ...], backend: str, inline: bool, effects: str,
-    names: Mapping[str, str] | None, comments: bool, name: str | None,
-) -> tuple[Assembled, Program]:  # fmt: skip
-    program = trace(function, arguments, backend, inline, effects, names, name)
-    assembled = assemble(program, backend, comments)
-    if backend == "jax":
-        jax = jax_module()
-
-        found = jax.eval_shape(run_text(assembled.text, assembled.name, assembled.constants), *arguments)
-        for i, (weak, got) in enumerate(zip(program.weak, jax.tree.leaves(found), strict=True)):
-            if weak != bool(getattr(got, "weak_type", False)) and not program.block.results[i].type.is_key:
-                program.casts[i] = weak
-        if program.casts:
-            assembled = assemble(program, backend, comments)
-    return assembled, program
-
-
-def text_of(function: Callable[..., Any], arguments: tuple[Any, ...], backend: str) -> str:
-    """Return the text of a function's source, without any check."""
-    return _once(function, arguments, backend, True, "comment", None, False, None)[0].text
 
 
 def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:

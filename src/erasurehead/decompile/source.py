@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead.decompile.assemble import LOAD
+from erasurehead.decompile.running import run_text
 from erasurehead.errors import DataError, InvalidArgument
 
 
@@ -137,16 +137,3 @@ class Source:
                 "A source from a file needs the function that it stands for: check(function, *examples)."
             )
         return check(self, original, arguments, **options)
-
-
-def run_text(text: str, name: str, constants: dict[str, Any], more: dict[str, Any] | None = None) -> Callable[..., Any]:
-    """Run the text of a module, with more names known in it, and return a function of it."""
-    runnable = text
-    for module in ("np", "jnp"):
-        runnable = runnable.replace(LOAD.format(module=module) + "\n", "\n")
-    file = f"<decompiled {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
-    linecache.cache[file] = (len(runnable), None, runnable.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"__name__": f"decompiled_{name}", "__file__": file, "constants": constants}
-    space.update(more or {})
-    exec(compile(runnable, file, "exec"), space)
-    return space[name]

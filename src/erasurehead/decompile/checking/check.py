@@ -277,7 +277,7 @@ def _other_mode(source: Any, examples: Sequence[Any], report: Report) -> None:
     on = bool(jax.config.jax_enable_x64)
     if on and "64" in source.text:
         return
-    from erasurehead.decompile.api import text_of
+    from erasurehead.decompile.writing import text_of
 
     def typed(leaf: Any) -> Any:
         if str(getattr(leaf, "dtype", "")).startswith("key<"):

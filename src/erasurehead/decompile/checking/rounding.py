@@ -18,7 +18,7 @@ from erasurehead.decompile.assemble import assemble
 from erasurehead.decompile.checking.compare import array_of, is_float, leaves, parts
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.program import Program, Statement
-from erasurehead.decompile.source import run_text
+from erasurehead.decompile.running import run_text
 from erasurehead.decompile.writer import Scope
 
 RUNS, TRIES = 4, 10
