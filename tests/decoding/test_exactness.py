@@ -59,6 +59,7 @@ def test_a_session_and_its_decoding_say_one_number(family, n, seed):
 
 
 @pytest.mark.parametrize("family", sorted(LARGE_SPARSE))
+@pytest.mark.slow
 def test_so_do_large_sparse_codes_within_what_they_promise(family):
     code = ANY[family](400)
     decoder, order = make_decoder(code), np.random.default_rng(2).permutation(code.n_messages)

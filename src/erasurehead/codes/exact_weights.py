@@ -84,9 +84,9 @@ class ExactWeights(ABC):
             if self.nullity:
                 # The length of the mix and what it leaves are wanted, not the mix: a small triangle tells both.
                 null = self.null_at(erased)
-                table = np.linalg.qr(null, mode="r").T
+                table = np.asarray(np.linalg.qr(null, mode="r"), dtype=np.float64).T
                 cutoff = float(np.finfo(np.float64).eps) * max(null.shape)
-                mix = np.linalg.lstsq(table, wanted, rcond=cutoff)[0]
+                mix = np.asarray(np.linalg.lstsq(table, wanted, rcond=cutoff)[0], dtype=np.float64)
                 square += float((mix**2).sum())
                 wanted = wanted - table @ mix
             if float(np.abs(wanted).max()) > bearable:
