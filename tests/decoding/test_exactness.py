@@ -33,7 +33,7 @@ ANY: dict[str, Callable[[int], GradientCode]] = {
     "refine": lambda n: codes.refine(codes.exact_cyclic(n, 4), 2 * n + 1),
     "kronecker": lambda n: codes.kronecker(codes.exact_cyclic(n // 4, 2), codes.exact_cyclic(4, 1)),
     "regular": lambda n: codes.regular(n, 4),
-    "graph_code": lambda n: codes.graph_code(3 * n // 2 * 2, 3),
+    "graph_code": lambda n: codes.graph_code(3 * (n // 2), 3),
     "bernoulli": lambda n: codes.bernoulli(n, 4, nobody_idle=False),
     "stochastic_block": lambda n: codes.stochastic_block(n, 6, 0.6, 0.02),
     "projective_plane": lambda n: codes.projective_plane(7),
