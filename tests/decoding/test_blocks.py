@@ -83,4 +83,5 @@ def test_components_number_blocks_from_zero():
     matrix = np.array([[0, 0, 1.0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
     blocks = components(code_of(matrix))
     assert blocks[0] == blocks[2] != blocks[1] == blocks[4]
-    assert sorted(set(blocks.tolist())) == [0, 1, 2]
+    assert sorted(set(blocks.tolist())) == [0, 1]
+    assert blocks[3] == blocks[0]  # it says nothing, and is counted to the first

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from erasurehead import codes
 from erasurehead.decoding import check_dtype, conditioning, make_decoder
-from erasurehead.decoding.conditioning import stable_relative
+from erasurehead.decoding.rounding import stable_relative
 from erasurehead.errors import InvalidArgument
 
 

@@ -33,7 +33,7 @@ ANY: dict[str, Callable[[int], GradientCode]] = {
     "refine": lambda n: codes.refine(codes.exact_cyclic(n, 4), 2 * n + 1),
     "kronecker": lambda n: codes.kronecker(codes.exact_cyclic(n // 4, 2), codes.exact_cyclic(4, 1)),
     "regular": lambda n: codes.regular(n, 4),
-    "graph_code": lambda n: codes.graph_code(3 * n // 2 * 2, 3),
+    "graph_code": lambda n: codes.graph_code(3 * (n // 2), 3),
     "bernoulli": lambda n: codes.bernoulli(n, 4, nobody_idle=False),
     "stochastic_block": lambda n: codes.stochastic_block(n, 6, 0.6, 0.02),
     "projective_plane": lambda n: codes.projective_plane(7),
@@ -59,6 +59,7 @@ def test_a_session_and_its_decoding_say_one_number(family, n, seed):
 
 
 @pytest.mark.parametrize("family", sorted(LARGE_SPARSE))
+@pytest.mark.slow
 def test_so_do_large_sparse_codes_within_what_they_promise(family):
     code = ANY[family](400)
     decoder, order = make_decoder(code), np.random.default_rng(2).permutation(code.n_messages)

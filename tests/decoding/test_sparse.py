@@ -59,6 +59,7 @@ def test_the_bound_is_sound_tight_and_never_rises(n, load, seed):
 
 
 @pytest.mark.parametrize("load", [3, 8])
+@pytest.mark.slow
 def test_a_code_of_600_workers_against_the_dense_reference(load):
     code = random_sparse(600, load, seed=load)
     order = np.random.default_rng(0).permutation(600)

@@ -82,8 +82,11 @@ class ExactWeights(ABC):
         if len(erased):
             wanted, bearable = -self.base[:, erased].T, _SPARED * float(np.abs(self.base).max())
             if self.nullity:
-                table = self.null_at(erased).T
-                mix = np.linalg.lstsq(table, wanted)[0]
+                # The length of the mix and what it leaves are wanted, not the mix: a small triangle tells both.
+                null = self.null_at(erased)
+                table = np.asarray(np.linalg.qr(null, mode="r"), dtype=np.float64).T
+                cutoff = float(np.finfo(np.float64).eps) * max(null.shape)
+                mix = np.asarray(np.linalg.lstsq(table, wanted, rcond=cutoff)[0], dtype=np.float64)
                 square += float((mix**2).sum())
                 wanted = wanted - table @ mix
             if float(np.abs(wanted).max()) > bearable:
@@ -134,7 +137,7 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
     s = width - 1
     table = np.zeros((n, s + 1))  # the weights for each choice of the first s, and with all of them zero
     table[:s, :s] = np.eye(s)
-    along = np.array([coefficients[np.arange(s) + 1 - s + task, np.arange(s, 0, -1)] for task in range(s - 1, n - 1)])
+    along = coefficients[np.arange(n - s)[:, None] + np.arange(s), np.arange(s, 0, -1)]
     for task in range(s, n):
         table[task] = -along[task - s] @ table[task - s : task]
         table[task, s] += 1.0

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
+    from erasurehead.decoding.adversary import WorstCase as WorstCase
+    from erasurehead.decoding.adversary import worst_case as worst_case
     from erasurehead.decoding.alternatives import Alternatives as Alternatives
     from erasurehead.decoding.analysis import Analysis as Analysis
     from erasurehead.decoding.analysis import Cost as Cost
     from erasurehead.decoding.analysis import Curves as Curves
     from erasurehead.decoding.analysis import analyse as analyse
+    from erasurehead.decoding.averages import MeanResidual as MeanResidual
+    from erasurehead.decoding.averages import mean_residual as mean_residual
     from erasurehead.decoding.base import EXACT as EXACT
     from erasurehead.decoding.base import Decoder as Decoder
     from erasurehead.decoding.base import Decoding as Decoding
@@ -22,9 +26,6 @@ if TYPE_CHECKING:
     from erasurehead.decoding.bounds import one_step_bound as one_step_bound
     from erasurehead.decoding.bounds import spectral_bound as spectral_bound
     from erasurehead.decoding.choice import make_decoder as make_decoder
-    from erasurehead.decoding.conditioning import Conditioning as Conditioning
-    from erasurehead.decoding.conditioning import check_dtype as check_dtype
-    from erasurehead.decoding.conditioning import conditioning as conditioning
     from erasurehead.decoding.design import UniformOverlap as UniformOverlap
     from erasurehead.decoding.error_location import Checks as Checks
     from erasurehead.decoding.error_location import Located as Located
@@ -37,12 +38,11 @@ if TYPE_CHECKING:
     from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
     from erasurehead.decoding.inspection import Fingerprints as Fingerprints
     from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
-    from erasurehead.decoding.mean_residual import MeanResidual as MeanResidual
-    from erasurehead.decoding.mean_residual import mean_residual as mean_residual
     from erasurehead.decoding.null_space import NullSpace as NullSpace
+    from erasurehead.decoding.rounding import Conditioning as Conditioning
+    from erasurehead.decoding.rounding import check_dtype as check_dtype
+    from erasurehead.decoding.rounding import conditioning as conditioning
     from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares
-    from erasurehead.decoding.worst_case import WorstCase as WorstCase
-    from erasurehead.decoding.worst_case import worst_case as worst_case
 
 # Workers know where the elements of a message belong, and decode nothing.
 __getattr__, __dir__ = lazy_names(
@@ -53,7 +53,7 @@ __getattr__, __dir__ = lazy_names(
         "Analysis": "analysis",
         "Blocks": "blocks",
         "Checks": "error_location",
-        "Conditioning": "conditioning",
+        "Conditioning": "rounding",
         "Cost": "analysis",
         "Curves": "analysis",
         "Decoder": "base",
@@ -66,23 +66,23 @@ __getattr__, __dir__ = lazy_names(
         "GraphComponents": "graph",
         "LeastSquares": "least_squares",
         "Located": "error_location",
-        "MeanResidual": "mean_residual",
+        "MeanResidual": "averages",
         "NullSpace": "null_space",
         "OneStep": "fixed_weights",
         "Session": "base",
         "SparseLeastSquares": "sparse",
         "UniformOverlap": "design",
-        "WorstCase": "worst_case",
+        "WorstCase": "adversary",
         "adversarial_threshold": "bounds",
         "analyse": "analysis",
-        "check_dtype": "conditioning",
-        "conditioning": "conditioning",
+        "check_dtype": "rounding",
+        "conditioning": "rounding",
         "locate": "error_location",
         "make_decoder": "choice",
-        "mean_residual": "mean_residual",
+        "mean_residual": "averages",
         "one_step_bound": "bounds",
         "residual_of": "base",
         "spectral_bound": "bounds",
-        "worst_case": "worst_case",
+        "worst_case": "adversary",
     },
 )

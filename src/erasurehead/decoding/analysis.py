@@ -13,14 +13,14 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.resources import check_seconds
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.adversary import worst_case
+from erasurehead.decoding.averages import mean_residual
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.bounds import is_biregular, spectral_bound
 from erasurehead.decoding.choice import make_decoder
-from erasurehead.decoding.conditioning import Conditioning, conditioning
 from erasurehead.decoding.fixed_weights import OneStep
-from erasurehead.decoding.mean_residual import mean_residual
 from erasurehead.decoding.products import backward
-from erasurehead.decoding.worst_case import worst_case
+from erasurehead.decoding.rounding import Conditioning, conditioning
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _FULL = 100  # up to so many workers every number of stragglers is looked at, unless the user says which

@@ -261,7 +261,7 @@ class TestErrors:
         [
             ("", "calls joined by operators"),
             ("first(", "close its bracket"),
-            ("first", "must not contain 'first'"),
+            ("first", r"must be written as a call, first\(workers\)"),
             ("last(3)", "must not name 'last'.*known are first"),
             ("first()", "missing a required argument: 'workers'"),
             ("first(r=3)", "must be written first"),
