@@ -192,3 +192,8 @@ def test_odd_traces_are_fitted_with_a_warning(
     assert done.code == 0
     assert said in done.err
     assert "weibull" in done.out
+
+
+def test_the_mean_that_is_printed_is_the_models_own(typed: Typed) -> None:
+    done = typed("delays", "show", "bimodal(0.1, none(), exponential(5.0))", "--workers", 4, "--steps", 20)
+    assert [line.split() for line in done.out.splitlines() if line.startswith("mean")] == [["mean", "0.50"]]

@@ -65,7 +65,7 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     assert re.search(r"erasurehead: 1500 steps in .*; resumed after step \d+", done.out)
     assert content("run") == content("whole")
     assert sorted(path.name for path in Path("run").iterdir()) == sorted(
-        [*NAMES, "config.toml", "encoding.json", "summary.json"]
+        [*NAMES, "checkpoints", "checksums.json", "config.toml", "encoding.json", "summary.json"]
     )
 
 
@@ -100,10 +100,11 @@ def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(typed:
 
 def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> None:
     typed("train", "--data", shop, *SMALL, "--out", "run", "--quiet")
+    typed("train", "--data", shop, *SMALL, "--out", "bare", "--quiet", "--no-keep-checkpoints")
     Path("empty").mkdir()
     for arguments, said in (
         (("--resume", "run"), "run.steps must be more than the 12 steps after which the run in 'run' finished"),
-        (("--resume", "run", "--steps", 20), "The run in 'run' is finished, and its checkpoints are gone"),
+        (("--resume", "bare", "--steps", 20), "The run in 'bare' is finished, and its last checkpoint is gone"),
         (("--resume", "empty"), "'empty' is no run folder: there is no steps.jsonl in it"),
         (("--resume", "nowhere"), "'nowhere' is no run folder: it is not there"),
         (("--resume", "shop.csv"), "'shop.csv' is no run folder: it is a file"),
@@ -119,8 +120,8 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
     assert not Path("other").exists()
 
 
-def test_kept_checkpoints_let_a_finished_run_go_on(typed: Typed, shop: Path) -> None:
-    typed("train", "--data", shop, *SMALL, "--out", "run", "--quiet", "--keep-checkpoints")
+def test_a_finished_run_can_be_continued(typed: Typed, shop: Path) -> None:
+    typed("train", "--data", shop, *SMALL, "--out", "run", "--quiet")
     done = typed("train", "--resume", "run", "--steps", 20, "--json")
     assert (done.json["steps"], done.json["resumed"]) == (20, [12])
     typed("train", "--data", shop, *SMALL, "--steps", 20, "--out", "whole", "--quiet")
@@ -158,12 +159,12 @@ def test_a_run_that_is_ended_before_its_first_step_says_how_to_begin_it_and_can_
 IN_STEP = """
 import signal
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
-settled = Checkpointer.settled
+on_state = Checkpointer.on_state
 def struck(self, step, state):
     if step == 1:
         signal.raise_signal(signal.{name})
-    settled(self, step, state)
-Checkpointer.settled = struck
+    on_state(self, step, state)
+Checkpointer.on_state = struck
 """
 
 
@@ -188,12 +189,12 @@ def test_a_run_that_is_ended_in_its_first_step_can_be_gone_on_with_or_says_how_t
 TROUBLE = """
 import shutil
 from erasurehead.runs.recorder import Recorder
-step = Recorder.step
+on_step_end = Recorder.on_step_end
 def struck(recorder, row, x):
     if row.step == 5:
         {act}
-    step(recorder, row, x)
-Recorder.step = struck
+    on_step_end(recorder, row, x)
+Recorder.on_step_end = struck
 """
 
 

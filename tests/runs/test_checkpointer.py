@@ -128,10 +128,10 @@ def test_a_run_can_be_cut_off_again_and_again(tmp_path: Path, whole: dict[str, b
     assert RunFolder.open(tmp_path / "run").summary["resumed"] == [2, 4, 5, 8]
 
 
-def test_a_run_that_is_finished_can_be_gone_on_with_if_its_checkpoints_are_kept(tmp_path: Path) -> None:
+def test_a_run_that_is_finished_keeps_one_checkpoint_to_be_gone_on_with(tmp_path: Path) -> None:
     train(begin(tmp_path / "long"), steps=14)
-    train(begin(tmp_path / "run"), keep_finished=True, every_steps=5)
-    assert steps_saved(tmp_path / "run") == [5, 9]
+    train(begin(tmp_path / "run"), every_steps=5)
+    assert steps_saved(tmp_path / "run") == [9]
     train(go_on(tmp_path / "run"), steps=14)
     assert content(tmp_path / "run") == content(tmp_path / "long")
 

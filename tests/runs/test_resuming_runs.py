@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,12 @@ from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError, EngineError, InvalidArgument, RecordsError
 from erasurehead.runs import RunFolder
 from erasurehead.runs.checkpoints.manifests import read_manifest
+from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import build_config, merged
 from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.names import ARRIVALS, CONFIG, EVALUATIONS, MODEL, STEPS
+from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.signals import Terminated
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +52,7 @@ def begin(out: str, *tables: dict[str, Any]) -> Experiment:
 
 
 class _Stop(Callback):
-    def __init__(self, after: int, error: type[BaseException] = KeyboardInterrupt) -> None:
+    def __init__(self, after: int, error: Callable[[object], BaseException] = KeyboardInterrupt) -> None:
         self.after, self.error = after, error
 
     def on_state(self, step: int, state: object) -> None:
@@ -173,16 +178,69 @@ def test_a_run_that_is_finished_is_not_gone_on_with() -> None:
     begin("run").run()
     with pytest.raises(InvalidArgument, match="must be more than the 10 steps after which the run in 'run' finished"):
         Experiment.resume("run")
-    with pytest.raises(InvalidArgument, match=r"its checkpoints are gone.*checkpoints.keep_finished"):
-        Experiment.resume("run", {"run": {"steps": 20}})
+    begin("bare", {"checkpoints": {"keep_finished": False}}).run()
+    assert not (Path("bare") / "checkpoints").exists()
+    with pytest.raises(InvalidArgument, match=r"its last checkpoint is gone.*keep_finished.*--initial bare"):
+        Experiment.resume("bare", {"run": {"steps": 20}})
 
 
-def test_a_run_that_is_finished_goes_on_if_its_checkpoints_were_kept() -> None:
-    begin("run", {"checkpoints": {"keep_finished": True}}).run()
-    begin("whole", {"run": {"steps": 20}}).run()
-    Experiment.resume("run", {"run": {"steps": 20}, "checkpoints": {"keep_finished": False}}).run()
+@pytest.mark.parametrize("checkpoints", [{"every_steps": 1}, {"every_steps": 0, "every_seconds": 0.0}, {"keep": 3}])
+@pytest.mark.parametrize("evaluate_every", [0, 2, 7])
+def test_a_finished_run_is_continued_as_if_more_steps_had_been_asked_for_from_the_start(
+    checkpoints: dict[str, Any], evaluate_every: int
+) -> None:
+    tables = {"checkpoints": checkpoints, "run": {"evaluate_every": evaluate_every}}
+    begin("whole", tables, {"run": {"steps": 20}}).run()
+    begin("run", tables).run()
+    assert [path.name for path in (Path("run") / "checkpoints").glob("*.json")] == ["step-0000010.json"]
+    run = Experiment.resume("run", {"run": {"steps": 12}}).run()
+    run = Experiment.resume("run", {"run": {"steps": 20}}).run()
     assert content("run") == content("whole")
-    assert not (Path("run") / "checkpoints").exists()
+    summary, whole = RunFolder.open("run").summary, RunFolder.open("whole").summary
+    assert summary["resumed"] == [10, 12]
+    assert {**summary, "resumed": [], "data": whole["data"]} == whole
+    known = RunFolder.open("whole").run
+    assert (run.steps, run.arrivals, run.final) == (known.steps, known.arrivals, known.final)
+    assert run.evaluations == known.evaluations
+    assert all(RunFolder.open("run").damage(name) == "" for name in (*content("run"), SUMMARY, CONFIG, ENCODING))
+
+
+def test_a_finished_run_keeps_no_model_for_each_evaluation() -> None:
+    begin("run", {"run": {"steps": 40, "evaluate_every": 1}}).run()
+    Experiment.resume("run", {"run": {"steps": 44}}).run()
+    store = CheckpointStore(Path("run"))
+    state = store.load().state
+    kept = state["snapshots"]["kept"]
+    assert [step for step, _, _ in kept] == list(range(45))
+    assert [held for _, _, held in kept] == [one.metrics for one in RunFolder.open("run").run.evaluations]
+
+
+@pytest.mark.parametrize(
+    "ended", [KeyboardInterrupt, lambda text: Terminated(signal.SIGTERM), EngineError], ids=["ctrl-c", "term", "error"]
+)
+def test_what_was_evaluated_is_not_lost_when_a_continued_run_is_cut_off(
+    ended: Callable[[object], BaseException],
+) -> None:
+    begin("whole", {"run": {"steps": 20}}).run()
+    begin("run").run()
+    longer = Experiment.resume("run", {"run": {"steps": 20}})
+    with contextlib.suppress(EngineError):
+        longer.run([_Stop(14, ended)])
+    before = [one.step for one in RunFolder.open("run").run.evaluations]
+    assert before[:6] == [0, 2, 4, 6, 8, 10]
+    Experiment.resume("run").run()
+    assert content("run") == content("whole")
+
+
+@pytest.mark.processes
+def test_a_finished_run_on_real_workers_just_goes_on() -> None:
+    begin("run", {"run": {"engine": "processes"}, "delays": {"model": "none()", "late": "preempt"}}).run()
+    before = RunFolder.open("run").run
+    run = Experiment.resume("run", {"run": {"steps": 16}}).run()
+    assert run.steps[:10] == before.steps
+    assert [row.step for row in run.steps] == list(range(16))
+    assert run.evaluations[:6] == before.evaluations
+    assert [one.step for one in run.evaluations] == list(range(0, 17, 2))
 
 
 def test_a_folder_without_a_run_or_without_a_checkpoint_is_said() -> None:

@@ -379,8 +379,9 @@ class WorkerOptions:
         option(
             "--initial",
             panel=_PANEL_workers,
-            metavar="KIND",
-            text="The first model: zeros (the default) or randn.",
+            metavar="MODEL",
+            text="The first model: zeros (the default), randn, or the folder of a run, to begin with its final model: "
+            "columns are matched by name.",
         ),
     ] = None
     seed: Annotated[
@@ -449,7 +450,11 @@ class RecordOptions:
     ] = None
     keep_checkpoints: Annotated[
         bool | None,
-        option("--keep-checkpoints", panel=_PANEL_output, text="Keep them when training is finished."),
+        option(
+            "--keep-checkpoints/--no-keep-checkpoints",
+            panel=_PANEL_output,
+            text="Whether a last one is left when training is finished (the default), to continue with more steps.",
+        ),
     ] = None
 
 

@@ -34,8 +34,12 @@ Train one model, and record the run in a folder.
   A run once more, on the virtual clock: same arrivals, same model.
 
 [bold]erasurehead train --resume runs/x[/bold]
-  A run that was cut off, from its newest checkpoint; --steps may be raised.
+  A run that was cut off, from its newest checkpoint; a run that is finished
+  goes on where --steps is raised: [italic]--resume runs/x --steps 202[/italic].
   Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 write one before they end it.
+
+[bold]erasurehead train --data new.csv --initial runs/x[/bold]
+  A new run that begins with the model of another, column by column.
 """
 
 
@@ -70,8 +74,8 @@ def run(
             "--resume",
             panel="Output",
             metavar="FOLDER",
-            text="Go on with the run in this folder from its newest checkpoint. Its settings stay; --steps may be "
-            "raised, and where it runs may change.",
+            text="Go on with the run in this folder from its newest checkpoint; with more --steps if it is finished. "
+            "Its settings stay; where it runs may change.",
         ),
     ] = None,
     target: Annotated[
@@ -192,6 +196,8 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.say(f"  {note}")
     for doubt in describe(data)["doubts"]:
         screen.warn(doubt)
+    if experiment.initial is not None:
+        screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
     where = _WHERE[config.run.engine]
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_intercept(experiment)}, {config.optimizer.name} at "
@@ -235,7 +241,7 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     lines.append(f"records and model in {out}" if summary["model"] == out else where)
     warn(screen, experiment, done)
-    if way_on := _way_on(experiment):
+    if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
     screen.result({"folder": str(experiment.out), **summary, **reached}, "\n".join(lines))
 

@@ -50,6 +50,14 @@ class Delays(ABC):
     def __str__(self) -> str:
         """Return the model as it is written in a configuration: `"exponential(mean=0.5, seed=0)"`."""
 
+    @property
+    def expected(self) -> float | None:
+        """The mean delay of a message of one unit of work, in seconds, where it is known and the same for all workers.
+
+        It may be inf, as that of a Pareto distribution of exponent 1; None leaves it to be estimated from draws.
+        """
+        return None
+
     def check_workers(self, n_workers: int) -> None:
         """Raise if the model does not go with so many workers: it names one that is not there, or has too few.
 
@@ -160,6 +168,11 @@ class Sum(Delays):
                 )
             seen |= own
         object.__setattr__(self, "terms", terms)
+
+    @property
+    def expected(self) -> float | None:
+        means = [mean for term in self.terms if (mean := term.expected) is not None]
+        return sum(means) if len(means) == len(self.terms) else None
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None

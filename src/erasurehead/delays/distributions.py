@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast, final
 
 import numpy as np
+from scipy.special import gamma
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
@@ -92,6 +93,10 @@ class Exponential(Drawn):
     def factor(self) -> float:
         return self.mean
 
+    @property
+    def expected(self) -> float:
+        return self.mean
+
     def transform(self, values: Array) -> None:
         return
 
@@ -127,6 +132,10 @@ class ShiftedExponential(Drawn):
     def factor(self) -> float:
         return self.mean
 
+    @property
+    def expected(self) -> float:
+        return self.shift + self.mean
+
     def transform(self, values: Array) -> None:
         values += self.shift
 
@@ -156,6 +165,10 @@ class Weibull(Drawn):
         check_seconds("shape", self.shape)
         check_seconds("shift", self.shift, zero=True)
         check_count("seed", self.seed, at_least=0)
+
+    @property
+    def expected(self) -> float:
+        return self.shift + self.scale * float(gamma(1.0 + 1.0 / self.shape))
 
     def transform(self, values: Array) -> None:
         np.power(values, 1.0 / self.shape, out=values)
@@ -188,6 +201,10 @@ class Pareto(Drawn):
         check_count("seed", self.seed, at_least=0)
         if self.exponent <= 1.0:
             warnings.warn(f"{self} has an infinite mean; averages of its delays do not settle.", stacklevel=3)
+
+    @property
+    def expected(self) -> float:
+        return self.minimum * self.exponent / (self.exponent - 1.0) if self.exponent > 1.0 else math.inf
 
     def transform(self, values: Array) -> None:
         values /= self.exponent
@@ -222,8 +239,19 @@ class LogNormal(Drawn):
         check_seconds("shift", self.shift, zero=True)
         check_count("seed", self.seed, at_least=0)
 
+    @property
+    def expected(self) -> float:
+        return self.shift + self.median * _exp(0.5 * self.sigma**2)
+
     def transform(self, values: Array) -> None:
         values *= self.sigma
         np.exp(values, out=values)
         values *= self.median
         values += self.shift
+
+
+def _exp(power: float) -> float:
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf

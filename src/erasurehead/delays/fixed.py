@@ -23,6 +23,10 @@ from erasurehead.errors import DataError, invalid
 class NoDelay(Delays):
     """No delay at all."""
 
+    @property
+    def expected(self) -> float:
+        return 0.0
+
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:

@@ -38,6 +38,10 @@ class Bimodal(Delays):
             raise invalid("share", "must be from 0 to 1", self.share)
         check_count("seed", self.seed, at_least=0)
 
+    @property
+    def expected(self) -> float | None:
+        return _mixed(self.share, self.usual, self.slow)
+
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
@@ -86,6 +90,10 @@ class MarkovModulated(Delays):
             )
         check_count("seed", self.seed, at_least=0)
 
+    @property
+    def expected(self) -> float | None:
+        return _mixed(self.enter / (self.enter + self.leave), self.usual, self.slow)
+
     def is_slow(self, first: int, count: int, n_workers: int) -> BoolArray:
         """Return who is slow when, shape (count, n_workers).
 
@@ -133,3 +141,15 @@ class MarkovModulated(Delays):
 
     def __str__(self) -> str:
         return written("markov", self)
+
+
+def _mixed(share: float, usual: Delays, slow: Delays) -> float | None:
+    """Return the mean of delays of which a share is slow; None if that of one of the two is not known."""
+    total = 0.0
+    for part, delays in ((1.0 - share, usual), (share, slow)):
+        if part > 0.0:  # what never happens may take for ever
+            mean = delays.expected
+            if mean is None:
+                return None
+            total += part * mean
+    return total

@@ -32,7 +32,7 @@ class Summary:
         n_steps: how many.
         n_samples: how many delays.
         n_censored: how many of them are known only to be longer.
-        mean: in seconds, of the samples; NaN where some are censored.
+        mean: in seconds, of the samples; NaN where some are censored. Of a model it is the model's own, if it is known.
         quantiles: seconds by share, for `SHARES`. Where samples are censored, by Kaplan and Meier; inf for what is
             longer than anything that was waited for (in a model: for workers that never answer).
         spread: the longest delay of a step over its median one, shape (n_steps,), NaN for a median of 0. Where the
@@ -91,7 +91,8 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
     seconds = np.where(never, longest, table).ravel()
     names = tuple(map(str, range(n_workers)))
     trace = Trace(step, worker, seconds, np.ones(table.size), never.ravel(), names, "the model")
-    mean = math.inf if never.any() else float(table.mean())
+    known = model.expected  # a mean of draws is far from it where few are slow, or the tail is heavy
+    mean = math.inf if never.any() else float(table.mean()) if known is None else known
     spread = _spread(table.ravel(), step)
     slow = slow_workers(trace)
     return Summary(

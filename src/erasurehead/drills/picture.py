@@ -35,6 +35,9 @@ _COLOURS: Mapping[Kind, str] = {
 }
 
 
+_ROW = 0.24  # inches that a worker's name needs
+
+
 def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Draw a drill, and return the files.
 
@@ -48,8 +51,10 @@ def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("p
     """
     place = made_folder(folder)
     with drawing():
-        figure = new_figure(9.0, 6.0)
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        rows = len({_row(one) for one in found.faults})
+        upper, lower = max(3.0, _ROW * rows), 2.0
+        figure = new_figure(9.0, upper + lower + 1.0)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(upper, lower))
         _draw_faults(above, found)
         _draw_progress(below, found)
         kinds: list[Kind] = [kind for kind in KINDS if any(one.fault.kind == kind for one in found.faults)]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from erasurehead.runs.checkpoints.store import CheckpointStore as CheckpointStore
     from erasurehead.runs.comparison import Comparison as Comparison
     from erasurehead.runs.experiment import Experiment as Experiment
+    from erasurehead.runs.first_models import InitialModel as InitialModel
+    from erasurehead.runs.first_models import initial_model as initial_model
     from erasurehead.runs.folder import RunFolder as RunFolder
     from erasurehead.runs.predictor import TrainedModel as TrainedModel
     from erasurehead.runs.recorder import Recorder as Recorder
@@ -39,9 +41,11 @@ __getattr__, __dir__ = lazy_names(
         "Checkpointer": "checkpoints.checkpointer",
         "Comparison": "comparison",
         "Experiment": "experiment",
+        "InitialModel": "first_models",
         "Recorder": "recorder",
         "RunFolder": "folder",
         "TrainedModel": "predictor",
+        "initial_model": "first_models",
         "replay": "replaying",
     },
 )

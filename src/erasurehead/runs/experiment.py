@@ -33,6 +33,7 @@ from erasurehead.runs.config.sections import Config, DataSection
 from erasurehead.runs.config.toml import located, to_toml
 from erasurehead.runs.control import Control
 from erasurehead.runs.fingerprints import check_same, of_code, of_data
+from erasurehead.runs.first_models import InitialModel, initial_model
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.locks import check_unlocked
 from erasurehead.runs.names import (
@@ -46,6 +47,7 @@ from erasurehead.runs.names import (
     has_steps,
     next_free,
 )
+from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recorder import Recorder
 from erasurehead.runs.resuming import check_unfinished
 from erasurehead.schemes.named import Scheme
@@ -75,6 +77,7 @@ class Experiment:
         delays: what is injected.
         out: the run folder to be; None to keep no records.
         resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
+        initial: the first model, if it is from another run; None, too, where the run goes on, whose checkpoint has it.
     """
 
     config: Config
@@ -84,6 +87,7 @@ class Experiment:
     delays: Delays
     out: Path | None
     resuming: bool = False
+    initial: InitialModel | None = None
 
     @classmethod
     def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
@@ -96,8 +100,11 @@ class Experiment:
             InvalidArgument: if something does not fit, naming the key; before any data is read where that is possible.
             DataError: if the data cannot be used.
         """
-        if not isinstance(config, Config):
-            config = build_config(config)
+        return cls._checked(config if isinstance(config, Config) else build_config(config))
+
+    @classmethod
+    def _checked(cls, config: Config, resuming: bool = False) -> Experiment:
+        """Return what `from_config` does; of a run that goes on, the run that it began with need not be there."""
         workers = config.run.workers
         published = config.data.source in NAMES
         late = published or config.delays.model is not None
@@ -110,10 +117,13 @@ class Experiment:
             _check_delays(scheme, config, parts.build_delays(config.delays.model))
         if config.run.out is not None:
             check_free(config.run.out, config.run.overwrite)
+        earlier = None if resuming else parts.initial_folder(config.run)
+        trained = None if earlier is None else TrainedModel.load(earlier)
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
         problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
+        initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         _check_tasks(scheme, text, problem)
         rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
         restart = config.optimizer.restart
@@ -124,6 +134,7 @@ class Experiment:
             update={
                 "scheme": text,
                 "data": _absolute(config.data),
+                "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
                 "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
                 "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
@@ -131,7 +142,8 @@ class Experiment:
         )
         _check_delays(scheme, complete, delays)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
-        return cls(complete, data, problem, scheme, delays, Path(config.run.out) if config.run.out else out)
+        out = Path(config.run.out) if config.run.out else out
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -191,7 +203,7 @@ class Experiment:
             raise DataError(f"{damage} What is to be changed is said when the run goes on.")
         if damage := opened.damage(ENCODING):
             raise DataError(f"{damage} Where it is removed, it is written anew when the run goes on.")
-        experiment = replace(cls.from_config(config), out=opened.path, resuming=True)
+        experiment = replace(cls._checked(config, resuming=True), out=opened.path)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
         return experiment
 
@@ -215,7 +227,9 @@ class Experiment:
         return replace(self, config=config, scheme=named, out=folder)
 
     def first_model(self) -> Array:
-        """Return the model that training starts from, shape (n_parameters,)."""
+        """Return the model that training starts from, shape (n_parameters,); zeros if only the checkpoint has it."""
+        if self.initial is not None:
+            return self.initial.x
         return parts.first_model(self.config.run, self.problem.n_parameters)
 
     def optimizer(self) -> Optimizer:
@@ -412,6 +426,13 @@ def _absolute(section: DataSection) -> DataSection:
     if section.path is not None:
         changes["path"] = str(Path(section.path).expanduser().absolute())
     return section.model_copy(update=changes)
+
+
+def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset, loss: str) -> InitialModel:
+    try:
+        return initial_model(trained, data.encoding, loss)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"run.initial ({str(folder)!r}): {error}") from None
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from erasurehead.errors import DataError, InvalidArgument, invalid
 from erasurehead.runs.checkpoints.store import Checkpoint
 from erasurehead.runs.folder import RunFolder
@@ -43,6 +45,7 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
         )  # fmt: skip
     if not has_checkpoints(folder.path):
         raise InvalidArgument(
-            f"The run in {str(folder.path)!r} is finished, and its checkpoints are gone: there is nothing to go on"
-            " from. They stay when a run is trained with checkpoints.keep_finished = true (--keep-checkpoints)."
+            f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing to go on"
+            " from. It stays unless a run is trained with checkpoints.keep_finished = false (--no-keep-checkpoints)."
+            f" A new run can begin with its model: --initial {shlex.quote(str(folder.path))}."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from erasurehead._internal.arrays import Array, Tree
@@ -37,7 +37,7 @@ class Callback:
     def on_step_end(self, row: StepRow, x: Array) -> None:
         """Called when a step is done, with the model after it; keep a reference at will, it is never changed."""
 
-    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
         """Called last after each step, when it is wholly done and recorded; and once before the first, with 0.
 
         Arguments:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.problems.base import Problem
@@ -23,6 +25,8 @@ class Snapshots(Callback):
 
     All together take at most a gigabyte: where there would be more, every second one is given up, again and again.
 
+    Of a run that goes on after it had finished, the models up to there were evaluated then: their metrics are kept.
+
     Arguments:
         every: keep the model after every so many steps, and the last; 0 for none.
         initial: the model before the first step.
@@ -32,13 +36,14 @@ class Snapshots(Callback):
     def __init__(self, every: int, initial: Array, last: int) -> None:
         self.every = every
         self.last = last
-        self.kept: list[tuple[int, float, Array]] = [(0, 0.0, initial)] if every else []
+        self.kept: list[tuple[int, float, Array | Mapping[str, float]]] = [(0, 0.0, initial)] if every else []
+        self._model_bytes = initial.nbytes
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         done = row.step + 1
         if self.every and (done % self.every == 0 or done == self.last):
             self.kept.append((done, row.end, x))
-            if len(self.kept) > max(min(MOST_BYTES // x.nbytes, MOST_KEPT), 2):
+            if len(self.kept) > max(min(MOST_BYTES // self._model_bytes, MOST_KEPT), 2):
                 self.every *= 2
                 self.kept = [kept for kept in self.kept if kept[0] % self.every == 0]
 
@@ -47,12 +52,33 @@ class Snapshots(Callback):
         return {"every": self.every, "kept": [[step, time, x] for step, time, x in self.kept]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from a state; what was kept as the last of a run that is to be longer now is given up."""
         self.every = int(state["every"])
-        self.kept = [(int(step), float(time), x) for step, time, x in state["kept"]]
+        kept = [(int(step), float(time), held) for step, time, held in state["kept"]]
+        self.kept = [one for one in kept if one[0] == self.last or one[0] % self.every == 0]
 
     def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
         """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""
-        for step, time, x in self.kept:
-            if metrics := problem.metrics(x):
+        for step, time, held in self.kept:
+            if metrics := problem.metrics(held) if isinstance(held, np.ndarray) else held:
                 yield Evaluation(step, time, metrics)
+
+    def evaluated(self) -> list[Evaluation]:
+        """Return what is known without evaluating anything: the metrics of models that an earlier part of the run had
+        evaluated."""
+        return [Evaluation(step, time, held) for step, time, held in self.kept if isinstance(held, dict) and held]
+
+
+def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation]) -> dict[str, Tree]:
+    """Return the state of a run with the metrics of its snapshots in place of the models.
+
+    What is small, and all that a run needs to go on that has been evaluated: no model is evaluated twice.
+
+    Arguments:
+        state: as `Callback.on_state` was given it.
+        evaluations: of all its snapshots; those that had nothing to evaluate on may be missing.
+    """
+    snapshots = cast("Mapping[str, Any]", state["snapshots"])
+    known = {evaluation.step: evaluation.metrics for evaluation in evaluations}
+    kept: list[Tree] = [[step, time, dict(known.get(step, {}))] for step, time, _ in snapshots["kept"]]
+    return {**state, "snapshots": {"every": snapshots["every"], "kept": kept}}

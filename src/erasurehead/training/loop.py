@@ -102,8 +102,7 @@ def train(
     scheme, engine = as_scheme(scheme), as_engine(engine)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
-    first = optimizer.x
-    snapshots = Snapshots(evaluate_every, first, last=steps)
+    snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
     with engine:
         training = _Training(problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, callbacks)
         for watcher in training.watchers:
@@ -113,8 +112,8 @@ def train(
     run = training.run
     try:
         if not training.hurried and not isinstance(failure, Diverged):
-            run.final = training.final(first)
-        for evaluation in () if training.hurried else snapshots.evaluate(problem):
+            run.final = training.final()
+        for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
                 watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
@@ -172,6 +171,7 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
+        self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
         self.history = _History()
@@ -206,13 +206,9 @@ class _Training:
             self.start_seconds, stopped=self.stopped, neglected=self.counting.neglected(),
         )  # fmt: skip
 
-    def final(self, first: Array) -> FinalModel | None:
-        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are.
-
-        Arguments:
-            first: the model that training began with.
-        """
-        problem, x = self.problem, self.optimizer.x
+    def final(self) -> FinalModel | None:
+        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are."""
+        problem, first, x = self.problem, self.first, self.optimizer.x
         lost = self.history.steps[-1].lost if self.history.steps else []
         with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
             start, end = problem.exact([first, x], [self._samples[task] for task in lost])
@@ -284,6 +280,7 @@ class _Training:
             "elapsed": self.engine.now() - self._origin,
             "origin": self._origin,
             "start_seconds": self.start_seconds,
+            "first": self.first,
             "optimizer": self.optimizer.state(),
             "aggregation": self._scheme.aggregation.state(),
             "rules": {kind: rule.state() for kind, rule in self._scheme.rules.items()},
@@ -296,6 +293,7 @@ class _Training:
 
     def _restore(self, resume: Resumption, running: bool) -> None:
         state = resume.state
+        self.first = state["first"]
         self.optimizer.restore(state["optimizer"])
         self._scheme.aggregation.restore(state["aggregation"])
         for kind, rule in self._scheme.rules.items():

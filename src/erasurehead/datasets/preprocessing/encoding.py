@@ -72,6 +72,11 @@ class Encoding(ABC):
     def column_names(self) -> tuple[str, ...]:
         """Names of the columns of the design matrix: `size`, `town=Ely`, `town=Ely x year=1999`, `(constant)`."""
 
+    @property
+    def standardization(self) -> Mapping[str, tuple[float, float]]:
+        """Column of numbers -> what it is shifted by, then divided by; without columns that stay as they are."""
+        return {}
+
     def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
         """Return coefficient by column, for values as the file has them, or as they are standardised.
 

@@ -92,6 +92,11 @@ class TableEncoding(Encoding, kind="table"):
                  for name, values, column in zip(feature.columns, labels, places, strict=True)]  # fmt: skip
         return [" x ".join(each) for each in zip(*parts, strict=True)]
 
+    @property
+    def standardization(self) -> Mapping[str, tuple[float, float]]:
+        numeric = [feature for feature in self.features if isinstance(feature, Numeric)]
+        return {feature.column: (feature.mean, feature.scale) for feature in numeric}
+
     def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
         found = super().named_coefficients(weights, standardized)
         if standardized:

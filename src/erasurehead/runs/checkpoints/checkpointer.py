@@ -17,6 +17,7 @@ from erasurehead.runs.fingerprints import check_same, of_code
 from erasurehead.runs.recorder import Recorder
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.evaluation import without_models
 from erasurehead.training.result import Run
 
 STATE_BUDGET = 0.02
@@ -28,15 +29,15 @@ class _Taken:
     """A state as it was between two steps, and how far the records had come."""
 
     step: int
-    state: Tree
+    state: Mapping[str, Tree]
     records: Mapping[str, int]
 
 
 class Checkpointer(Callback):
     """Makes checkpoints in the folder of a run, in a thread of its own.
 
-    When training ends early, the newest state that was taken is written as a last checkpoint; when it is finished,
-    all are removed.
+    When training ends early, the newest state that was taken is written as a last checkpoint. When it is finished, one
+    is left that holds no model of those that were evaluated, so that the run can be continued with more steps.
 
     Arguments:
         recorder: of the run, before this one among the callbacks.
@@ -44,7 +45,7 @@ class Checkpointer(Callback):
         every_seconds: make one when so many seconds have gone by since the last; 0 for none by time.
         keep: how many of the newest are kept, at least 1.
         behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
-        keep_finished: keep them when training is finished, so that the run can be continued for more steps.
+        keep_finished: whether a run that is finished can be continued; else no checkpoint is left.
         facts: what else the run is, such as a fingerprint of its data: plain data, found again in the checkpoint.
     """
 
@@ -56,7 +57,7 @@ class Checkpointer(Callback):
         *,
         keep: int = 2,
         behind: int = 10,
-        keep_finished: bool = False,
+        keep_finished: bool = True,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         self.recorder = recorder
@@ -88,13 +89,14 @@ class Checkpointer(Callback):
     def on_start(self, seconds: float) -> None:
         self._began = self._last = time.monotonic()
 
-    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
         records = self.recorder.sizes
         if self._off or records is None:  # without records, nothing could be continued
             return
         now = time.monotonic()
         due = step > 0 and self._due(step, now)
-        if due or self._spent <= STATE_BUDGET * (now - self._began):
+        last = self.keep_finished and step == self._steps
+        if due or last or self._spent <= STATE_BUDGET * (now - self._began):
             self._taken = _Taken(step, state(), records)
             self._spent += time.monotonic() - now
         with self._failing():
@@ -106,21 +108,24 @@ class Checkpointer(Callback):
             self._background.wait(step - self.behind)
 
     def on_end(self, run: Run) -> None:
-        if run.stopped or self.keep_finished:
-            self.close(quietly=bool(run.stopped))
+        if run.stopped:
+            self.close()
             return
-        with self._failing():
+        taken, self._taken = self._taken, None
+        try:
             self._background.close()
-            self.store.clear()
+            if self.keep_finished and taken is not None and taken.step == self._steps and not self._off:
+                state = without_models(taken.state, run.evaluations)
+                self.store.save(taken.step, state, taken.records, self.facts, alone=True)
+            else:
+                self.store.clear()
+        except OSError as error:  # the run is finished all the same
+            self.recorder.notify(f"{error} The run is finished, and what it would be continued from may be missing.")
 
-    def close(self, quietly: bool = True) -> None:
+    def close(self) -> None:
         """Write the last state that was taken, if it is not on disk yet, and end the thread.
 
-        Arguments:
-            quietly: whether a failure to write is only told as a notice: something else has ended the run.
-
-        Raises:
-            RecordsError: if it cannot be written.
+        That it cannot be written is told as a notice: something else has ended the run.
         """
         taken, self._taken = self._taken, None
         try:
@@ -130,14 +135,11 @@ class Checkpointer(Callback):
                     self._background.hand_over(taken.step, taken)
             self._background.close()
         except OSError as error:
-            if not quietly:
-                raise
             self.recorder.notify(f"the last checkpoint could not be written: {error}")
 
     def _due(self, step: int, now: float) -> bool:
         by_steps = self.every_steps > 0 and step % self.every_steps == 0
-        at_end = self.keep_finished and step == self._steps
-        return by_steps or at_end or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
+        return by_steps or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
 
     def _save(self, taken: _Taken) -> None:
         self.store.save(taken.step, taken.state, taken.records, self.facts)

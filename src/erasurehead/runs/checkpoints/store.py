@@ -71,14 +71,17 @@ class CheckpointStore:
         """Steps of the newest checkpoint that is safe on disk; None if there is none."""
         return self._kept[-1].step if self._kept else None
 
-    def save(self, step: int, state: Tree, records: Mapping[str, int], facts: Mapping[str, Any]) -> None:
+    def save(
+        self, step: int, state: Tree, records: Mapping[str, int], facts: Mapping[str, Any], *, alone: bool = False
+    ) -> None:
         """Write a checkpoint, and remove what is older than those to be kept.
 
         Arguments:
-            step: number of steps done; greater than that of any before.
+            step: number of steps done; greater than that of any before, but for one that takes its place.
             state: as `Callback.on_state` has it.
             records: file of rows in the run folder -> bytes of it that belong to these steps.
             facts: what the run is, as plain data.
+            alone: whether it takes the place of all before it.
 
         Raises:
             RecordsError: if something cannot be written; the checkpoints before this one are as they were.
@@ -94,8 +97,7 @@ class CheckpointStore:
             manifest = Manifest(step, written, facts, dict(shelf.files), shelf.next_tensor, shelf.next_file, encoded)
             manifest.write(folder)
             folder.sync()
-            self._kept.append(manifest)
-            self._prune(folder)
+            self._replace(folder, manifest, 1 if alone else self.keep)
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[None]:
@@ -217,12 +219,11 @@ class CheckpointStore:
             raise DataError(f"{self.folder / manifest.name} holds no state.")
         return cast("dict[str, Any]", state), arrays, rows
 
-    def _prune(self, folder: Folder) -> None:
-        dropped, self._kept = self._kept[: -self.keep], self._kept[-self.keep :]
-        for manifest in dropped:
-            folder.remove(manifest.name)
-        unused = {name for manifest in dropped for name in manifest.files} - self._used()
-        for name in sorted(unused):
+    def _replace(self, folder: Folder, newest: Manifest, keep: int) -> None:
+        """Count a new manifest among those that are kept, and remove what no other needs, manifests first."""
+        before = self._used()
+        self._kept = [*(manifest for manifest in self._kept if manifest.step != newest.step), newest][-keep:]
+        for name in sorted(before - self._used(), key=lambda name: (MANIFEST_NAME.fullmatch(name) is None, name)):
             folder.remove(name)
 
     def _used(self) -> set[str]:

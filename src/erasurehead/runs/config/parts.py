@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ _FOR_FILES = (
 )  # fmt: skip
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
+_INITIAL = ("zeros", "randn")
 _CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
 """The largest second derivative of each loss in its margins."""
 _BLOCK = 4096  # steps whose delays are looked at in one go
@@ -211,10 +213,24 @@ def _largest_eigenvalue(data: Dataset | ShardedDataset, rounds: int = 30) -> flo
 
 
 def first_model(section: RunSection, n_parameters: int) -> Array:
-    """Return the model that training starts from, shape (n_parameters,); the published code draws it with randn."""
-    if section.initial == "zeros":
-        return np.zeros(n_parameters)
-    return np.random.default_rng(section.seed).standard_normal(n_parameters)
+    """Return a first model that is of no other run, shape (n_parameters,); the published code draws it with randn."""
+    if section.initial == "randn":
+        return np.random.default_rng(section.seed).standard_normal(n_parameters)
+    return np.zeros(n_parameters)
+
+
+def initial_folder(section: RunSection) -> Path | None:
+    """Return the folder of the run whose final model is the first one; None if it is zeros, or drawn.
+
+    Raises:
+        InvalidArgument: if there is no such folder.
+    """
+    if section.initial in _INITIAL:
+        return None
+    folder = Path(section.initial).expanduser().absolute()
+    if not folder.exists():
+        raise invalid("run.initial", f"must be {', '.join(_INITIAL)} or the folder of a run", section.initial)
+    return folder
 
 
 def check_optimizer(section: OptimizerSection) -> None:

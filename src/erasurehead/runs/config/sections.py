@@ -114,7 +114,8 @@ class RunSection(_Section):
         workers: how many.
         steps: of the optimizer.
         evaluate_every: steps between two evaluations on the test rows; 0 for none.
-        initial: the first model: zeros, or normal numbers.
+        initial: the first model: `zeros`, normal numbers (`randn`), or the folder of a run, whose final model it is:
+            columns are matched by name, and those that the other model lacks start at zero.
         seed: of those, and of the order of messages that arrive at the same moment on the virtual clock.
         seconds_per_task: what a task's gradient takes on the virtual clock.
         start_patience: for MPI: seconds after the last rank of a machine came up for which others of it may be missing.
@@ -132,7 +133,7 @@ class RunSection(_Section):
     workers: int = Field(default=30, ge=1)
     steps: int = Field(default=100, ge=1)
     evaluate_every: int = Field(default=1, ge=0)
-    initial: Literal["zeros", "randn"] = "zeros"
+    initial: str = "zeros"
     seed: int = Field(default=0, ge=0)
     seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     start_patience: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -145,21 +146,22 @@ class RunSection(_Section):
 
 
 class CheckpointsSection(_Section):
-    """`[checkpoints]`: what a run that was cut off goes on from. One is made, too, when training ends early.
+    """`[checkpoints]`: what a run goes on from. One is made, too, when training ends, be it early or as planned.
 
     Attributes:
         every_steps: steps from one to the next; 0 for none by steps.
         every_seconds: seconds from one to the next; 0 for none by time.
         keep: how many of the newest are kept.
         behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
-        keep_finished: keep them when training is finished, so that it can be continued for more steps.
+        keep_finished: whether a last one, without the models that were evaluated, is left when training is finished,
+            so that the run can be continued with more steps.
     """
 
     every_steps: int = Field(default=0, ge=0)
     every_seconds: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     keep: int = Field(default=2, ge=1)
     behind: int = Field(default=10, ge=0)
-    keep_finished: bool = False
+    keep_finished: bool = True
 
 
 class FaultsSection(_Section):
