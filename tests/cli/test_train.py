@@ -121,7 +121,7 @@ def test_a_twin_that_stands_in_is_announced(typed: Typed, monkeypatch: pytest.Mo
     options = ("--engine", "virtual", "--steps", 1, "--evaluate-every", 0)
     done = typed("train", *options, "--synthetic", "fallback", "--quiet")
     assert done.code == 0
-    assert "The data set amazon is not to be had here: a synthetic stand-in stands in." in done.err
+    assert "The data set amazon cannot be had here: the run uses its synthetic stand-in." in done.err
     refused = typed("train", *options)
     assert refused.code == 2
     assert "There is no amazon data" in refused.sentence

@@ -56,14 +56,14 @@ def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run])
         axes = new_figure(8, 4).subplots()
         draw_progress(axes, Comparison.of(runs, TARGET))
         legend = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert legend == ["uncoded", "exact", "erasurehead"]
+        assert legend == ["uncoded", "exact", "erasurehead", "target: AUC 0.8"]
         for run, line in zip(runs, axes.get_lines(), strict=False):
             assert line.get_xdata().tolist() == [item.time for item in run.evaluations]
             assert line.get_ydata().tolist() == [item.metrics["auc"] for item in run.evaluations]
         feet = [collection.get_segments()[0][0, 0] for collection in axes.collections]
         assert feet == [run.time_to(*TARGET) for run in runs]
         assert axes.get_xlim()[1] >= max(feet)
-        assert axes.get_xlabel() == "wall-clock time (s), all waiting included"
+        assert axes.get_xlabel() == "virtual time (s), all waiting included"
         assert axes.get_ylabel() == "test AUC"
 
 

@@ -22,7 +22,7 @@ Train one model, and record the run in a folder.
 [bold]erasurehead train[/bold]
   ErasureHead on the paper's Amazon data: 30 processes, published settings.
 
-[bold]erasurehead train --data houses.csv --label price --drop address \
+[bold]erasurehead train --data houses.csv --label price --drop address \\
     --scheme 'exact(load=3)'[/bold]
   A file of your own; exact gradients, whoever of three is late.
 
@@ -182,7 +182,7 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
 
     data, config = experiment.data, experiment.config
     if config.data.synthetic == "fallback" and data.name != config.data.source:
-        screen.warn(f"The data set {config.data.source} is not to be had here: a synthetic stand-in stands in.")
+        screen.warn(f"The data set {config.data.source} cannot be had here: the run uses its synthetic stand-in.")
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing "
         f"({data.source})"
