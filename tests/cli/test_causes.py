@@ -184,7 +184,7 @@ def test_numbers(typed: Typed, monkeypatch: pytest.MonkeyPatch, command: tuple[o
 EMPTY: list[tuple[object, ...]] = [
     ("train", "--scheme", ""), ("train", "--data", ""), ("train", "--delays", " "), ("train", "--out", ""),
     ("compare", "-s", ""), ("plan", "--delays", "exponential(1)", "-w", 6, "--current", ""), ("drill", "--scheme", ""),
-    ("codes", "compare", "uncoded(5)", "--out", ""), ("data", "shop.csv", "--target", ""),
+    ("codes", "compare", "uncoded(5)", "--out", ""), ("data", "shop.csv", "--label", ""),
 ]  # fmt: skip
 
 

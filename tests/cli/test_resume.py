@@ -65,7 +65,7 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     assert re.search(r"erasurehead: 1500 steps in .*; gone on with after step \d+", done.out)
     assert content("run") == content("whole")
     assert sorted(path.name for path in Path("run").iterdir()) == sorted(
-        [*NAMES, "config.toml", "encoding.json", "summary.json"]
+        [*NAMES, "config.toml", "encoding.json", "summary.json", "checksums.json"]
     )
 
 

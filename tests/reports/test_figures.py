@@ -13,7 +13,7 @@ import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
-from erasurehead.reports.canvas import drawing, look, new_figure
+from erasurehead.reports.canvas import drawing, fit, look, new_figure
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
 from erasurehead.training.result import Run
 
@@ -65,6 +65,18 @@ def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run])
         assert axes.get_xlim()[1] >= max(feet)
         assert axes.get_xlabel() == "virtual time (s), all waiting included"
         assert axes.get_ylabel() == "test AUC"
+
+
+@pytest.mark.parametrize("last", [1e200, 1e308, float("inf"), float("nan")])
+def test_a_run_that_has_diverged_can_be_drawn(runs: list[Run], last: float) -> None:
+    steps = [*runs[0].steps[:-2], *(replace(row, loss=last) for row in runs[0].steps[-2:])]
+    diverged = replace(runs[0], steps=steps, evaluations=[])
+    with drawing():
+        figure = new_figure(4, 3)
+        axes = figure.subplots()
+        draw_progress(axes, Comparison.of([diverged, replace(runs[1], evaluations=[])], None))
+        fit(figure)
+        assert np.isfinite(axes.get_ylim()).all()
 
 
 def test_without_evaluations_progress_is_the_loss(runs: list[Run]) -> None:

@@ -37,10 +37,10 @@ Rehearse what clusters do to a run, and see that it survives.
 [bold]erasurehead drill --lives 200 --workers 6[/bold]
   Two hundred short runs, each killed in another way and gone on with.
 
-The same run is made twice: first without faults, the baseline, then with them.
-You see what was injected, when it was noticed and as what, what it cost in
-time and accuracy, and whether each guarantee was kept. The exit code is 1 if
-one was not.
+The same run is made twice: first without faults, the baseline, then with
+them. You see what was injected, when it was noticed and as what, what it cost
+in time and accuracy, and whether each guarantee was kept. The exit code is 1
+if one was not.
 """
 
 _FAULTS, _RUN = "Fault schedule", "Workers and steps"
