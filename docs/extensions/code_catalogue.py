@@ -29,8 +29,9 @@ def decoder_rows() -> list[list[str]]:
     chosen: dict[str, list[str]] = {}
     for family in codes.catalogue():
         chosen.setdefault(type(decoding.make_decoder(family.example_code)).__name__, []).append(f"`{family.name}`")
-    found = [value for value in vars(decoding).values() if inspect.isclass(value)]
-    decoders = [value for value in found if issubclass(value, decoding.Decoder) and value is not decoding.Decoder]
+    found = [getattr(decoding, name) for name in dir(decoding)]  # each is loaded when it is asked for, not before
+    classes = [value for value in found if inspect.isclass(value)]
+    decoders = [value for value in classes if issubclass(value, decoding.Decoder) and value is not decoding.Decoder]
     return [
         [f":py:class:`~erasurehead.decoding.{decoder.__name__}`", _line(_summary(decoder)),
          ", ".join(chosen.get(decoder.__name__, [])) or "–"]

@@ -169,7 +169,8 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("codes", "compare", "uncoded(5)", "--stragglers", 99, "--out", "new"), "--stragglers must be at most"),
     (("plan", "--delays", "none()", "-w", 6, "--out", "new"), "--delays must take some time"),
     (("drill", "--workers", 1), "--workers must be at least 3"),
-    (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "would take about"),
+    (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
+    (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "would take about"),
 ]
 
 
@@ -183,7 +184,7 @@ def test_numbers(typed: Typed, monkeypatch: pytest.MonkeyPatch, command: tuple[o
 EMPTY: list[tuple[object, ...]] = [
     ("train", "--scheme", ""), ("train", "--data", ""), ("train", "--delays", " "), ("train", "--out", ""),
     ("compare", "-s", ""), ("plan", "--delays", "exponential(1)", "-w", 6, "--current", ""), ("drill", "--scheme", ""),
-    ("codes", "compare", "uncoded(5)", "--out", ""), ("data", "shop.csv", "--target", ""),
+    ("codes", "compare", "uncoded(5)", "--out", ""), ("data", "shop.csv", "--label", ""),
 ]  # fmt: skip
 
 

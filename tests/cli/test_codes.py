@@ -234,7 +234,7 @@ def test_the_same_seed_gives_the_same_figures(typed: Typed) -> None:
         (["compare", "uncoded(12)", "--stragglers", "1,,2"], "such as 3,6 or 1-10 or 25%"),
         (["compare", "cyclic_mds(5, 2)", "--samples", "0"], "samples must be at least 1"),
         (["compare", "custom([[1.0, 0.0]])"], "matrix must have no empty column"),
-        (["compare", "uncoded(12)", "--out", "/dev/null/here"], "--out must be a folder that can be written to"),
+        (["compare", "uncoded(12)", "--out", "/dev/null/here"], "'/dev/null' is a file; name another one (--out)"),
     ],
 )
 def test_bad_input_is_told_in_one_sentence(typed: Typed, typed_in: list[str], sentence: str) -> None:

@@ -160,7 +160,7 @@ def test_traces_that_cannot_be_fitted(typed: Typed, text: str, options: tuple[ob
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("fit", "absent.csv"), "absent.csv is not a file"),
+        (("fit", "absent.csv"), "There is no file 'absent.csv'"),
         (("fit", "."), "is a folder without arrivals.jsonl"),
         (("show", "pareto(0.1, -1)"), "TRACE|MODEL 'pareto(0.1, -1)': exponent must be"),
         (("show", "magic(1)"), "must not name 'magic'"),

@@ -61,7 +61,7 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
         (("--kinds", ","), "--kinds must be among kill, stop, slow"),
         (("--schedule", "nowhere.toml"), "'nowhere.toml' cannot be read: No such file"),
         (("--engine", "cloud"), "run.engine (--engine) must be"),
-        (("--workers", 0), "run.workers (--workers) must be"),
+        (("--workers", 0), "--workers must be at least 3, but it is 0"),
         (("--seconds", 0), "seconds must be a positive number"),
         (("--seed", -1), "seed must be at least 0"),
         (("--scheme", "magic()"), "scheme must not name 'magic'"),

@@ -229,7 +229,7 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         (("--trace", "twice.csv"), "several samples of worker 0 in step 0"),
         (("--trace", "latencies.csv", "--column", "seconds=ms"), "no column 'ms' for 'seconds'; it has worker, step"),
         (("--trace", "negative.csv"), "line 3: seconds must be a finite number of at least 0, but it is -1.0"),
-        (("--trace", "absent.csv"), "absent.csv is not a file"),
+        (("--trace", "absent.csv"), "There is no file 'absent.csv'"),
         (("--trace", "latencies.csv", "--keep", "order"), "--keep must be rounds, workers or pooled"),
         ((*MODEL, "-s", "exact(load=13)"), "exact(load=13)"),
         ((*MODEL, "--current", "magic()"), "magic"),
@@ -245,7 +245,7 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         ((*MODEL, *SHOP, "--target", "speed=3"), "--target must name a metric of the problem"),
         ((*MODEL, *SHOP, "--sample", 0), "--sample must be at least 1"),
         ((*MODEL, "--data", "absent.csv"), "There is no file"),
-        ((*MODEL, "--out", "latencies.csv"), "--out must be a folder that can be written to"),
+        ((*MODEL, "--out", "latencies.csv"), "'latencies.csv' is a file; name another one (--out)"),
     ],
 )
 @pytest.mark.usefixtures("shop")

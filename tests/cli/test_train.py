@@ -22,7 +22,7 @@ def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> Non
     names = {path.name for path in Path("runs/shop-erasurehead-1").iterdir()}
     assert names == {
         "config.toml", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors", "encoding.json",
-        "summary.json",
+        "summary.json", "checksums.json",
     }  # fmt: skip
     run = RunFolder.open("runs/shop-erasurehead-1").run
     assert len(run.steps) == 12
@@ -121,7 +121,7 @@ def test_a_twin_that_stands_in_is_announced(typed: Typed, monkeypatch: pytest.Mo
     options = ("--engine", "virtual", "--steps", 1, "--evaluate-every", 0)
     done = typed("train", *options, "--synthetic", "fallback", "--quiet")
     assert done.code == 0
-    assert "The data set amazon is not available here: synthetic data of the same shape stand in for it." in done.err
+    assert "The data set amazon is not available here: synthetic data of its shape stand in." in done.err
     refused = typed("train", *options)
     assert refused.code == 2
     assert "There is no amazon data" in refused.sentence

@@ -117,7 +117,7 @@ def test_a_text_among_numbers_is_named_and_the_hint_given(tmp_path: Path) -> Non
 
 
 def test_an_open_quote_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"data\.csv, line \d: unexpected end of data"):
+    with pytest.raises(DataError, match=r"data\.csv, line 3: a quote that opens there is never closed"):
         _read(_file(tmp_path, 'a,b\n1,2\n"3,4\n'))
 
 

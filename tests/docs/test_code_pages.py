@@ -69,8 +69,8 @@ def test_a_row_says_what_it_is_guarantee_choice_and_source(extension: ModuleType
 
 def test_every_decoder_has_its_row_with_the_codes_that_it_is_chosen_for(extension: ModuleType) -> None:
     rows = {row[0].split(".")[-1].rstrip("`"): row for row in extension.decoder_rows()}
-    decoders = [value for value in vars(decoding).values() if inspect.isclass(value)]
-    concrete = {value.__name__ for value in decoders if issubclass(value, decoding.Decoder)} - {"Decoder"}
+    public = [value for value in (getattr(decoding, name) for name in dir(decoding)) if inspect.isclass(value)]
+    concrete = {value.__name__ for value in public if issubclass(value, decoding.Decoder)} - {"Decoder"}
     assert set(rows) == concrete
     assert "`fractional_repetition`" in rows["FirstPerGroup"][2]
     assert sum(row[2].count("`") // 2 for row in rows.values()) == len(codes.catalogue())

@@ -13,7 +13,7 @@ import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
-from erasurehead.reports.canvas import drawing, look, new_figure
+from erasurehead.reports.canvas import drawing, fit, look, new_figure
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
 from erasurehead.training.result import Run
 
@@ -56,15 +56,27 @@ def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run])
         axes = new_figure(8, 4).subplots()
         draw_progress(axes, Comparison.of(runs, TARGET))
         legend = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert legend == ["uncoded", "exact", "erasurehead"]
+        assert legend == ["uncoded", "exact", "erasurehead", "target: AUC 0.8"]
         for run, line in zip(runs, axes.get_lines(), strict=False):
             assert line.get_xdata().tolist() == [item.time for item in run.evaluations]
             assert line.get_ydata().tolist() == [item.metrics["auc"] for item in run.evaluations]
         feet = [collection.get_segments()[0][0, 0] for collection in axes.collections]
         assert feet == [run.time_to(*TARGET) for run in runs]
         assert axes.get_xlim()[1] >= max(feet)
-        assert axes.get_xlabel() == "wall-clock time (s), all waiting included"
+        assert axes.get_xlabel() == "virtual time (s), all waiting included"
         assert axes.get_ylabel() == "test AUC"
+
+
+@pytest.mark.parametrize("last", [1e200, 1e308, float("inf"), float("nan")])
+def test_a_run_that_has_diverged_can_be_drawn(runs: list[Run], last: float) -> None:
+    steps = [*runs[0].steps[:-2], *(replace(row, loss=last) for row in runs[0].steps[-2:])]
+    diverged = replace(runs[0], steps=steps, evaluations=[])
+    with drawing():
+        figure = new_figure(4, 3)
+        axes = figure.subplots()
+        draw_progress(axes, Comparison.of([diverged, replace(runs[1], evaluations=[])], None))
+        fit(figure)
+        assert np.isfinite(axes.get_ylim()).all()
 
 
 def test_without_evaluations_progress_is_the_loss(runs: list[Run]) -> None:

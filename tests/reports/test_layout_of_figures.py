@@ -28,14 +28,14 @@ LONG = "bimodal(share=0.1, usual=none(), slow=exponential(mean=5.0, seed=0), see
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every figure that is saved while a test runs."""
+    """Every figure that would be saved while a test runs: laid out as `save` does, and not written."""
     figures: list[Any] = []
-    save = canvas.save
 
-    def keeping(figure: Any, folder: Path, name: str, formats: Any) -> list[Path]:
-        paths = save(figure, folder, name, formats)
+    def keeping(figure: Any, folder: Path, name: str, formats: Any, access: Any = None) -> list[Path]:
+        canvas.fit(figure)
+        figure.set_layout_engine("none")
         figures.append(figure)
-        return paths
+        return [folder / f"{name}.{form}" for form in formats]
 
     monkeypatch.setattr(canvas, "save", keeping)
     return figures

@@ -152,7 +152,7 @@ def _places(found: list[dict[str, Any]]) -> Table:
         table.add_column(heading, overflow="fold")
     for place in found:
         held = f" ({place['part']})" if place["part"] else ""
-        where = f"{place['file']}{held}" if place["file"] else place["cache"] or "not there (--synthetic stands in)"
+        where = f"{place['file']}{held}" if place["file"] else place["cache"] or "not there (--synthetic makes one)"
         table.add_row(place["name"], where, ", ".join(place["looked"]))
     return table
 

@@ -29,7 +29,7 @@ Rehearse what clusters do to a run, and see that it survives.
   are started by mpiexec, the cluster is one of our own.
 
 [bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
-  Another schedule, of these two kinds only. The same seed gives the same schedule.
+  Another schedule, of these two kinds only. One seed is always one schedule.
 
 [bold]erasurehead drill --schedule drills/virtual-7-1/faults.toml[/bold]
   A fault schedule that was kept, once more.
@@ -37,12 +37,13 @@ Rehearse what clusters do to a run, and see that it survives.
 [bold]erasurehead drill --lives 200 --workers 6[/bold]
   Two hundred short runs, each killed in another way and continued.
 
-The same run is taken twice, baseline and faulty. You see what was injected, when
-it was noticed and as what, what it cost in time and accuracy, and whether
-each guarantee was kept. The exit code is 1 if one was not.
+The same run is made twice: first without faults, the baseline, then with
+them. You see what was injected, when it was noticed and as what, what it cost
+in time and accuracy, and whether each guarantee was kept. The exit code is 1
+if one was not.
 """
 
-_STORM, _RUN = "FaultSchedule", "Workers and steps"
+_FAULTS, _RUN = "Fault schedule", "Workers and steps"
 
 
 @dataclass(frozen=True)
@@ -53,25 +54,25 @@ class FaultOptions:
         int | None,
         option(
             "--lives",
-            panel=_STORM,
+            panel=_FAULTS,
             metavar="N",
             text="In place of one long run, so many short ones, each killed in another way: workers, coordinator or "
             "both, at the start, in the middle or while files are written. One verdict.",
         ),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the fault schedule.", rich_help_panel=_STORM)] = 0
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the schedule.", rich_help_panel=_FAULTS)] = 0
     kinds: Annotated[
         str | None,
         option(
             "--kinds",
-            panel=_STORM,
+            panel=_FAULTS,
             metavar="A,B,...",
             text="Of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
         ),
     ] = None
     schedule: Annotated[
         str | None,
-        option("--schedule", panel=_STORM, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
+        option("--schedule", panel=_FAULTS, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
     ] = None
 
 

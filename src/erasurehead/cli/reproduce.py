@@ -61,7 +61,7 @@ def run(
             "--synthetic",
             panel=_DATA,
             metavar="WHEN",
-            text="fallback (the default), always or never: whether synthetic stand-ins stand in for public data.",
+            text="fallback (the default), always or never: whether synthetic data stand in for public data.",
         ),
     ] = None,
     rows: Annotated[

@@ -22,7 +22,7 @@ Train one model, and record the run in a folder.
 [bold]erasurehead train[/bold]
   ErasureHead on the paper's Amazon data: 30 processes, published settings.
 
-[bold]erasurehead train --data houses.csv --label price --drop address \
+[bold]erasurehead train --data houses.csv --label price --drop address \\
     --scheme 'exact(load=3)'[/bold]
   A file of your own; exact gradients, whoever of three is late.
 

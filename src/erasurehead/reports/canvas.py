@@ -164,8 +164,9 @@ def fit(figure: Figure) -> None:
         figure.draw_without_rendering()
         wide = figure.bbox.width
         fits = True
+        beyond = _beyond(figure)
         for text in figure.findobj(texts.Text):
-            if not text.get_visible() or not text.get_text():
+            if not text.get_visible() or not text.get_text() or id(text) in beyond:
                 continue
             box = text.get_window_extent(renderer)
             out = max(box.x1 - wide, -box.x0, 0.0)
@@ -176,6 +177,19 @@ def fit(figure: Figure) -> None:
                 fits = False
         if fits:
             return
+
+
+def _beyond(figure: Figure) -> set[int]:
+    """Return the `id` of each number beyond the end of its axis, which matplotlib keeps and never draws."""
+    found: set[int] = set()
+    for axes in figure.findobj(importlib.import_module("matplotlib.axes").Axes):
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            margin = 1e-9 * (high - low)
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if not low - margin <= tick.get_loc() <= high + margin:
+                    found |= {id(tick.label1), id(tick.label2)}
+    return found
 
 
 def _written(value: float, _place: object = None) -> str:

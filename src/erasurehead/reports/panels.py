@@ -15,6 +15,9 @@ from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.training.result import Run
 
+_HIGHEST = 1e300
+"""Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""
+
 _LEGEND = 48  # letters of a name
 
 
@@ -98,7 +101,7 @@ def legend_columns(names: Sequence[str]) -> int:
 
 def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     if metric is None:
-        return np.array([row.begin for row in run.steps]), run.losses
+        return np.array([row.begin for row in run.steps]), np.where(np.abs(run.losses) < _HIGHEST, run.losses, np.nan)
     points = [(item.time, item.metrics[metric]) for item in run.evaluations]
     times, values = np.array(points).reshape(-1, 2).T
     return times, values
@@ -108,12 +111,12 @@ def _set_heights(axes: Axes, comparison: Comparison, curves: Sequence[Array]) ->
     # The first point is a model that has learnt nothing; it would flatten all that is to be told apart.
     others: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
     heights = np.concatenate([*(values[1:] for values in curves), others])
-    heights = heights[np.isfinite(heights)]
+    heights = heights[np.abs(heights) < _HIGHEST]
     low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
     falls = comparison.metric is None or measures.falls(comparison.metric)
     if falls and measures.is_wide([low, high]):  # on a linear axis the finish would lie on the ground
+        axes.set_ylim(low / 1.2, high * 1.2)  # first: matplotlib's own margins overflow where a run has diverged
         axes.set_yscale("log")
-        axes.set_ylim(low / 1.2, high * 1.2)
         canvas.plain_ticks(axes.yaxis)
         return
     room = 0.08 * (high - low) or 0.01

@@ -83,7 +83,7 @@ class Facts:
 
     def _there(self, key: str) -> Any:
         if key not in self.data:
-            raise DataError(f"The encoding is damaged: there is no {self._name(key)}.")
+            raise DataError(f"The encoding is damaged: {self._name(key)} is missing.")
         return self.data[key]
 
     def _name(self, key: str) -> str:

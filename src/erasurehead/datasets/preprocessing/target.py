@@ -90,16 +90,16 @@ class Target:
             seen: classes that they hold.
             n_rows: of them.
         """
-        if self.n_classes > max(MOST_CLASSES, n_rows // 2):
-            return DataError(
-                f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "
-                f"do; name the column to predict{self._option()}."
-            )
         names = [] if self.classes is None else self.classes.labels()
         if names and all(_COMMA.fullmatch(name) for name in names):
             return DataError(
                 f"The label{self._said()} is no number but a text, such as {names[0]!r}; write numbers without "
                 "commas, and with a decimal point."
+            )
+        if self.n_classes > max(MOST_CLASSES, n_rows // 2):
+            return DataError(
+                f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "
+                f"do; name the column to predict{self._option()}."
             )
         return DataError(
             f"The training rows hold {seen} of the {self.n_classes} classes; take a smaller test_fraction"

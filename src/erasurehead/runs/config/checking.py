@@ -30,15 +30,16 @@ def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = 
         options: key, such as `"run.steps"` -> what the user wrote instead, such as `"--steps"`, for errors.
 
     Raises:
-        InvalidArgument: naming the key, and the keys that are allowed if there is no such key.
+        UnknownKey: if there is no such key; it names those that there are.
+        InvalidArgument: if a value cannot be; it names the key.
 
     >>> build_config({"run": {"steps": 5}}).run.steps
     5
     >>> build_config({"run": {"step": 5}})
     Traceback (most recent call last):
-    erasurehead.errors.InvalidArgument: There is no key 'step' in [run]; did you mean 'steps'? The keys of [run] are \
-engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, start_patience, start_limit, address, \
-out, overwrite, records.
+    erasurehead.runs.config.checking.UnknownKey: There is no key 'step' in [run]; did you mean 'steps'? \
+The keys of [run] are engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, start_patience, \
+start_limit, address, out, overwrite, records, access.
     """
     try:
         config = Config.model_validate(dict(tables))
