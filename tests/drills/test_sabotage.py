@@ -72,8 +72,8 @@ WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 3} for one 
     "a step is not recorded": (
         KILL, """
 from erasurehead.runs.recorder import Recorder
-step = Recorder.step
-Recorder.step = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
+step = Recorder.on_step_end
+Recorder.on_step_end = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
 """, "steps were taken, each once and in its order",
     ),
     "another model is saved": (
@@ -109,7 +109,7 @@ Recorder.reopen = classmethod(silent)
 from erasurehead.runs.recorder import Recorder
 Recorder._flush = lambda recorder: None
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
-Checkpointer.settled = lambda self, step, state: None
+Checkpointer.on_state = lambda self, step, state: None
 """, "the full disk was told in a sentence",
     ),
     "a process is left running": (
