@@ -33,7 +33,7 @@ demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training rac
 .PHONY: test
 test: $(READY)  ## Run the whole test suite (at most 12 minutes on 2 cores)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not processes'
-	$(BIN)/python -m pytest -q -m processes
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m processes
 
 .PHONY: test-quick
 test-quick: $(READY)  ## Run the quick part of the tests (at most 2 minutes)

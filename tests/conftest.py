@@ -1,8 +1,10 @@
-"""What all tests share: deterministic hypothesis, and where the real data are."""
+"""What all tests share: deterministic hypothesis, Ctrl-C as a terminal has it, and where the real data are."""
 
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,17 @@ settings.register_profile(
 settings.load_profile("erasurehead")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_as_in_a_terminal() -> Generator[None]:
+    """Let SIGINT be what it is in a terminal: a shell ignores it for what it starts in the background.
+
+    Python then installs no handler, and whatever the tests start would inherit that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,7 @@ def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.timeout(240)
+@pytest.mark.xdist_group("mpi")
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 @pytest.mark.skipif(
     not (shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")),
@@ -96,6 +97,7 @@ def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.timeout(240)
+@pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")

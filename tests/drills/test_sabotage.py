@@ -5,13 +5,16 @@ The sabotage is a statement that is run when the coordinator of the faulty run s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.supervisor import Performance
 from erasurehead.drills.verdicts import Findings
 
 pytestmark = [
@@ -69,8 +72,8 @@ WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 3} for one 
     "a step is not recorded": (
         KILL, """
 from erasurehead.runs.recorder import Recorder
-step = Recorder.step
-Recorder.step = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
+step = Recorder.on_step_end
+Recorder.on_step_end = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
 """, "steps were taken, each once and in its order",
     ),
     "another model is saved": (
@@ -104,9 +107,15 @@ Recorder.reopen = classmethod(silent)
     "a full disk is not noticed": (
         FULL, """
 from erasurehead.runs.recorder import Recorder
-Recorder._flush = lambda recorder: None
+flush = Recorder._flush
+def quietly(recorder):
+    try:
+        flush(recorder)
+    except OSError:
+        pass
+Recorder._flush = quietly
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
-Checkpointer.settled = lambda self, step, state: None
+Checkpointer.on_state = lambda self, step, state: None
 """, "the full disk was told in a sentence",
     ),
     "a process is left running": (
@@ -118,9 +127,28 @@ subprocess.Popen(["sleep", "60"], start_new_session=True)
 }  # fmt: skip
 
 
-def drilled(folder: Path, fault: Fault) -> Findings:
-    settings = replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
-    return Drill(settings, FaultSchedule((fault,)), folder).run()
+def settings_for(fault: Fault) -> Settings:
+    return replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
+
+
+@pytest.fixture(scope="module")
+def baselines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], Performance]:
+    """Return the run without faults, which no sabotage touches: one for all drills with the same settings."""
+
+    @cache
+    def baseline(settings: Settings) -> Performance:
+        drill = Drill(settings, FaultSchedule(), tmp_path_factory.mktemp("baseline") / "drill")
+        drill.prepare()
+        return drill.perform("baseline")
+
+    return lambda fault: baseline(settings_for(fault))
+
+
+def drilled(folder: Path, fault: Fault, baseline: Performance) -> Findings:
+    drill = Drill(settings_for(fault), FaultSchedule((fault,)), folder)
+    drill.prepare()
+    faulty = drill.perform("faulty")
+    return drill.findings(baseline, faulty, drill.perform("unbroken") if drill.compares_bits else None)
 
 
 def broken(found: Findings) -> str:
@@ -128,16 +156,21 @@ def broken(found: Findings) -> str:
 
 
 @pytest.mark.parametrize("fault", [KILL, LIE, SILENCE, FULL, END], ids=lambda fault: fault.kind)
-def test_without_a_sabotage_every_promise_is_kept(tmp_path: Path, fault: Fault) -> None:
-    assert not broken(drilled(tmp_path / "drill", fault))
+def test_without_a_sabotage_every_promise_is_kept(
+    tmp_path: Path, baselines: Callable[[Fault], Performance], fault: Fault
+) -> None:
+    assert not broken(drilled(tmp_path / "drill", fault, baselines(fault)))
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
-def test_a_sabotage_turns_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_sabotage_turns_its_verdict(
+    tmp_path: Path, baselines: Callable[[Fault], Performance], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
+    baseline = baselines(fault)
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif sys.orig_argv[-1] == 'faulty':\n    exec({sabotage!r})\n"
     )
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
-    assert sentence in broken(drilled(tmp_path / "drill", fault))
+    assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))

@@ -49,7 +49,7 @@ def test_an_older_order_does_not_take_the_place_of_a_newer_one() -> None:
     order_buffer.close()
 
 
-@pytest.mark.parametrize("part", [MessageSpec(7, 1.0, 4), MessageSpec(7, 1.0, 3, dtype="complex128")])
+@pytest.mark.parametrize("spec", [MessageSpec(7, 1.0, 4), MessageSpec(7, 1.0, 3, dtype="complex128")])
 def test_a_message_longer_than_announced_is_refused_and_not_written_over_the_next(spec: MessageSpec) -> None:
     slots = MessageSlots([MessageSpec(7, 1.0, 3)])
     with pytest.raises(EngineError, match=r"message 7 has \d elements .* announced with at most 3 \(float64\)"):

@@ -21,7 +21,7 @@ from erasurehead.errors import InvalidArgument, MissingExtra
 from . import mpi_inside
 from .mpi_jobs import environment, job, mpiexec, running
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("mpi")]  # one job at a time
 
 RANKS = 15  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
 

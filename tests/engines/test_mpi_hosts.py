@@ -16,7 +16,7 @@ import pytest
 from .mpi_jobs import job_over, running
 from .namespaces import Network, several_hosts
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("mpi")]
 
 END = "(end)"
 RANKS = 7  # two workers a host, and the coordinator on the first

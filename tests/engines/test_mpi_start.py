@@ -46,6 +46,7 @@ def play(folder: Path, before: str, patience: float, limit: float) -> tuple[int,
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.xdist_group("mpi")
 @pytest.mark.parametrize(
     ("before", "patience", "limit", "sentence"),
     [
@@ -67,6 +68,7 @@ def test_a_start_that_fails_ends_in_time_with_an_exit_code_and_names_who_is_miss
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.xdist_group("mpi")
 def test_ranks_that_are_there_and_slow_are_waited_for_beyond_the_patience(tmp_path: Path) -> None:
     code, said, _ = play(tmp_path, TAKES_ITS_TIME, 2.0, 60.0)
     assert (code, said.count("up")) == (0, 1), said

@@ -125,6 +125,7 @@ def test_the_command_line_trains_in_a_folder_with_traps(places: tuple[Path, Path
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.xdist_group("mpi")
 def test_ranks_import_nothing_from_the_current_folder(places: tuple[Path, Path], tmp_path: Path) -> None:
     trapped, own = places
     said = told(job(3, str(own / "script.py"), "mpi"), trapped, environment(tmp_path))
@@ -133,6 +134,7 @@ def test_ranks_import_nothing_from_the_current_folder(places: tuple[Path, Path],
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")
 def test_actors_import_nothing_from_the_current_folder(places: tuple[Path, Path]) -> None:
     pytest.importorskip("ray")
     trapped, own = places

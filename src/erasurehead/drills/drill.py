@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.storage import Folder
-from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE
+from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE, Role
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
@@ -162,19 +162,49 @@ class Drill:
             EngineError: if a coordinator ends in a way that the fault schedule does not explain.
             MissingExtra: if what the engine needs is not installed.
         """
-        settings = self.settings
         self.prepare()
-        supervisor = Supervisor(self.out, settings.engine, settings.workers, self.schedule, 6 * settings.seconds + 300)
-        say(f"the baseline run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock")
-        baseline = supervisor.perform("baseline", say)
-        say(f"the faulty run: {len(self.schedule.faults)} faults")
-        faulty = supervisor.perform("faulty", say)
-        unbroken = None
-        if settings.engine == "virtual" and self.schedule.of("coordinator", "disk_full"):
-            say("the faulty run once more, with nothing befalling its coordinator")
-            unbroken = supervisor.perform("unbroken", say)
-        findings = Findings(
-            engine=settings.engine,
+        baseline = self.perform("baseline", say)
+        faulty = self.perform("faulty", say)
+        unbroken = self.perform("unbroken", say) if self.compares_bits else None
+        findings = self.findings(baseline, faulty, unbroken)
+        write_whole(self.out / REPORT_FILE, [to_text(findings.as_dict()).encode()])
+        return findings
+
+    @property
+    def compares_bits(self) -> bool:
+        """Whether the faulty run is run once more, to hold its bits against one whose coordinator nothing befell."""
+        return self.settings.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
+
+    def perform(self, role: Role, say: Callable[[str], None] = lambda text: None) -> Performance:
+        """Run one of its runs, once its folder is prepared.
+
+        Arguments:
+            role: which.
+            say: told what is going on, in sentences.
+
+        Raises:
+            EngineError: if a coordinator ends in a way that the fault schedule does not explain.
+            MissingExtra: if what the engine needs is not installed.
+        """
+        settings = self.settings
+        say({
+            "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock",
+            "faulty": f"the faulty run: {len(self.schedule.faults)} faults",
+            "unbroken": "the faulty run once more, with nothing befalling its coordinator",
+        }[role])  # fmt: skip
+        limit = 6 * settings.seconds + 300
+        return Supervisor(self.out, settings.engine, settings.workers, self.schedule, limit).perform(role, say)
+
+    def findings(self, baseline: Performance, faulty: Performance, unbroken: Performance | None = None) -> Findings:
+        """Return what its runs came to.
+
+        Arguments:
+            baseline: of these settings, of whatever fault schedule.
+            faulty: of this drill.
+            unbroken: of this drill, where bits are compared.
+        """
+        return Findings(
+            engine=self.settings.engine,
             scheme=f"{self.scheme.name}, {self.scheme.rule}",
             steps=self.steps,
             baseline=baseline,
@@ -185,8 +215,6 @@ class Drill:
             telling=bool(_equals(self.scheme)),
             folder=str(self.out),
         )
-        write_whole(self.out / REPORT_FILE, [to_text(findings.as_dict()).encode()])
-        return findings
 
     def _same_bits(self, faulty: Performance, unbroken: Performance | None) -> bool | None:
         if unbroken is None:

@@ -287,6 +287,7 @@ def _start_process(process: ForkServerProcess) -> None:
         hidden.ensure_running()
         process.start()
     except (EOFError, ConnectionError):
+        hidden.await_end()
         hidden.ensure_running()
         try:
             process.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from multiprocessing import forkserver, process, util
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 _OPEN = "/proc/self/fd"
 _server: Any = getattr(forkserver, "_forkserver", None)
 _held = -1
+
+_END = 5.0  # seconds that a server which answers nobody any more gets until it has ended
+_GLANCE = 0.001  # seconds between two looks at it
 
 
 def ensure_running() -> None:
@@ -32,6 +36,21 @@ def ensure_running() -> None:
     with contextlib.suppress(OSError):
         os.unlink(address)
         _forget(Path(address).parent)
+
+
+def await_end() -> None:
+    """Wait until a server that has hung up has ended, too, as a new one is started only then.
+
+    A process that is killed closes its files first and can be seen to have ended a moment later; on a busy machine
+    that moment is long enough to be asked a second time for a worker.
+    """
+    pid = getattr(_server, "_forkserver_pid", None)
+    if pid is None:
+        return
+    deadline = time.monotonic() + _END
+    with contextlib.suppress(ChildProcessError):
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < deadline:
+            time.sleep(_GLANCE)
 
 
 def _forget(folder: Path) -> None:
