@@ -15,7 +15,7 @@ from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.training.result import Run
 
-_HIGHEST = 1e300
+_HIGHEST = 1e100
 """Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""
 
 _LEGEND = 48  # letters of a name
