@@ -22,7 +22,7 @@ def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> Non
     names = {path.name for path in Path("runs/shop-erasurehead-1").iterdir()}
     assert names == {
         "config.toml", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors", "encoding.json",
-        "summary.json", "checksums.json",
+        "summary.json", "checksums.json", "checkpoints",
     }  # fmt: skip
     run = RunFolder.open("runs/shop-erasurehead-1").run
     assert len(run.steps) == 12

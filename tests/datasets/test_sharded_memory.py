@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 SCRIPT = """
 import sys
-from erasurehead.datasets import csvfile
+from erasurehead.datasets.readers import csv as csvfile
 from erasurehead.datasets.base import split_rows
 from erasurehead.datasets.sharded import shard
 

@@ -217,7 +217,7 @@ def plain_ticks(axis: Any) -> None:
     ticker = importlib.import_module("matplotlib.ticker")
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if 0.0 < low < high else math.inf
-    subs, most = ((1.0,), 5) if decades > 3.0 else ((1.0, 2.0, 5.0), 10)
+    subs, most = ((1.0,), 5) if decades > 3.0 else ((1.0, 3.0), 7) if decades > 1.2 else ((1.0, 2.0, 5.0), 10)
     axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(ticker.NullFormatter())

@@ -1,6 +1,6 @@
 """When to stop: wait rules, written in Python as in configuration files.
 
->>> from erasurehead import waiting
+>>> from erasurehead.schemes import wait_rules
 >>> rule = wait_rules.first(11) | wait_rules.decodable()
 >>> str(rule)
 'first(11) | decodable()'
