@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -73,8 +74,18 @@ def rendezvous(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Li
         link = Link(own)
         _wait(own.Iallgather(record, records).Test, comm, deadline, seconds)
     except mpi.Exception as error:
+        _revoke(comm)
         raise EngineError(f"a rank of the job failed before it began: {error.Get_error_string()}.") from None
+    except EngineError:
+        _revoke(comm)
+        raise
     return link, [Place(*json.loads(row.tobytes())) for row in records]
+
+
+def _revoke(comm: MPI.Intracomm) -> None:
+    """Have all fail, where MPI can, that wait for the ranks of a job that cannot begin: they would wait for ever."""
+    with contextlib.suppress(NotImplementedError, library().Exception):
+        comm.Revoke()
 
 
 def _wait(done: Callable[[], bool], comm: MPI.Intracomm, deadline: float, seconds: float) -> None:
