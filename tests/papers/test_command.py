@@ -48,7 +48,7 @@ def test_people_get_the_tables_and_where_the_rest_is(tmp_path: Path) -> None:
         (("erasurehead", "--figure", "7"), "figure must be one of table1, 2a"),
         (("tandon",), "PAPER must be one of erasurehead"),
         (("erasurehead", "--engine", "cloud"), "engine must be one of virtual, processes"),
-        (("erasurehead", "--synthetic", "sometimes"), "twin must be one of never"),
+        (("erasurehead", "--synthetic", "sometimes"), "synthetic must be one of never"),
         (("erasurehead", "--steps", "0"), "steps must be at least 1"),
         (("erasurehead", "--figure", "2a", "--rows", "600"), "--rows is for synthetic data only"),
     ],
