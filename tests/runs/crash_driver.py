@@ -93,7 +93,10 @@ def content(path: Path) -> dict[str, bytes]:
 def differences(path: Path, whole: dict[str, bytes], what: str) -> list[str]:
     """Return what differs from the unbroken run, and what is left over."""
     names = [f"{what}: {name}" for name, data in content(path).items() if data != whole[name]]
-    over = {entry.name for entry in path.iterdir()} - {*whole, "summary.json", "checksums.json"}
+    over = {entry.name for entry in path.iterdir()} - {*whole, "summary.json", "checksums.json", "checkpoints"}
+    kept = [entry.name for entry in (path / "checkpoints").glob("*.json")]
+    if len(kept) > 1:  # a run that is finished leaves the last one
+        over |= set(kept)
     return names + [f"{what}: {name} is left over" for name in sorted(over)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -77,10 +78,11 @@ def content(path: Path) -> dict[str, bytes]:
     return {name: (path / name).read_bytes() for name in (STEPS, ARRIVALS, EVALUATIONS, MODEL)}
 
 
-def test_a_run_that_is_finished_leaves_no_checkpoints_and_no_threads(tmp_path: Path) -> None:
+def test_a_run_that_is_finished_leaves_one_checkpoint_and_no_threads(tmp_path: Path) -> None:
     train(begin(tmp_path / "run"))
     left = {path.name for path in (tmp_path / "run").iterdir()}
-    assert left == {STEPS, ARRIVALS, EVALUATIONS, MODEL, "summary.json", "checksums.json"}
+    assert left == {STEPS, ARRIVALS, EVALUATIONS, MODEL, "summary.json", "checksums.json", "checkpoints"}
+    assert steps_saved(tmp_path / "run") == [STEPS_DONE]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("erasurehead")]
 
 
@@ -209,6 +211,7 @@ def check_facts(recorder: Recorder, data: str) -> None:
 
 def test_a_folder_without_checkpoint_or_with_other_records_is_no_run_to_go_on_with(tmp_path: Path) -> None:
     train(begin(tmp_path / "done"))
+    shutil.rmtree(tmp_path / "done" / "checkpoints")
     with pytest.raises(DataError, match="There is no checkpoint"):
         go_on(tmp_path / "done")
     train(begin(tmp_path / "run"), _Stop(4))

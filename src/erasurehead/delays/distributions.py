@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast, final
 
 import numpy as np
-from scipy.special import gamma
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
@@ -168,7 +167,7 @@ class Weibull(Drawn):
 
     @property
     def expected(self) -> float:
-        return self.shift + self.scale * float(gamma(1.0 + 1.0 / self.shape))
+        return self.shift + self.scale * _gamma(1.0 + 1.0 / self.shape)
 
     def transform(self, values: Array) -> None:
         np.power(values, 1.0 / self.shape, out=values)
@@ -255,3 +254,7 @@ def _exp(power: float) -> float:
         return math.exp(power)
     except OverflowError:
         return math.inf
+
+
+def _gamma(x: float) -> float:
+    return math.gamma(x) if x < 171.0 else math.inf  # where float64 ends
