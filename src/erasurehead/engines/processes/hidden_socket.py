@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
+from collections.abc import Generator
 from multiprocessing import forkserver, process, util
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ _OPEN = "/proc/self/fd"
 _server: Any = getattr(forkserver, "_forkserver", None)
 _held = -1
 
+_LONGEST = 60  # bytes of the folder for temporary files; the path of a socket may have 107
 _END = 5.0  # seconds that a server which answers nobody any more gets until it has ended
 _GLANCE = 0.001  # seconds between two looks at it
 
@@ -25,17 +28,39 @@ _GLANCE = 0.001  # seconds between two looks at it
 def ensure_running() -> None:
     """See to it that the server runs, and take its name away, where the system lets us find it without."""
     global _held
-    forkserver.ensure_running()
-    address = getattr(_server, "_forkserver_address", None)
-    if not isinstance(address, str) or address.startswith((_OPEN, "\0")) or not os.path.isdir(_OPEN):
+    with _short_folder():
+        forkserver.ensure_running()
+        address = getattr(_server, "_forkserver_address", None)
+        held = isinstance(address, str) and os.path.basename(os.path.dirname(address)) == "fd"
+        if not isinstance(address, str) or held or address.startswith("\0") or not os.path.isdir(_OPEN):
+            return
+        before, _held = _held, os.open(address, os.O_PATH | os.O_CLOEXEC)
+        if before >= 0:  # of a server that has ended
+            os.close(before)
+        _server._forkserver_address = f"{_OPEN}/{_held}"
+        with contextlib.suppress(OSError):
+            os.unlink(address)
+            _forget(Path(address).parent)
+
+
+@contextlib.contextmanager
+def _short_folder() -> Generator[None]:
+    """Have the folder of the server's socket under a short name meanwhile, where its own is too long for a socket."""
+    config: dict[str, Any] = getattr(process.current_process(), "_config", {})
+    short = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST
+    if short or config.get("tempdir") is not None or not os.path.isdir(_OPEN):
+        yield
         return
-    before, _held = _held, os.open(address, os.O_PATH | os.O_CLOEXEC)
-    if before >= 0:  # of a server that has ended
-        os.close(before)
-    _server._forkserver_address = f"{_OPEN}/{_held}"
-    with contextlib.suppress(OSError):
-        os.unlink(address)
-        _forget(Path(address).parent)
+    folder = tempfile.mkdtemp(prefix="pymp-")
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    config["tempdir"] = f"{_OPEN}/{descriptor}"
+    try:
+        yield
+    finally:
+        config["tempdir"] = None
+        os.close(descriptor)
+        with contextlib.suppress(OSError):  # what could not be started may have left its socket
+            os.rmdir(folder)
 
 
 def await_end() -> None:
