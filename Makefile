@@ -31,12 +31,12 @@ demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training rac
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 
 .PHONY: test
-test: $(READY)  ## Run the whole test suite (at most 12 minutes on 2 cores)
+test: $(READY)  ## Run the whole test suite (about 40 minutes on 2 cores)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not processes'
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m processes
+	$(BIN)/python -m pytest -q -m processes
 
 .PHONY: test-quick
-test-quick: $(READY)  ## Run the quick part of the tests (at most 2 minutes)
+test-quick: $(READY)  ## Run the quick part of the tests (about 5 minutes on 2 cores)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not slow and not processes'
 
 .PHONY: check
