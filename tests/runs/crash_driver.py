@@ -211,13 +211,13 @@ class Operations:
 
 
 def at_operations(place: Path) -> dict[str, Any]:
-    """Crash at each file operation, as a killed process does and as a power cut does."""
+    """Crash at each file operation: as a killed process does at every other one, as a power cut does at the rest."""
     whole, crashes = place / "whole", 0
     wrong: list[str] = []
     assert ended(forked(lambda: run(whole, "carry", OPERATED, behind=0)))
     expected = content(whole)
     for power_cut in (False, True):
-        at = 0
+        at = int(power_cut)
         while True:
             path = place / f"{power_cut}-{at}"
 
@@ -231,7 +231,7 @@ def at_operations(place: Path) -> dict[str, Any]:
             assert ended(forked(lambda path=path: run(path, "carry", OPERATED, behind=0)))
             wrong += differences(path, expected, path.name)
             shutil.rmtree(path)
-            at += 1
+            at += 2
     return {"crashes": crashes, "wrong": wrong}
 
 

@@ -15,13 +15,13 @@ DRIVER = Path(__file__).with_name("crash_driver.py")
 
 def driven(*arguments: object) -> dict[str, Any]:
     command = [sys.executable, "-W", "error", str(DRIVER), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(420)
 def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_bit(tmp_path: Path) -> None:
     result = driven("moments", tmp_path, 0, 18)
     assert result["wrong"] == []
@@ -30,7 +30,7 @@ def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_bit(tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(420)
 def test_a_crash_at_any_file_operation_loses_nothing_that_was_safe(tmp_path: Path) -> None:
     result = driven("operations", tmp_path)
     assert result["wrong"] == []
