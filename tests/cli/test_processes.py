@@ -34,7 +34,7 @@ class Typed:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder / "out"
-        self.shm = _shared_memory()
+        self.shm = set(os.listdir("/dev/shm"))
         command = "from erasurehead.cli import main; main()"
         arguments = ["train", "--data", "shop.csv", "--categorical", "--workers", "6", "--out", "out", *options]
         self.process = subprocess.Popen(
@@ -91,12 +91,7 @@ class Typed:
             if time.monotonic() > deadline:
                 pytest.fail(f"processes {sorted(living)} are still there after {within} s")
             time.sleep(0.02)
-        return _shared_memory() <= self.shm
-
-
-def _shared_memory() -> set[str]:
-    """Return the names in /dev/shm but those that drills, MPI and Ray make, whose tests may run beside these."""
-    return {name for name in os.listdir("/dev/shm") if not name.startswith(("erasurehead-", "sm_segment", "plasma"))}
+        return set(os.listdir("/dev/shm")) <= self.shm
 
 
 def _processes() -> Iterator[tuple[int, int]]:
