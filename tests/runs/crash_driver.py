@@ -122,7 +122,10 @@ def at_moments(place: Path, seed: int, count: int) -> dict[str, Any]:
             path = place / f"{kind}-{done}"
             while True:
                 child = forked(lambda kind=kind, path=path: run(path, kind, STEPPED))
-                time.sleep(rng.uniform(0.0, duration))
+                if done % 2:
+                    time.sleep(rng.uniform(0.0, duration))
+                else:  # that all stages are met, however the time of a run is spread over them
+                    _await(path, rng.randrange(1, STEPPED), time.monotonic() + duration)
                 os.kill(child, signal.SIGKILL)
                 if ended(child):
                     break
@@ -131,6 +134,12 @@ def at_moments(place: Path, seed: int, count: int) -> dict[str, Any]:
             wrong += differences(path, expected, f"{kind} {path.name}")
             shutil.rmtree(path)
     return {"crashes": len(steps_at), "wrong": wrong, "steps": sorted(set(steps_at))}
+
+
+def _await(path: Path, step: int, until: float) -> None:
+    """Wait for a run's checkpoint of a step."""
+    while _step(path) < step and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def _step(path: Path) -> int:
