@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree, finite, squared_norm
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Engine, Order
+from erasurehead.engines.wires import Wire, WiredEngine
 from erasurehead.errors import (
     DataError,
     Diverged,
@@ -25,7 +26,7 @@ from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.arguments import as_engine, as_scheme, check_parts
+from erasurehead.training.arguments import as_engine, as_scheme, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
@@ -49,6 +50,7 @@ def train(
     fault_policy: FaultPolicy | None = None,
     resume: Resumption | None = None,
     wanted: Callable[[int], int | None] = lambda step: None,
+    wire: Wire | None = None,
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
@@ -70,6 +72,7 @@ def train(
         fault_policy: what to do when workers die, hang or lie; by default the dead are replaced.
         resume: where an earlier run of the same problem and scheme is to go on.
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
+        wire: how messages cross, such as `engines.Cast("float32")`; None for as they are, in float64.
 
     Returns:
         The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
@@ -100,6 +103,9 @@ def train(
     check_count("evaluate_every", evaluate_every, at_least=0)
     check_parts(problem, optimizer)
     scheme, engine = as_scheme(scheme), as_engine(engine)
+    if wire is not None:
+        check_wire(scheme.code, wire)
+        engine = WiredEngine(engine, wire)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)

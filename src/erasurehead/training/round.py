@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.codes.transforms import shortened
 from erasurehead.decoding.base import Decoding
@@ -128,7 +126,7 @@ class RoundRunner:
             if not bad:
                 raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
             self._refuse(current, bad)
-        received = sum(a.spec.length * np.dtype(a.spec.dtype).itemsize for a in current.arrivals.values())
+        received = sum(a.spec.nbytes for a in current.arrivals.values())
         rows = current.rows(set(found.used.tolist()))
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
