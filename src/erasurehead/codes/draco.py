@@ -11,6 +11,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
 from erasurehead.codes.cyclic import fourier_generator
 from erasurehead.codes.exact_weights import shifted_weights
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 _SOURCE = "Chen, Wang, Charles, Papailiopoulos (arXiv:1803.09877), DRACO"
@@ -24,7 +25,7 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
         corrupted: how many workers may send anything at all (s).
         n_tasks: number of tasks; `n_workers` if not given.
 
-    Labels:
+    Structure:
         decoder: `"majority"`; corrupted.
 
     Guarantees: if at most `corrupted` workers lie and all answer, the sum of the groups' majorities is the full
@@ -54,7 +55,7 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
         groups=groups,
         tolerance=n_workers // n_groups - 1,
         source=f"{_SOURCE}, repetition code",
-        labels={"decoder": "majority", "corrupted": corrupted},
+        structure=Structure(decoder="majority", corrupted=corrupted),
     )
 
 
@@ -72,7 +73,7 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         n_workers: number of workers and of tasks (n).
         corrupted: how many workers may send anything at all (s), at least 1.
 
-    Labels:
+    Structure:
         decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located, as far as their lies stand out
@@ -83,7 +84,7 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         InvalidArgument: fewer than 2 s + 1 workers, or float64 cannot decode without s of them.
 
     >>> code = draco_cyclic(9, corrupted=2)
-    >>> code.load, code.tolerance, code.labels["parity"].shape
+    >>> code.load, code.tolerance, code.structure.parity.shape
     (5, 4, (4, 9))
     """
     n_workers = check_count("n_workers", n_workers)
@@ -102,13 +103,13 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         n_tasks=n_workers,
         tolerance=checks,
         source=f"{_SOURCE}, cyclic code",
-        labels={
-            "decoder": "syndrome",
-            "corrupted": corrupted,
-            "parity": _checks(n_workers, roots),
-            "complex_part": part,
-            "shift": 1,
-        },
+        structure=Structure(
+            decoder="syndrome",
+            corrupted=corrupted,
+            parity=_checks(n_workers, roots),
+            complex_part=part,
+            shift=1,
+        ),
     )
     instead = f"use draco_repetition({n_workers}, corrupted={corrupted})"
     return borne(code, shifted_weights(code), corrupted, instead)
