@@ -90,7 +90,7 @@ def test_a_code_cannot_be_changed_nor_changes_what_it_was_made_of() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     with pytest.raises(TypeError):
-        operator.setitem(code.labels, "decoder", "groups")
+        operator.setitem(code.parameters, "decoder", "groups")
     with pytest.raises(AttributeError):
         code.__setattr__("name", "other")
 
@@ -129,16 +129,16 @@ def test_a_code_survives_pickling(code: GradientCode) -> None:
     assert (again.encoding != code.encoding).nnz == 0
     assert again.owner.tolist() == code.owner.tolist()
     assert repr(again) == repr(code)
-    assert again.labels["decoder"] == code.labels["decoder"]
+    assert again.structure.decoder == code.structure.decoder
     assert (again.tolerance, again.n_pieces, again.source) == (code.tolerance, code.n_pieces, code.source)
     with pytest.raises(ValueError, match="read-only"):
         again.encoding.data[0] = 1
 
 
-def test_labels_are_copies_that_cannot_be_changed() -> None:
+def test_arrays_of_a_structure_are_copies_that_cannot_be_changed() -> None:
     weights = np.ones(3)
-    code = fractional_repetition(3, 3).with_labels(weights=weights)
+    code = fractional_repetition(3, 3).with_structure(weights=weights)
     weights[:] = 2
-    assert code.labels["weights"].tolist() == [1, 1, 1]
+    assert code.structure.weights.tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="read-only"):
-        code.labels["weights"][0] = 3
+        code.structure.weights[0] = 3

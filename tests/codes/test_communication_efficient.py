@@ -79,9 +79,9 @@ def test_groups_are_exact_for_every_straggler_set(code: GradientCode, tolerance:
 def test_each_message_is_the_generators_column_over_the_pieces_of_the_sum() -> None:
     code = communication_efficient_groups(12, 4, 2)
     for message in range(12):
-        group, column = int(code.groups[message]), int(code.labels["position"][message])
+        group, column = int(code.groups[message]), int(code.structure.position[message])
         assert code.tasks_of_message(message).tolist() == list(range(4 * group, 4 * group + 4))
-        assert (code.coefficients(message) == code.labels["generators"][group][:, column]).all()
+        assert (code.coefficients(message) == code.structure.generators[group][:, column]).all()
 
 
 def test_group_codes_stay_exact_in_single_precision() -> None:

@@ -271,7 +271,7 @@ class Verifier:
     @property
     def _built_for(self) -> int | None:
         """How many liars the code was built for; None if for none."""
-        return int(np.asarray(self.code.labels["corrupted"])) if "corrupted" in self.code.labels else None
+        return self.code.structure.corrupted
 
     def _most(self, checks: Checks) -> int:
         if self.liars is not None:
