@@ -21,10 +21,10 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, MessageSpec, Program
-from erasurehead.engines.processes.packed_program import Store, pack
+from erasurehead.engines.packed_program import Store, pack
 from erasurehead.optimizers.base import Nesterov
 from erasurehead.runs.summaries import figures
-from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
@@ -38,7 +38,7 @@ SHARED = Path("/dev/shm")
 GRID = 0.06  # seconds between two injected delays
 
 
-class TestProcessEngine(EngineConformance):
+class TestProcessEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> ProcessEngine:
         return ProcessEngine(delays, late)
 
@@ -153,10 +153,11 @@ class Holder(Echo):
 def test_data_cross_once_and_equal_data_share_their_memory() -> None:
     shared, other = np.ones(10_000), np.full(10_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    store: Store = {}
-    parcels = [pack(program, None, store) for program in programs]
-    assert len(store) == 2
-    assert all(len(packed.head) < 2_000 for packed in parcels)
+    packed, store = [pack(program, None) for program in programs], Store[str]()
+    assert [store.get(one.arrays, f"made for {number}".format) for number, one in enumerate(packed)] == [
+        "made for 0", "made for 0", "made for 2",
+    ]  # fmt: skip
+    assert all(len(one.head) < 2_000 for one in packed)
     with ProcessEngine() as engine:
         start(engine, programs)
         engine.submit(order(0))
