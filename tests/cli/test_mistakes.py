@@ -91,7 +91,7 @@ def test_a_step_size_that_is_far_too_large_fails_and_the_advice_does_not_lead_th
     assert done.code == 1
     assert f"The step size was {float(rate)}; --rate " in done.sentence
     assert "--resume" not in done.err
-    assert RunFolder.open("x").summary["status"] == "failed"
+    assert RunFolder.open("x").summary["status"] == "diverged"
     found = re.search(r"; --rate (\S+) is small enough", done.sentence)
     assert found is not None
     again = typed("train", "--data", shop, *SMALL, "--rate", found[1], "--quiet")

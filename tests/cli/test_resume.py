@@ -58,7 +58,7 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     _, said = process.communicate(timeout=60)
     assert process.returncode == (-how if how == signal.SIGKILL else 130)
     if how != signal.SIGKILL:
-        assert RunFolder.open("run").summary["status"] == "stopped"
+        assert RunFolder.open("run").summary["status"] == "interrupted"
         assert "To go on from the last checkpoint: erasurehead train --resume run" in said
     done = typed("train", "--resume", "run")
     assert done.code == 0

@@ -52,7 +52,7 @@ def run_with(
 
 
 def said(run: Run) -> str:
-    return "\n".join(text for row in run.steps for text in row.failed)
+    return "\n".join(notice.text for notice in run.notices)
 
 
 def test_a_dead_worker_is_replaced_and_its_replacement_takes_the_current_order() -> None:
@@ -277,7 +277,7 @@ def train_with_a_pause(
 
 def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> None:
     run = train_with_a_pause(schemes.exact(6, 3), 80, until=60)
-    told = [(row.step, text) for row in run.steps for text in row.failed]
+    told = [(notice.step, notice.text) for notice in run.notices]
     assert len(told) == 2
     assert 21 <= told[0][0] <= 60
     assert told[0][1].startswith("worker 3 is suspected to hang: silent for ")
@@ -299,7 +299,7 @@ def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
     engine = VirtualEngine(delays)
     optimizer = GradientDescent(np.zeros(6), 0.1)
     run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 2, fault_policy=FaultPolicy(suspect_after=2.5))
-    assert [text for row in run.steps for text in row.failed] == [
+    assert [notice.text for notice in run.notices] == [
         "worker 2 is suspected to hang: silent for 2.5 s; 2.5 s were allowed",
         "worker 2 does not hang: it answers after 4 s",
     ] * 2
@@ -319,7 +319,7 @@ def test_a_worker_that_dies_while_others_are_still_started_is_not_waited_for() -
     np.testing.assert_allclose(run.x, descend(4), rtol=1e-9)
     assert run.seconds == pytest.approx(4.0)
     assert run.steps[0].workers == 6
-    assert run.steps[0].befallen("died") == run.steps[0].befallen("joined") == [1]
+    assert run.steps[0].workers_noticed("died") == run.steps[0].workers_noticed("joined") == [1]
     assert (figures(run)["deaths"], figures(run)["joined"], figures(run)["workers_at_end"]) == (1, 1, 6)
 
 
@@ -344,9 +344,9 @@ def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_d
     np.testing.assert_allclose(run.x, descend(2), rtol=1e-9)
     assert run.steps[-1].workers == 6 - len(fatal)
     deaths = sum(min(count, 4 if death == "replace" else 1) for count in Counter(struck).values())
-    assert figures(run)["deaths"] == len(run.steps[0].befallen("died")) == deaths
+    assert figures(run)["deaths"] == len(run.steps[0].workers_noticed("died")) == deaths
     if death == "replace":
-        assert {*run.steps[0].befallen("joined")} == {*struck} - fatal
+        assert {*run.steps[0].workers_noticed("joined")} == {*struck} - fatal
 
 
 class _Struck(VirtualEngine):
@@ -446,7 +446,7 @@ def test_a_worker_with_nothing_to_send_is_neither_missed_nor_suspected() -> None
     code = codes.GradientCode("idle", {}, sparse.csr_array(np.eye(2)), np.array([0, 1]), 3, 2)
     fault_policy = FaultPolicy(suspected="replace", suspect_after=1.5)
     run = run_with(schemes.custom(code, "decodable()"), {}, fault_policy, steps=4)
-    assert all(row.failed == [] and row.missing == [] for row in run.steps)
+    assert all(row.notices == [] and row.missing == [] for row in run.steps)
 
 
 def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() -> None:

@@ -125,7 +125,7 @@ def run(
         raise RecordsError(
             "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
         )
-    if done.stopped:
+    if done.status == "interrupted":
         raise typer.Exit(130)
 
 
