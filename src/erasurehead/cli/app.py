@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from erasurehead.cli import (
     codes,
     compare,
+    config,
     data,
     decompile,
     delays,
@@ -135,6 +136,7 @@ def build() -> typer.Typer:
     for name, command in _COMMANDS.items():
         app.command(name, cls=Command, help=command.HELP)(with_groups(command.run))
     app.add_typer(codes.build(), name="codes")
+    app.add_typer(config.build(), name="config")
     app.add_typer(delays.build(), name="delays")
     return app
 
