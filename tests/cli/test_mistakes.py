@@ -31,7 +31,7 @@ def test_an_address_is_host_and_port_or_auto(typed: Typed, address: str) -> None
 def test_resuming_is_an_option_and_no_command(typed: Typed) -> None:
     done = typed("resume", "runs/x")
     assert done.code == 2
-    assert "To go on with a run: erasurehead train --resume FOLDER." in done.err
+    assert "To resume a run: erasurehead train --resume FOLDER." in done.err
 
 
 @pytest.mark.slow

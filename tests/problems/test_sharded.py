@@ -124,7 +124,7 @@ def test_tasks_that_are_not_unions_of_shards_are_refused(tmp_path: Path) -> None
     _, problem = both(tmp_path, "dense labels")
     for fits in (1, 2, 3, 4, 6, 12):
         problem.check_tasks(fits)
-    with pytest.raises(InvalidArgument, match=r"must divide the 12 tasks .* but it is 5; 1, 2, 3, 4, 6, 12 work, or"):
+    with pytest.raises(InvalidArgument, match=r"must divide the 12 tasks .* got 5; 1, 2, 3, 4, 6, 12 work, or"):
         problem.check_tasks(5)
     with pytest.raises(InvalidArgument, match="must begin and end where the shards do"):
         problem.shard(split_samples(problem.n_samples, 5))

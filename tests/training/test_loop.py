@@ -292,7 +292,7 @@ def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
         train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 0)
     engine = VirtualEngine()
-    with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, but it is 5"):
+    with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, got 5"):
         train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(5), 0.1), engine, 1)
     with pytest.raises(InvalidArgument, match="n_tasks must be at most"):
         train(PROBLEM, schemes.uncoded(25), GradientDescent(np.zeros(6), 0.1), engine, 1)

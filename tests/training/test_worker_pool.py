@@ -61,7 +61,7 @@ def test_a_dead_worker_is_replaced_and_its_replacement_takes_the_current_order()
     assert run.seconds == pytest.approx(8.5)  # half of a step's work was lost, nothing else
     assert all(row.residual == 0 and not row.dead for row in run.steps)
     assert "worker 2 died: killed; another takes its place" in said(run)
-    assert "worker 2 is there, on virtual" in said(run)
+    assert "worker 2 has joined, on virtual" in said(run)
 
 
 def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -> None:
@@ -72,7 +72,7 @@ def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -
     run = train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 8, fault_policy=fault_policy)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert "worker 0 died: killed; it was replaced 2 times" in said(run)
-    assert "the code is re-formed for 5 workers" in said(run)
+    assert "the code is resized for 5 workers" in said(run)
     assert [row.workers for row in run.steps][-1] == 5
 
 
@@ -116,7 +116,7 @@ def test_no_room_for_a_replacement_means_that_its_tasks_are_spread() -> None:
 def test_repetition_moves_only_the_data_that_must_move() -> None:
     run = run_with(schemes.exact(12, 3), {4: 2.5}, FaultPolicy(death="spread"))
     # Four groups of three: when one has two left, nobody needs other data.
-    assert "the code is re-formed for 11 workers" in said(run)
+    assert "the code is resized for 11 workers" in said(run)
     assert "0 of them get other data, 0 of" in said(run)
     run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, FaultPolicy(death="spread"))
     assert "2 of them get other data" in said(run)  # two workers are needed where nobody is left
@@ -291,7 +291,7 @@ def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
     np.testing.assert_allclose(run.x, descend(40), rtol=1e-9)
     assert "worker 3 is suspected to hang" in said(run)
     assert "worker 3 is ended; another takes its place" in said(run)
-    assert "worker 3 is there, on virtual" in said(run)
+    assert "worker 3 has joined, on virtual" in said(run)
 
 
 def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
@@ -409,7 +409,7 @@ def test_a_wish_that_cannot_be_granted_does_not_keep_the_living_from_taking_over
 
 def test_those_leave_first_whose_tasks_others_hold() -> None:
     run = run_with(schemes.exact(12, 3), {}, FaultPolicy(), wanted={3: 8}.get)
-    assert "the code is re-formed for 8 workers" in said(run)
+    assert "the code is resized for 8 workers" in said(run)
     assert "0 of them get other data" in said(run)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
 

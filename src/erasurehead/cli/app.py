@@ -72,7 +72,7 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[:1] == ["resume"]:
-            ctx.fail("To go on with a run: erasurehead train --resume FOLDER.")
+            ctx.fail("To resume a run: erasurehead train --resume FOLDER.")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -26,7 +26,7 @@ Rehearse what clusters do to a run, and see that it survives.
 
 [bold]erasurehead drill --engine processes --seconds 120[/bold]
   Two minutes with real processes. mpi and ray are drilled likewise: the ranks
-  are started by mpiexec, the cluster is one of our own.
+  are started by mpiexec, a cluster is started here.
 
 [bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
   Another schedule, of these two kinds only. One seed is always one schedule.

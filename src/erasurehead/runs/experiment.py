@@ -177,7 +177,9 @@ class Experiment:
         check_tame(opened.path)
         check_unlocked(opened.path / LOCK)
         if not opened.tables:
-            raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
+            raise DataError(
+                f"There is no {CONFIG} in {str(folder)!r}: a run that was started from Python is resumed from Python."
+            )
         damage = opened.damage(CONFIG)
         try:
             config = build_config(overridden(opened.tables, changes or {}), options)
@@ -201,9 +203,9 @@ class Experiment:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
         check_same(with_defaults(facts.get("configuration", {})), determining(config))
         if damage:
-            raise DataError(f"{damage} What is to be changed is said when the run goes on.")
+            raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
-            raise DataError(f"{damage} Where it is removed, it is written anew when the run goes on.")
+            raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
         experiment = replace(cls._checked(config, resuming=True), out=opened.path)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
         return experiment

@@ -42,7 +42,7 @@ TELL_EVERY = 0.05
 
 
 class PoolShrunk(ErasureHeadError):
-    """The wait rule cannot be met with the workers that are left, but may be once the code is re-formed over them."""
+    """The wait rule cannot be met with the workers that are left, but may be once the code is resized over them."""
 
 
 @dataclass(frozen=True, eq=False)

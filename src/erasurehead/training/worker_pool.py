@@ -62,7 +62,7 @@ class WorkerPool:
         self._deaths = Counter[int]()
         self._started = False
         self._shrunk = False
-        self._held: list[int] | None = None  # what the code was last re-formed by
+        self._held: list[int] | None = None  # what the code was last resized by
 
     def able(self) -> set[int]:
         """Return the positions whose worker can still answer, those that are being replaced included."""
@@ -120,7 +120,7 @@ class WorkerPool:
         """Take note that a worker is there; return whether it belongs to the assignment."""
         worker = event.worker
         if self._started or self._deaths[worker]:
-            self._notice("joined", f"worker {worker} is there, on {event.host}", worker, host=event.host)
+            self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
         self.living[worker] = event.host
         self.coming.pop(worker, None)
         self.dead.pop(worker, None)
@@ -173,7 +173,7 @@ class WorkerPool:
         """Take room for more workers, if the user wants to grow."""
         if self.fault_policy.grow:
             self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
-        unless = "none are started there unless that is asked for (--grow)"
+        unless = "to start some there, say --grow"
         does = "they are started before the next step" if self.fault_policy.grow else unless
         text = f"host {event.host} has room for {event.workers} more workers; {does}"
         self._notice("offered", text, host=event.host, count=event.workers, taken=self.fault_policy.grow)
@@ -261,7 +261,7 @@ class WorkerPool:
         before = self.assignment
         try:
             if self._form is None:
-                raise InvalidArgument("this run cannot be re-formed.")
+                raise InvalidArgument("this run cannot be resized.")
             staying = self._staying(n_workers)
             held = self._replicas(staying)
             scheme = self._scheme.resized(n_workers, held)
@@ -310,7 +310,7 @@ class WorkerPool:
         sizes = [program.nbytes for program in programs]
         workers, scheme, fresh = len(programs), str(self.assignment.scheme), sum(sizes[position] for position in moved)
         text = (
-            f"the code is re-formed for {workers} workers, {scheme}; {len(moved)} of them get other data, "
+            f"the code is resized for {workers} workers, {scheme}; {len(moved)} of them get other data, "
             f"{fresh:,} of {sum(sizes):,} bytes"
         )
         generation = self.assignment.generation

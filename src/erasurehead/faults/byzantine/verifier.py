@@ -154,7 +154,7 @@ class Verifier:
         self._probed.discard(worker)
 
     def resized(self, code: GradientCode, layout: Layout | None, worker_ids: Sequence[int] | None = None) -> Verifier:
-        """Return the verifier of a re-formed code, which knows what this one knows of the workers."""
+        """Return the verifier of a resized code, which knows what this one knows of the workers."""
         new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, worker_ids=worker_ids)
         new.restore(self.state())
         new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared

@@ -236,7 +236,7 @@ class RunSection(_Section):
     )
     address: str | None = _key(
         None,
-        "Of a Ray cluster, as HOST:PORT, or auto; by default one of our own on this machine.",
+        "Of a Ray cluster, as HOST:PORT, or auto; by default one is started on this machine.",
         option="--address",
         metavar="HOST:PORT",
         examples=["auto", "10.0.0.1:6379"],
