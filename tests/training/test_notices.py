@@ -8,6 +8,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -140,6 +141,12 @@ def test_how_a_run_ended_is_a_status(status: Status, engine: VirtualEngine, rate
 def test_every_kind_is_described_and_no_other() -> None:
     text = inspect.getsource(notices_module)
     assert sorted(re.findall(r"^`(\w+)` {2,}", text, re.M)) == sorted(get_args(NoticeKind))
+
+
+def test_the_page_on_records_has_every_kind_and_status() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `(\w+)` \|", page, re.M))
+    assert {*get_args(NoticeKind), *get_args(Status)} <= told
 
 
 def test_rows_are_the_same_when_they_are_read_back_from_json() -> None:

@@ -31,8 +31,7 @@ Of workers, where `reason` is in words:
 Of the pool of workers:
 
 ===================== ================================================================================================
-`resized`             the code is for another number of workers, `n_workers`, from `generation` on: `scheme`; `moved`
-                      of them get other data, of `bytes`
+`resized`             the code is for `n_workers` from `generation` on: `scheme`; `moved` get other data, of `bytes`
 `not_resized`         it would have, but cannot; `reason`
 `offered`             a `host` has room for `count` more workers; `taken`: whether they are started
 ===================== ================================================================================================
