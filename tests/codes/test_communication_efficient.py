@@ -107,7 +107,7 @@ def test_group_codes_stay_exact_in_single_precision() -> None:
         (lambda: communication_efficient_cyclic(301, 2, 2), "use communication_efficient_groups"),
         (
             lambda: communication_efficient_cyclic(8, 2, load=4, generator=np.eye(3)),
-            r"generator must have shape \(n - load \+ n_pieces, n\) = \(6, 8\), but it is \(3, 3\)",
+            r"generator must have shape \(n - load \+ n_pieces, n\) = \(6, 8\), got \(3, 3\)",
         ),
         (lambda: communication_efficient_groups(12, 4), "n_pieces must be given with generator='mds'"),
         (lambda: communication_efficient_groups(12, 4, 5), "n_pieces must be at most the 4 workers of the smallest"),

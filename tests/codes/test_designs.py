@@ -119,9 +119,9 @@ def test_a_design_of_your_own() -> None:
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ([[0, 1], [1, 2]], r"blocks must put equally many on each worker, but it is '1 to 2 a worker'"),
-        ([[0, 1], [2, 3], [0, 1], [2, 3]], r"equally many common tasks, but it is 'pairs that share 0 to 2 tasks'"),
-        ([[0, 1, 2], [1, 2]], r"blocks must all have the same number of workers, at least 2, but it is \[2, 3\]"),
+        ([[0, 1], [1, 2]], r"blocks must put equally many on each worker, got '1 to 2 a worker'"),
+        ([[0, 1], [2, 3], [0, 1], [2, 3]], r"equally many common tasks, got 'pairs that share 0 to 2 tasks'"),
+        ([[0, 1, 2], [1, 2]], r"blocks must all have the same number of workers, at least 2, got \[2, 3\]"),
         ([[0], [1]], "at least 2"),
         ([[0, 0], [0, 0]], "none twice"),
         ([[0, 3], [0, 3]], "without gaps"),

@@ -85,9 +85,7 @@ def test_repetition_has_room_for_a_majority() -> None:
 
 def test_too_many_liars() -> None:
     for build in (draco_cyclic, draco_repetition):
-        with pytest.raises(
-            InvalidArgument, match=r"corrupted must leave 2 corrupted \+ 1 .* but it is 2; use corrupted=1"
-        ):
+        with pytest.raises(InvalidArgument, match=r"corrupted must leave 2 corrupted \+ 1 .* got 2; use corrupted=1"):
             build(4, 2)
         with pytest.raises(InvalidArgument, match="corrupted must be at least 1, but it is 0"):
             build(4, 0)

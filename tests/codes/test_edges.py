@@ -49,7 +49,7 @@ def test_a_graph_of_your_own() -> None:
     [
         ([[0, 1], [1, 2]], "edges must bring the sum of all tasks within reach.*add an edge within one side"),
         ([[0, 1], [2, 3]], "edges must connect all tasks"),
-        ([[0, 1], [1, 1]], r"edges must join two different tasks, but it is \[1, 1\]; look at edge 1"),
+        ([[0, 1], [1, 1]], r"edges must join two different tasks, got \[1, 1\]; look at edge 1"),
         ([[0, 1], [1, 3]], "edges must name the tasks 0, 1, 2, ... without gaps"),
         ([[0, -1]], "edges must name the tasks 0, 1, 2, ... without gaps"),
         ([[0, 1, 2]], "edges must be pairs of whole numbers"),

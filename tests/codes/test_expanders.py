@@ -89,7 +89,7 @@ def test_messages_of_errors() -> None:
         regular(10, 3, 4)
     with pytest.raises(InvalidArgument, match="load must be at least 2, but it is 1"):
         regular(10, 1)
-    with pytest.raises(InvalidArgument, match="load must put every task on at least 2 workers, but it is 2"):
+    with pytest.raises(InvalidArgument, match="load must put every task on at least 2 workers, got 2"):
         regular(4, 2, 8)
 
 

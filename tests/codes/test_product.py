@@ -85,7 +85,7 @@ def test_groups_of_a_product() -> None:
 
 
 def test_products_need_whole_gradients() -> None:
-    with pytest.raises(InvalidArgument, match="first must have one piece a gradient, but it is 'a code with 2 pieces'"):
+    with pytest.raises(InvalidArgument, match="first must have one piece a gradient, got 'a code with 2 pieces'"):
         kronecker(communication_efficient_groups(12, 4, 2), uncoded(2))
 
 

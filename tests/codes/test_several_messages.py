@@ -120,5 +120,5 @@ def test_messages_of_errors() -> None:
         partial_stragglers(nested(4, 1), 2)
     with pytest.raises(InvalidArgument, match="stragglers must be at most 3, but it is 4"):
         nested(4, 4)
-    with pytest.raises(InvalidArgument, match="load times 3 workers must cover 5 tasks, but it is 1; use load=2"):
+    with pytest.raises(InvalidArgument, match="load times 3 workers must cover 5 tasks, got 1; use load=2"):
         multi_message(3, 1, 5)

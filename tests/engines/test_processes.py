@@ -28,6 +28,7 @@ from erasurehead.testing import Echo, EngineConformance, FaultInjectionConforman
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
@@ -250,8 +251,8 @@ class _Killer(Callback):
             for worker in self.workers:
                 self.engine.kill(worker)
 
-    def on_notice(self, text: str) -> None:
-        self.notices.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice.text)
 
 
 @pytest.mark.usefixtures("shared_memory_names")
@@ -303,7 +304,7 @@ _FEW_FILES = """
     try:
         run = train(problem, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 6, [Greedy()])
         print(len(run.steps), max(row.residual for row in run.steps), run.steps[-1].workers)
-        print([text for row in run.steps for text in row.failed][0])
+        print([notice.text for notice in run.notices][0])
     except EngineError as error:
         print(error)
 """
@@ -370,9 +371,12 @@ def test_workers_that_are_killed_before_they_have_joined_are_replaced_recorded_a
     problem = Quadratic.random(24, 6, seed=4)
     run = train(problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), _Struck({*victims}), 3)
     assert [row.workers for row in run.steps] == [6] * 3
-    assert {*run.steps[0].befallen("died")} == {*run.steps[0].befallen("joined")} == victims
-    assert all(f"worker {victim} did not start: killed by SIGKILL; another takes its place" in run.steps[0].failed
-               for victim in victims)  # fmt: skip
+    assert {*run.steps[0].workers_noticed("died")} == {*run.steps[0].workers_noticed("joined")} == victims
+    died = run.steps[0].noticed("died")
+    assert all(notice.data == {"reason": "killed by SIGKILL", "replaced": True} for notice in died)
+    assert {notice.text for notice in died} == {
+        f"worker {victim} did not start: killed by SIGKILL; another takes its place" for victim in victims
+    }
     told = figures(run)
     assert (told["deaths"], told["joined"], told["dead"], told["workers_at_end"]) == (len(victims), len(victims), [], 6)
 

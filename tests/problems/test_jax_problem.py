@@ -146,10 +146,10 @@ def quiet(w: Any, batch: Any) -> Any:
 
 BAD = [
     ("a loss that is no function", {"loss": 3}, "loss must be a function of parameters and a batch"),
-    ("a loss for each sample", {"loss": lambda w, b: b["x"] @ w}, r"must return one number, but it is .an array"),
-    ("a loss and more", {"loss": lambda w, b: (quiet(w, b), 1)}, "must return one number, but it is 'tuple'"),
+    ("a loss for each sample", {"loss": lambda w, b: b["x"] @ w}, r"must return one number, got .an array"),
+    ("a loss and more", {"loss": lambda w, b: (quiet(w, b), 1)}, "must return one number, got 'tuple'"),
     ("a sum", {"loss": lambda w, b: jnp.sum((b["x"] @ w) ** 2)}, "must be a mean over the samples .* not the sum"),
-    ("whole numbers", {"loss": lambda w, b: jnp.int32(1)}, "must return a real number, but it is 'one of int32'"),
+    ("whole numbers", {"loss": lambda w, b: jnp.int32(1)}, "must return a real number, got 'one of int32'"),
     ("NaN", {"loss": lambda w, b: jnp.log(-1.0 - quiet(w, b) ** 2)}, "must be finite at the first parameters"),
     ("a loss that fails", {"loss": lambda w, b: b["z"]}, r"fails at the first parameters.*KeyError: 'z'"),
     ("shapes that differ", {"parameters": np.zeros(4)}, "fails at the first parameters.*TypeError"),
