@@ -136,5 +136,5 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")
     # Drawn here, as importing scikit-learn takes longer than many a short run; the tests hold it against theirs.
     n_test = int(np.ceil(test_fraction * n_rows))
-    drawn = np.random.RandomState(seed).permutation(n_rows)  # noqa: NPY002 -- the generator that scikit-learn has
+    drawn = np.random.RandomState(seed).permutation(n_rows)  # the generator that scikit-learn has
     return drawn[n_test:], drawn[:n_test]

@@ -89,6 +89,7 @@ class VirtualEngine(Engine):
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
+        self._taken = Counter[str]()  # places on each host
         self._heap: list[tuple[float, int, float, int, int, int, Event | None]] = []
         self._sequence = 0
         self._clock = 0.0
@@ -103,15 +104,21 @@ class VirtualEngine(Engine):
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
-        self._workers.pop(worker, None)
+        self._forget(worker)
         if program is not None:
             place = self._place(host)
             state = Worker(program, place, life=self._next())
             self._workers[worker] = state
+            self._taken[place] += 1
             self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
 
+    def _forget(self, worker: int) -> None:
+        state = self._workers.pop(worker, None)
+        if state is not None:
+            self._taken[state.host] -= 1
+
     def _place(self, host: str | None) -> str:
-        taken = Counter(state.host for state in self._workers.values())
+        taken = self._taken
         free = [name for name, room in self._hosts.items() if room is None or taken[name] < room]
         if not free:
             raise NoRoom(f"all places of the virtual hosts {', '.join(self._hosts)} are taken.")
@@ -163,7 +170,7 @@ class VirtualEngine(Engine):
             if event is None:
                 return self._finish_part(worker, state)
             if isinstance(event, Died):
-                del self._workers[worker]
+                self._forget(worker)
             return event
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
@@ -227,6 +234,7 @@ class VirtualEngine(Engine):
         if without:
             raise DataError(f"workers {without} have no program.")
         self._workers = {number: worker_from(row, programs[number], rounds) for number, row in workers.items()}
+        self._taken = Counter(worker.host for worker in self._workers.values())
         self._heap = [
             (float(time), whole(turn), float(place), whole(order), whole(worker), whole(number), event_from(event))
             for time, turn, place, order, worker, number, event in state["heap"]
@@ -247,6 +255,7 @@ class VirtualEngine(Engine):
     def close(self) -> None:
         self._closed = True
         self._workers.clear()
+        self._taken.clear()
         self._heap.clear()
 
     def _check_open(self) -> None:
