@@ -96,8 +96,8 @@ class VirtualEngine(Engine):
         self._closed = False
         self._round = -1
         self._handed_out: list[_Lease] = []
-        self._delay_rows: dict[tuple[int, int, float], Array] = {}
-        self._place_rows: dict[tuple[int, int], Array] = {}
+        self._delay_rows: dict[tuple[int, int, float], list[float]] = {}
+        self._place_rows: dict[tuple[int, int], list[float]] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self._hosts)
@@ -299,9 +299,9 @@ class VirtualEngine(Engine):
         key = (step, len(state.done), spec.work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
-            row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
-            self._delay_rows[key] = row
-        return float(row[worker])
+            drawn = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+            row = self._delay_rows[key] = drawn.tolist()
+        return row[worker]
 
     def _place_of(self, worker: int) -> tuple[int, float]:
         """Return where the message that a worker is at stands among those that arrive at the same moment.
@@ -314,9 +314,9 @@ class VirtualEngine(Engine):
         step, key = order.step, (order.step, len(state.done))
         row = self._place_rows.get(key)
         if row is None or len(row) <= worker:
-            row = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))[0]
-            self._place_rows[key] = row
-        return order.round, float(row[worker])
+            drawn = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))
+            row = self._place_rows[key] = drawn[0].tolist()
+        return order.round, row[worker]
 
     def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, spec = state.current, state.program, state.spec
