@@ -167,10 +167,10 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("codes", "compare", "uncoded(5)", "uncoded(6)", "--effort", 0), "--effort must be at least 1"),
     (("codes", "compare", "uncoded(5)", "uncoded(6)", "--seed", -1), "--seed must be at least 0"),
     (("codes", "compare", "uncoded(5)", "--stragglers", 99, "--out", "new"), "--stragglers must be at most"),
-    (("plan", "--delays", "none()", "-w", 6, "--out", "new"), "--delays must take some time"),
+    (("plan", "--delays", "none()", "-w", 6, "--max-load", 2, "--out", "new"), "--delays must take some time"),
     (("drill", "--workers", 1), "--workers must be at least 3"),
     (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
-    (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "would take about"),
+    (("codes", "show", "cyclic_repetition(1000000, stragglers=5, draws=1)"), "would take about"),
 ]
 
 

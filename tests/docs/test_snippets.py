@@ -12,11 +12,12 @@ from .pages import blocks, name, pages
 WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
 
 
-_SLOW = {"clusters-ray.md"}  # it starts a cluster
+_CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("ray"))
+_MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 
 def _marked(page: Path) -> Any:
-    return pytest.param(page, id=name(page), marks=[pytest.mark.slow] * (page.name in _SLOW))
+    return pytest.param(page, id=name(page), marks=_MARKS.get(page.name, ()))
 
 
 @pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills import Fault, FaultSchedule, supervisor
 from erasurehead.drills.drill import Drill, Settings
 from erasurehead.drills.supervisor import Performance
 from erasurehead.drills.verdicts import Findings
@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.processes,
     pytest.mark.timeout(300),
+    pytest.mark.xdist_group("sabotage"),  # with one baseline
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
 
@@ -183,6 +184,7 @@ def test_a_sabotage_turns_its_verdict(
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif sys.orig_argv[-1] == 'faulty':\n    exec({sabotage!r})\n"
     )
+    monkeypatch.setattr(supervisor, "_GRACE", 5.0)  # so long is waited for a process that is left running
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
     assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))

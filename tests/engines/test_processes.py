@@ -34,8 +34,6 @@ from erasurehead.training.rows import StepRow
 
 pytestmark = pytest.mark.processes
 
-SHARED = Path("/dev/shm")
-
 GRID = 0.06  # seconds between two injected delays
 
 
@@ -60,18 +58,7 @@ def wait_until_gone(pids: Sequence[int], seconds: float) -> list[int]:
     return left
 
 
-def shared_memory() -> set[str]:
-    return set(os.listdir(SHARED)) if SHARED.is_dir() else set()
-
-
-@pytest.fixture
-def shared_memory_names() -> Any:
-    before = shared_memory()
-    yield
-    assert shared_memory() <= before
-
-
-@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_closing_ends_every_worker_at_once_whatever_it_does(late: LateWork) -> None:
     with ProcessEngine(Timetable({(w, 0, 0): 1e6 for w in range(3)}), late) as engine:
@@ -101,7 +88,7 @@ SCRIPT = """
 """
 
 
-@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel for a signal at the parent's death: Linux only")
 def test_workers_end_with_a_coordinator_that_is_killed_even_if_they_are_stopped(tmp_path: Path) -> None:
     # The script has no `if __name__ == "__main__"`: workers must not import it, or it would run four times.
@@ -255,7 +242,7 @@ class _Killer(Callback):
         self.notices.append(notice.text)
 
 
-@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 def test_killed_workers_are_replaced_and_the_run_goes_on() -> None:
     engine = ProcessEngine(Timetable({(w, s, 0): 0.02 for w in range(8) for s in range(6)}))
     killer = _Killer(engine, after=1, workers=(0, 5, 7))

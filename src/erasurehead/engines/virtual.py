@@ -90,29 +90,36 @@ class VirtualEngine(Engine, FaultInjection):
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
+        self._taken = Counter[str]()  # places on each host
         self._heap: list[tuple[float, int, float, int, int, int, Event | None]] = []
         self._sequence = 0
         self._clock = 0.0
         self._closed = False
         self._round = -1
         self._handed_out: list[_Lease] = []
-        self._delay_rows: dict[tuple[int, int, float], Array] = {}
-        self._place_rows: dict[tuple[int, int], Array] = {}
+        self._delay_rows: dict[tuple[int, int, float], list[float]] = {}
+        self._place_rows: dict[tuple[int, int], list[float]] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self._hosts)
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
-        self._workers.pop(worker, None)
+        self._forget(worker)
         if program is not None:
             place = self._place(host)
             state = Worker(program, place, life=self._next())
             self._workers[worker] = state
+            self._taken[place] += 1
             self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
 
+    def _forget(self, worker: int) -> None:
+        state = self._workers.pop(worker, None)
+        if state is not None:
+            self._taken[state.host] -= 1
+
     def _place(self, host: str | None) -> str:
-        taken = Counter(state.host for state in self._workers.values())
+        taken = self._taken
         free = [name for name, room in self._hosts.items() if room is None or taken[name] < room]
         if not free:
             raise NoRoom(f"all places of the virtual hosts {', '.join(self._hosts)} are taken.")
@@ -164,7 +171,7 @@ class VirtualEngine(Engine, FaultInjection):
             if event is None:
                 return self._finish_part(worker, state)
             if isinstance(event, Died):
-                del self._workers[worker]
+                self._forget(worker)
             return event
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
@@ -226,6 +233,7 @@ class VirtualEngine(Engine, FaultInjection):
         if without:
             raise DataError(f"workers {without} have no program.")
         self._workers = {number: worker_from(row, programs[number], rounds) for number, row in workers.items()}
+        self._taken = Counter(worker.host for worker in self._workers.values())
         self._heap = [
             (float(time), whole(turn), float(place), whole(order), whole(worker), whole(number), event_from(event))
             for time, turn, place, order, worker, number, event in state["heap"]
@@ -246,6 +254,7 @@ class VirtualEngine(Engine, FaultInjection):
     def close(self) -> None:
         self._closed = True
         self._workers.clear()
+        self._taken.clear()
         self._heap.clear()
 
     def _check_open(self) -> None:
@@ -298,11 +307,11 @@ class VirtualEngine(Engine, FaultInjection):
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
             try:
-                row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+                drawn = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
             except Exception:  # for some worker: each is asked for alone then, as elsewhere it asks for itself
                 return self.delays.seconds(worker, step, len(state.done), spec.work)
-            self._delay_rows[key] = row
-        return float(row[worker])
+            row = self._delay_rows[key] = drawn.tolist()
+        return row[worker]
 
     def _place_of(self, worker: int) -> tuple[int, float]:
         """Return where the message that a worker is at stands among those that arrive at the same moment.
@@ -315,9 +324,9 @@ class VirtualEngine(Engine, FaultInjection):
         step, key = order.step, (order.step, len(state.done))
         row = self._place_rows.get(key)
         if row is None or len(row) <= worker:
-            row = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))[0]
-            self._place_rows[key] = row
-        return order.round, float(row[worker])
+            drawn = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))
+            row = self._place_rows[key] = drawn[0].tolist()
+        return order.round, row[worker]
 
     def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, spec = state.current, state.program, state.spec

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.layout import Layout
@@ -116,6 +115,8 @@ def reassigned(
     Returns:
         The assignment; and the places whose worker must be given its program, ascending.
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs re-form their code
+
     held = {worker: before.programs[position] for worker, position in before.positions.items()}
     works = [program.work for program in programs]
     cost = np.ones((len(programs), len(workers)))
