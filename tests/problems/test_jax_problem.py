@@ -158,7 +158,7 @@ BAD = [
     ("whole parameters", {"parameters": np.arange(3)}, "must be an array of real numbers, which training moves"),
     ("no parameters", {"parameters": {}}, "parameters must hold at least one array"),
     ("infinite parameters", {"parameters": np.array([0.0, np.inf, 0.0])}, "parameters must be finite"),
-    ("lengths that differ", {"data": {"x": X, "y": Y[:5]}}, r"samples in data.* must be 41, as in data.*, but it is 5"),
+    ("lengths that differ", {"data": {"x": X, "y": Y[:5]}}, "must be 41, as in data.*, but it is 5"),
     ("no data", {"data": {}}, "data must hold at least one array"),
     ("no samples", {"data": {"x": X[:0], "y": Y[:0]}}, "data must hold at least one sample"),
     ("a scalar among data", {"data": {"x": X, "y": 1.0}}, r"data\['y'\] must be an array with the samples along"),

@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class Problem(ABC):
     their support. Parameters in `unpenalized`, such as an intercept, are left out of it.
     """
 
-    preload: ClassVar[tuple[str, ...]] = ()
+    preload: tuple[str, ...] = ()
     """Modules that workers need; engines import them once."""
 
     n_samples: int
