@@ -165,7 +165,7 @@ BAD = [
     ("texts among data", {"data": {"x": X, "y": np.array(["a"] * 41)}}, r"data\['y'\] must be an array of numbers"),
     ("masked data", {"data": {"x": np.ma.masked_less(X, 0), "y": Y}}, "must have no masked values"),
     ("an overflow", {"parameters": W.astype("f4"), "data": {"x": X * 1e300, "y": Y}}, r"must fit into float32"),
-    ("large numbers", {"parameters": W.astype("f4"), "data": {"x": X, "id": np.full(41, 2**40)}}, r"must fit into int32"),
+    ("large", {"parameters": W.astype("f4"), "data": {"x": X, "id": np.full(41, 2**40)}}, r"must fit into int32"),
     ("no batch", {"batch_size": 0}, "batch_size must be at least 1"),
     ("too large a batch", {"batch_size": 42}, "batch_size must be at most 41"),
     ("a negative seed", {"seed": -1}, "seed must be at least 0"),
