@@ -10,5 +10,9 @@ from erasurehead.problems.linear import LinearProblem as LinearProblem
 from erasurehead.problems.linear import LogisticRegression as LogisticRegression
 from erasurehead.problems.linear import SoftmaxRegression as SoftmaxRegression
 from erasurehead.problems.models import LinearModel as LinearModel
+from erasurehead.problems.penalties import L1 as L1
+from erasurehead.problems.penalties import L2 as L2
+from erasurehead.problems.penalties import ElasticNet as ElasticNet
+from erasurehead.problems.penalties import Penalty as Penalty
 from erasurehead.problems.torch_problem import TorchProblem as TorchProblem
 from erasurehead.problems.torch_problem import torch as torch

@@ -237,7 +237,7 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
         raise invalid(
             "loss(parameters, batch)", "must return a real number", f"one of {jax.numpy.asarray(found).dtype}"
         )
-    return float(found)
+    return float(cast("Any", found))
 
 
 def canonical(data: Nest, form: Form, argument: str) -> Nest:

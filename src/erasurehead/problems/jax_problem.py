@@ -30,6 +30,7 @@ from erasurehead.problems.differentiable import (
     checked_metrics,
 )
 from erasurehead.problems.jax_model import JaxModel, called, canonical, form_of, jax_library, precision
+from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.trees import Nest, check_data, rows_of
 
 _PRELOAD = ("erasurehead.problems.one_thread_jax", "erasurehead.problems.jax_model")
@@ -71,6 +72,7 @@ def jax(
     batch_size: int | None = None,
     seed: int = 0,
     l2: float = 0.0,
+    penalty: Penalty | None = None,
     test: Nest = None,
     metrics: Callable[[Any, Any], Any] | None = None,
     gradient: Source | str | os.PathLike[str] | None = None,
@@ -90,6 +92,7 @@ def jax(
         batch_size: samples of each task that a step looks at, drawn from seed, task and step; None for all.
         seed: of these draws.
         l2: factor of the penalty `l2 * ||x||^2` over all parameters.
+        penalty: another one, such as `L1(0.01)`; l2 is then left out.
         test: samples of the form of `data` that models are measured on; None for none.
         metrics: `metrics(parameters, test)`, a dict of numbers; by default the mean loss, as `loss`.
         gradient: an edited source of `gradient(parameters, batch)`, or its file, which takes the place of what JAX
@@ -113,6 +116,7 @@ def jax(
     >>> bool(np.allclose(problem.gradient(problem.initial()), -2 * X.T @ y / 60))
     True
     """
+    penalized = as_penalty(l2, penalty, ())
     if not callable(loss):
         raise invalid("loss", "must be a function of parameters and a batch", loss)
     form, first = form_of(parameters)
@@ -147,7 +151,7 @@ def jax(
             sources = write_sources(loss, parameters, batch, form, source, library)
             model = DecompiledModel(sources, form, tree, accepted)
     return JaxProblem(
-        model, whole, first, samples, n_samples, batch_size, seed, l2, samples_test, measure,
+        model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure,
         sources=sources, hashes=accepted, without_jax=worker_backend == "numpy",
     )  # fmt: skip
 
