@@ -15,12 +15,17 @@ WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
 _SLOW = {"clusters-ray.md"}  # it starts a cluster
 
 
+_NEEDS = {"problems.md": ("jax", "torch"), "decompile.md": ("jax",)}
+
+
 def _marked(page: Path) -> Any:
     return pytest.param(page, id=name(page), marks=[pytest.mark.slow] * (page.name in _SLOW))
 
 
 @pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in _NEEDS.get(page.name, ()):
+        pytest.importorskip(library, reason=f"the page needs {library}: pip install 'erasurehead[{library}]'")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):
