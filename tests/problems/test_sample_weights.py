@@ -70,7 +70,7 @@ def test_classes_weigh_as_is_said_and_balanced_ones_the_same() -> None:
 
 BAD = [
     ({"sample_weight": [1.0] * 9}, r"the shape of sample_weight must be \(10,\)"),
-    ({"sample_weight": [-1.0] + [1.0] * 9}, r"sample_weight\[0\] must be at least 0, but it is -1.0"),
+    ({"sample_weight": [-1.0] + [1.0] * 9}, r"sample_weight\[0\] must be at least 0.*-1.0"),
     ({"sample_weight": [np.nan] + [1.0] * 9}, r"sample_weight\[0\] must be a finite number"),
     ({"sample_weight": [0.0] * 10}, "the sum of all weights must be positive"),
     ({"sample_weight": [1e308] * 10}, "the sum of all weights must be positive and finite"),
