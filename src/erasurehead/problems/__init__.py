@@ -1,4 +1,4 @@
-"""What is minimised: linear models on sparse data, functions in JAX, modules of PyTorch; with penalties; cut into tasks."""
+"""What is minimised: linear models, functions in JAX, modules of PyTorch; with a penalty; cut into tasks and shards."""
 
 from __future__ import annotations
 
