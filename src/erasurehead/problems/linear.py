@@ -89,6 +89,11 @@ class LinearProblem(Problem):
     def regularizer(self) -> Penalty:
         return self._regularizer
 
+    @property
+    def heaviest(self) -> float:
+        """The weight of the sample that counts most, where all have a mean of 1: the loss may be so much more curved."""
+        return 1.0 if self._weights is None else float(self._weights.max())
+
     def weight(self, rows: slice) -> float:
         return super().weight(rows) if self._weights is None else float(self._weights[rows].sum())
 
