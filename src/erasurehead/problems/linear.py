@@ -91,7 +91,7 @@ class LinearProblem(Problem):
 
     @property
     def heaviest(self) -> float:
-        """The weight of the sample that counts most, where all have a mean of 1: the loss may be so much more curved."""
+        """The greatest weight of a sample, where their mean is 1: the loss may be so much more curved."""
         return 1.0 if self._weights is None else float(self._weights.max())
 
     def weight(self, rows: slice) -> float:
