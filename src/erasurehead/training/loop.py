@@ -179,6 +179,7 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
+        optimizer.penalty = problem.regularizer
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
@@ -224,7 +225,7 @@ class _Training:
         if not end.n_samples:
             return None
         norms = [
-            math.sqrt(squared_norm(found.gradient + problem.penalty_gradient(point)))
+            math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
             for found, point in ((start, first), (end, x))
         ]
         return FinalModel(
@@ -354,10 +355,10 @@ class _Training:
         if estimate is None:
             return None, None
         if result.lost:  # the mean over the samples that are left
-            lost = sum(self._sizes[task] for task in result.lost)
+            lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
             estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
         gradient = estimate[:-1]
-        if self.problem.l2:
+        if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)
                 if factor != 1.0:
