@@ -289,13 +289,11 @@ def test_a_damaged_encoding_is_named_by_its_key(typed: Typed) -> None:
         assert done.sentence.endswith(".")
 
 
-STREAMS = [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full", "2>&1 | head -c 1 >/dev/null", ">/dev/full"]
-
-
 @pytest.mark.processes
 @pytest.mark.slow
-@pytest.mark.parametrize("stream", STREAMS)
-def test_streams(shop: Path, stream: str) -> None:
+@pytest.mark.parametrize("stream", ["<&- >&- 2>&-", "2>&1 | head -c 1 >/dev/null"])
+def test_streams_of_a_new_interpreter(shop: Path, stream: str) -> None:
+    """Those of each command are in `test_streams.py`."""
     words = ["train", "--data", "shop.csv", *map(str, SMALL), "--steps", "3", "--out", "run"]
     quoted = " ".join(f"'{word}'" for word in words)
     line = f"{sys.executable} -c 'from erasurehead.cli import main; main()' {quoted} {stream}"
@@ -305,9 +303,7 @@ def test_streams(shop: Path, stream: str) -> None:
     )
     assert "Traceback" not in done.stderr
     assert json.loads((shop.parent / "run/summary.json").read_text())["status"] == "finished"
-    assert done.returncode == (1 if stream == ">/dev/full" else 0)
-    if stream == ">/dev/full":
-        assert "The result cannot be written to standard output: No space left on device" in done.stderr
+    assert done.returncode == 0
 
 
 @pytest.mark.processes
