@@ -170,7 +170,10 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("plan", "--delays", "none()", "-w", 6, "--out", "new"), "--delays must take some time"),
     (("drill", "--workers", 1), "--workers must be at least 3"),
     (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
-    (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "would take about"),
+    (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
+    (("codes", "show", "draco_cyclic(1000000, corrupted=2)"), "corrupted must be few enough for float64"),
+    (("codes", "show", "uncoded(50000)"), "The analysis of uncoded of 50,000 workers would take about"),
+    (("codes", "show", "design_for(100000, 99999)"), "needs about"),
 ]
 
 
@@ -178,6 +181,7 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
 @pytest.mark.parametrize(("command", "said"), NUMBERS)
 def test_numbers(typed: Typed, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...], said: str) -> None:
     monkeypatch.setenv("ERASUREHEAD_MEMORY", "8e9")
+    monkeypatch.setenv("ERASUREHEAD_SECONDS", "5")
     assert said in refused(typed, *command)
 
 
