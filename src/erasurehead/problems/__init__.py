@@ -8,3 +8,5 @@ from erasurehead.problems.linear import LinearProblem as LinearProblem
 from erasurehead.problems.linear import LogisticRegression as LogisticRegression
 from erasurehead.problems.linear import SoftmaxRegression as SoftmaxRegression
 from erasurehead.problems.models import LinearModel as LinearModel
+from erasurehead.problems.network import TwoLayerNetwork as TwoLayerNetwork
+from erasurehead.problems.sampled import Sampled as Sampled
