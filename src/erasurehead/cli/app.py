@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from erasurehead.cli import (
     codes,
     compare,
+    consensus,
     data,
     decompile,
     delays,
@@ -33,6 +34,7 @@ _COMMANDS = {
     "train": train,
     "resize": resize,
     "compare": compare,
+    "consensus": consensus,
     "data": data,
     "shard": shard,
     "predict": predict,
