@@ -67,17 +67,18 @@ def draw_progress(
     with canvas.drawing():
         figure = canvas.new_figure(14.0, 4.6, title)
         loss, distance, step = figure.subplots(1, 3)
-        looks = canvas.scheme_looks(list(runs))
+        looks = [canvas.look(index + 1) for index in range(len(runs))]
         for (name, means), look in zip(runs.items(), looks, strict=True):
             times = [row.time for row in means]
             style = {"color": look.colour, "linestyle": look.line, "linewidth": 1.8, "label": name}
             loss.plot(times, [row.objective - (best or 0.0) for row in means], **style)
             distance.plot(times[1:], [row.distance for row in means[1:]], **style)
-        loss.set_title("Loss of the mean model, all data" if best is None else "Gap of the mean model's loss, all data")
-        distance.set_title("Distance of the peers from their mean")
+        loss.set_title("Loss of the mean model" if best is None else "Gap of the mean model's loss")
+        distance.set_title("Peers' distance from their mean")
         for axes in (loss, distance):
             axes.set_xlabel("seconds of the clock")
             axes.set_yscale("log")
+            canvas.plain_ticks(axes.yaxis)
             axes.grid(color=FAINT, linewidth=0.5)
         if len(runs) > 1:
             loss.legend(fontsize=9)
@@ -89,7 +90,7 @@ def draw_progress(
         step.set_yticks(places, list(runs))
         step.invert_yaxis()
         step.set_xlim(0.0, 1.22 * max(values))
-        step.set_title("Seconds of a step of all peers")
+        step.set_title("Time of a step")
         step.set_xlabel("seconds of the clock")
         return canvas.save(figure, folder, PROGRESS, formats)
 
@@ -128,7 +129,7 @@ def _graph(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
         for peer, place in enumerate(places):
             name = graph.labels[peer] if graph.labels else str(peer)
             axes.annotate(name, place, ha="center", va="center", fontsize=9, zorder=3)
-    axes.set_title("Links, as wide as often used (slow peers orange)")
+    axes.set_title("Links, by use (slow peers orange)")
     axes.set_xlim(-1.25, 1.25)
     axes.set_ylim(-1.2, 1.2)
     axes.set_aspect("equal")
@@ -141,11 +142,11 @@ def _tint(pace: float, paces: Array) -> str:
 
 
 def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
-    end = max(row.end for row in rows)
+    end, bins = max(row.end for row in rows), _bins(rows)
     known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_used(graph, rows)}))}
-    met, steps = np.zeros((len(known), _BINS)), np.zeros((graph.n_peers, _BINS))
+    met, steps = np.zeros((len(known), bins)), np.zeros((graph.n_peers, bins))
     for row in rows:
-        place = min(_BINS - 1, int(_BINS * row.end / end))
+        place = min(bins - 1, int(bins * row.end / end))
         steps[row.peer, place] += 1
         for other in row.links:
             met[known[min(row.peer, other), max(row.peer, other)], place] += 1
@@ -164,28 +165,32 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
         axes.set_ylabel("link")
 
 
+def _bins(rows: Sequence[PeerRow]) -> int:
+    """Return how many stretches of time are looked at, such that each holds some steps."""
+    return max(8, min(_BINS, len(rows) // 40))
+
+
 def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
-    end = max(row.end for row in rows)
+    end, bins = max(row.end for row in rows), _bins(rows)
     most = max(max(row.backups for row in rows), 1)
-    counts = np.zeros((most + 1, _BINS))
+    counts = np.zeros((most + 1, bins))
     for row in rows:
-        counts[row.backups, min(_BINS - 1, int(_BINS * row.end / end))] += 1
+        counts[row.backups, min(bins - 1, int(bins * row.end / end))] += 1
     shares = counts / np.maximum(counts.sum(axis=0), 1.0)
-    edges = np.linspace(0.0, end, _BINS + 1)
-    middle = 0.5 * (edges[1:] + edges[:-1])
-    bottom = np.zeros(_BINS)
+    middle = (np.arange(bins) + 0.5) * end / bins
+    bottom = np.zeros(bins)
     for number in range(most + 1):
-        depth = number / max(1, most)
+        depth = number / most
         colour = tuple((1.0 - depth) * np.array([0.84, 0.91, 0.97]) + depth * np.array([0.84, 0.37, 0.0]))
-        axes.fill_between(middle, bottom, bottom + shares[number], color=colour, step="mid", label=str(number))
+        label = str(number) if most < 8 or number in (0, most // 2, most) else None
+        axes.bar(middle, shares[number], width=end / bins, bottom=bottom, color=colour, label=label)
         bottom += shares[number]
     axes.set_ylim(0.0, 1.0)
     axes.set_xlim(0.0, end)
-    axes.set_title("Backup workers of a step")
+    axes.set_title("Backup workers: neighbours not waited for")
     axes.set_ylabel("share of steps")
     axes.set_xlabel("seconds of the clock")
-    axes.legend(title="not waited for", ncols=min(5, most + 1), fontsize=8, title_fontsize=8, loc="upper right",
-                frameon=True)  # fmt: skip
+    axes.legend(ncols=4, fontsize=8, loc="lower right", frameon=True)
 
 
 def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:

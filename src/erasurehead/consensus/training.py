@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.algorithms import Algorithm, parse_algorithm
@@ -170,7 +171,7 @@ class ConsensusRun:
         seconds: of the clock.
         messages: that were sent; `vectors` of them carried a model, the others a few numbers.
         vectors: see there.
-        gradient_seconds: real time that went into gradients, of the virtual clock.
+        gradient_seconds: of the processor, that went into gradients on the virtual clock.
         joint: when the union of the realised graphs was connected.
         stopped: why training ended before its last step; empty if it did not.
         state: what `train(resume=...)` goes on from, to the bit; None if it was not asked for.
@@ -347,9 +348,12 @@ def carry_out(
     check_count("steps", steps)
     if not (math.isfinite(real(evaluate_every)) and evaluate_every > 0):
         raise invalid("evaluate_every", "must be a positive number of steps", evaluate_every)
-    return _Training(made, records, metrics, watchers, resume).run(
-        steps, evaluate_every, math.inf if until is None else until, target, keep_state, stop
-    )
+    # The products are small, so that threads of BLAS would mostly wait for each other; and one thread gives one order
+    # of every sum, and so the same bits on machines of any number of cores.
+    with threadpool_limits(limits=1):
+        return _Training(made, records, metrics, watchers, resume).run(
+            steps, evaluate_every, math.inf if until is None else until, target, keep_state, stop
+        )
 
 
 class _Training:

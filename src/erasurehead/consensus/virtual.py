@@ -83,7 +83,7 @@ class VirtualClock:
         time: seconds since training began.
         total: steps of all peers.
         messages: that were sent; `vectors` of them carried a model.
-        gradient_seconds: real time that went into gradients.
+        gradient_seconds: of the processor, that went into gradients.
     """
 
     def __init__(
@@ -234,14 +234,14 @@ class VirtualClock:
                     self.peers[peer].settle()
 
     def _compute(self, due: int) -> Array:
-        begin = time.perf_counter()
+        begin = time.process_time()
         wanted = [peer for peer in dict.fromkeys(self._pending) if self._working[peer] and self._made[peer] is None]
         self._pending.clear()
         models = np.array([self._models[peer] for peer in wanted])
         made = self.gradients.gradients(wanted, models, [self._steps[peer] for peer in wanted])
         for peer, gradient in zip(wanted, made, strict=True):
             self._made[peer] = gradient
-        self.gradient_seconds += time.perf_counter() - begin
+        self.gradient_seconds += time.process_time() - begin
         found = self._made[due]
         assert found is not None
         return found
