@@ -84,6 +84,7 @@ def logistic(sort: bool) -> problems.LogisticRegression:
     rng = np.random.default_rng(0)
     truth = rng.standard_normal(8)
     samples = rng.standard_normal((1200, 8))
+    samples[:, 0] = 1.0  # an intercept: without one, both labels say the same
     labels = np.sign(samples @ truth + 0.5 * rng.standard_normal(1200))
     order = np.argsort(labels, kind="stable") if sort else np.arange(1200)
     return problems.LogisticRegression(samples[order], labels[order], l2=1e-3)

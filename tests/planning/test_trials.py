@@ -49,13 +49,13 @@ def test_a_trial_takes_the_steps_and_the_time_of_a_real_run(setting: str, late: 
 
 
 def test_settings_are_ranked_by_the_time_they_really_take() -> None:
-    trials = try_settings(SETTINGS, PROBLEM, descent, EXPONENTIAL, 12, ("auc", 0.9), 40, seconds_per_task=0.01)
+    trials = try_settings(SETTINGS, PROBLEM, descent, EXPONENTIAL, 12, ("gap", 0.05), 60, seconds_per_task=0.01)
     assert [trial.setting for trial in trials] == list(reversed(SETTINGS))
     for trial in trials:
         low, high = trial.band
         assert low <= trial.median <= high < math.inf
         assert trial.reached == 1.0
-        assert min(trial.final) >= 0.9
+        assert max(trial.final) <= 0.05
     assert trials[0].band[0] < trials[0].band[1]  # repetitions meet other delays
 
 
@@ -77,9 +77,9 @@ def test_the_front_is_raced_with_the_first_settings_and_uncoded() -> None:
 
 def test_the_race_finds_what_the_ranking_before_it_has_far_behind() -> None:
     """Data whose tasks differ more than the plan was told: its first settings do not reach the target at all."""
-    order = np.argsort(PROBLEM.labels if hasattr(PROBLEM, "labels") else np.zeros(360), kind="stable")
     rng = np.random.default_rng(0)
     samples = rng.standard_normal((360, 6))
+    samples[:, 0] = 1.0
     labels = np.sign(samples @ rng.standard_normal(6) + 0.5 * rng.standard_normal(360))
     order = np.argsort(labels, kind="stable")
     problem = problems.LogisticRegression(samples[order], labels[order], l2=1 / 360)

@@ -105,12 +105,15 @@ def drift(table: Array) -> Drift | None:
     before, after = float(series[:split].mean()), float(series[split:].mean())
     rest = series - np.where(np.arange(rounds) < split, before, after)
     covariances = _autocovariances(rest[:, None])
-    spread = math.sqrt(max(_long_run(covariances, rounds, 1), float(covariances[0])))
+    variance = max(_long_run(covariances, rounds, 1), float(covariances[0]))
     shift = after - before
     if abs(shift) < math.log1p(_WORTH):
         return None
-    if spread > 0.0 and float(np.abs(sums).max()) / (spread * math.sqrt(rounds)) < _CRITICAL:
-        return None
+    if variance > 0.0:
+        # Rounds that are alike for long are few to know their own variance from.
+        least = _CRITICAL * math.sqrt(1.0 + 20.0 * variance / (float(covariances[0]) * rounds))
+        if float(np.abs(sums).max()) < least * math.sqrt(variance * rounds):
+            return None
     return Drift(split, math.exp(shift))
 
 
@@ -129,6 +132,8 @@ def _autocovariances(series: Array) -> Array:
     rounds = len(series)
     centred = series - series.mean(axis=0)
     most = min(rounds - 1, 2 * (math.ceil(math.sqrt(rounds)) + 5))
+    if not (np.abs(centred) > 1e-9).any():  # nothing but rounding
+        return np.zeros(most + 1)
     return np.array([float((centred[lag:] * centred[: rounds - lag]).sum()) for lag in range(most + 1)]) / series.size
 
 

@@ -110,8 +110,7 @@ class Forecast:
 
     @property
     def neglected(self) -> tuple[int, ...]:
-        """Tasks that are counted in less than one step of a hundred, if there are enough of them to tell: a model learns
-        nothing of those."""
+        """Tasks that are counted in less than one step of a hundred, where enough of them were seen to tell."""
         if self.counted.rounds < GUESS:
             return ()
         return tuple(np.flatnonzero(self.counted.shares < _HEARD).tolist())

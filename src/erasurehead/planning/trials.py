@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,7 +73,7 @@ class Trial:
         return min(self.seconds), max(self.seconds)
 
     def contradicts(self, item: Forecast) -> bool:
-        """Whether its seconds per step are far from the forecast's, by more than chance explains."""
+        """Whether its seconds per step are far from the forecast's: twice as long or as short, or more than chance."""
         known = [(total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)]
         if not known or math.isinf(item.seconds_per_step):
             return bool(known)
@@ -81,7 +81,10 @@ class Trial:
         took = seconds / steps
         spread = float(item.scores.std()) / math.sqrt(steps)
         error = math.hypot(spread, item.error) if math.isfinite(item.error) else math.inf
-        return abs(took - item.seconds_per_step) > max(3.0 * error, 0.25 * item.seconds_per_step)
+        expected = item.seconds_per_step
+        if not 0.5 * expected <= took <= 2.0 * expected:
+            return True
+        return abs(took - expected) > max(3.0 * error, 0.25 * expected)
 
 
 def _median(values: Sequence[float]) -> float:
@@ -155,12 +158,23 @@ class Trainer:
                 as many steps as are allowed.
             n_tasks: of the code.
         """
-        problem, optimizer, goal = self.problem, self._optimizer(), self.goal
+        measured = math.nan
+        for step, measured in enumerate(self.measures(weights, n_tasks), start=1):
+            if self.goal.met(measured):
+                return float(step), measured
+        return math.inf, measured
+
+    def measures(self, weights: Array | None, n_tasks: int) -> Iterator[float]:
+        """Train, and yield the metric after each step; NaN, and no more, once the model is no number any more.
+
+        Arguments:
+            weights, n_tasks: as of `run`.
+        """
+        problem, optimizer = self.problem, self._optimizer()
         shard = self._shards.get(n_tasks)
         if shard is None:
             shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
         ones = np.ones(n_tasks)
-        measured = math.nan
         for step in range(self.max_steps if weights is None else len(weights)):
             own = ones if weights is None else weights[step]
             order = optimizer.ask()
@@ -172,11 +186,9 @@ class Trainer:
             else:
                 optimizer.tell(None)
             if not np.isfinite(optimizer.x).all():
-                return math.inf, math.nan
-            measured = goal.measure(problem, optimizer.x)
-            if goal.met(measured):
-                return float(step + 1), measured
-        return math.inf, measured
+                yield math.nan
+                return
+            yield self.goal.measure(problem, optimizer.x)
 
     def _combined(self, shard: Shard, point: Array, weights: Array, step: int) -> Array:
         local = shard.take(point)
@@ -194,7 +206,7 @@ class Trainer:
         return self.run(None, 1)
 
 
-class _Kept:
+class StepWeights:
     """The weights of simulated steps, one after the other."""
 
     def __init__(self, scheme: Scheme) -> None:
@@ -214,11 +226,11 @@ class _Kept:
         return np.concatenate(self._rows) if self._rows else np.zeros((0, self._scheme.code.n_tasks))
 
 
-def _arrivals(
+def arrivals_of(
     scheme: Scheme, delays: Delays, seconds_per_task: float, late: LateWork, first: int, steps: int
 ) -> tuple[Array, Array]:
     """Return seconds and weights of successive steps; fewer where the rule is not met any more."""
-    kept = _Kept(scheme)
+    kept = StepWeights(scheme)
     if late == "carry":
         done = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, watch=kept)
     else:
@@ -294,7 +306,7 @@ class _Field:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
         while len(rows) < repeats:
             first = len(rows) * self._trainer.max_steps
-            seconds, weights = _arrivals(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
+            seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
             if (weights == 1.0).all() and len(weights) == allowed:
                 steps, final = self._trainer.exact
                 steps = steps if steps <= allowed else math.inf
