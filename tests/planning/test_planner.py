@@ -154,11 +154,11 @@ class TestAdvice:
 
 class TestTraces:
     def test_a_short_trace_cannot_tell_neighbours_apart_and_a_long_one_can(self) -> None:
-        settings = ["exact(load=3)", "exact(load=5)"]
-        short = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 6, 30)), 30, 0.11, settings)
+        settings = ["exact(load=3)", "exact(load=4)"]
+        short = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 6, 30)), 30, 0.1, settings)
         said = remarks(short)
         assert any("too short to tell the best setting from" in sentence for sentence in said)
-        long = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 3000, 30)), 30, 0.11, settings)
+        long = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 3000, 30)), 30, 0.1, settings)
         assert not any("too short" in sentence for sentence in remarks(long))
         assert short.best.error > 5 * long.best.error
 

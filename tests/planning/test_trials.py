@@ -76,7 +76,7 @@ def test_the_front_is_raced_with_the_first_settings_and_uncoded() -> None:
 
 
 def test_the_race_finds_what_the_ranking_before_it_has_far_behind() -> None:
-    """Data whose tasks differ more than the plan was told: its first settings do not reach the target at all."""
+    """Tasks that differ more than the plan was told: one lucky run of its first settings ends all others too soon."""
     rng = np.random.default_rng(0)
     samples = rng.standard_normal((360, 6))
     samples[:, 0] = 1.0
@@ -84,12 +84,13 @@ def test_the_race_finds_what_the_ranking_before_it_has_far_behind() -> None:
     order = np.argsort(labels, kind="stable")
     problem = problems.LogisticRegression(samples[order], labels[order], l2=1 / 360)
     found = plan(EXPONENTIAL, 12, 0.01)
-    trials = race(found, problem, lambda: optimizers.GradientDescent(problem.initial(), 0.5), ("gap", 0.003), 300, 2)
+    trials = race(found, problem, lambda: optimizers.GradientDescent(problem.initial(), 0.5), ("gap", 3e-4), 300, 2)
     again = after(found, trials)
-    assert math.isfinite(trials[0].median_steps)
     first = next(trial for trial in trials if trial.setting == found.best.setting)
-    assert first.median_steps > 1.5 * trials[0].median_steps or math.isinf(first.median_steps)
-    assert [item.setting for item in found.ranked].index(again.best.setting) >= 5
+    assert math.isinf(first.median_steps)
+    assert again.best.missing < 0.05
+    assert [item.setting for item in found.ranked].index(again.best.setting) >= 3
+    assert again.best.seconds_to_target == min(item.seconds_to_target for item in again.ranked if item.steps > 2.0)
 
 
 def test_noise_that_keeps_the_first_of_a_plan_from_the_target_puts_it_behind_those_that_reach_it() -> None:
@@ -132,14 +133,14 @@ def test_a_trial_does_not_override_a_forecast_of_time_and_contradictions_are_sai
     stuck = delays.Bimodal(0.01, delays.Exponential(0.1, seed=2), delays.Fixed(((100.0,) * 12,)), seed=7)
     found = plan(stuck, 12, settings=("exact(load=2)",))
     assert found.uncoded.seconds_per_step > 5.0 * found.best.seconds_per_step
-    trials = race(found, PROBLEM, descent, ("auc", 0.9), 40, 1)
+    trials = race(found, PROBLEM, descent, ("gap", 0.05), 60, 1)
     quick = tuple(
         replace(trial, seconds=tuple(0.3 * steps for steps in trial.steps)) if trial.setting == "uncoded()" else trial
         for trial in trials
     )
     again = after(found, quick)
     assert again.best.setting == "exact(load=2)"
-    said = explain(again, quick, ("auc", 0.9))
+    said = explain(again, quick, ("gap", 0.05))
     assert "Trials contradict the forecast of uncoded(): 0.3 s a step" in said
 
 

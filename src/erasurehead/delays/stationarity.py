@@ -11,6 +11,7 @@ from erasurehead._internal.arrays import Array
 
 _SIGNIFICANT = 1.96  # of an autocorrelation, in Politis and White's rule
 _CRITICAL = 1.63  # of the largest excursion of a Brownian bridge, at 1%
+_FEW_KNOWN = 150.0  # independent rounds below which that is too little: stalls would be taken for drift
 _WORTH = 0.1  # a change of the logarithm of delays that is worth the mention
 _FEW = 20  # rounds below which nothing is said of drift
 
@@ -91,7 +92,8 @@ def drift(table: Array) -> Drift | None:
     """Return where delays changed most, if that is more than chance, with a probability of 1% of finding what is not.
 
     The largest excursion of the cumulated deviations of the rounds' mean logarithms, over the root of their long-run
-    variance on either side of it (CUSUM): stalls that last for a while are no drift, as they raise that variance.
+    variance once a jump there and a trend are taken out (CUSUM): stalls that last for a while are no drift, as they
+    raise that variance.
 
     Arguments:
         table: as of `block_length`.
@@ -103,7 +105,9 @@ def drift(table: Array) -> Drift | None:
     sums = np.cumsum(series - series.mean())[:-1]
     split = int(np.abs(sums).argmax()) + 1
     before, after = float(series[:split].mean()), float(series[split:].mean())
-    rest = series - np.where(np.arange(rounds) < split, before, after)
+    later = np.arange(rounds)
+    shapes = np.stack([np.ones(rounds), (later >= split).astype(np.float64), later / rounds], axis=1)
+    rest = series - shapes @ np.linalg.lstsq(shapes, series, rcond=None)[0]  # delays may creep as well as jump
     covariances = _autocovariances(rest[:, None])
     variance = max(_long_run(covariances, rounds, 1), float(covariances[0]))
     shift = after - before
@@ -111,7 +115,7 @@ def drift(table: Array) -> Drift | None:
         return None
     if variance > 0.0:
         # Rounds that are alike for long are few to know their own variance from.
-        least = _CRITICAL * math.sqrt(1.0 + 20.0 * variance / (float(covariances[0]) * rounds))
+        least = _CRITICAL * math.sqrt(1.0 + _FEW_KNOWN * variance / (float(covariances[0]) * rounds))
         if float(np.abs(sums).max()) < least * math.sqrt(variance * rounds):
             return None
     return Drift(split, math.exp(shift))

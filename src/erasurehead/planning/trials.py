@@ -43,14 +43,19 @@ class Trial:
         seconds: of each repetition, until the target was reached, on the virtual clock; inf where it was not.
         final: the metric at the end of each repetition; NaN where the model was no number any more.
         steps: of each repetition, until the target was reached; inf where it was not.
-        given_up: whether some repetition was ended because another setting was far quicker.
+        ended_at: the step at which a repetition was ended because another setting was far quicker; 0 if none was.
     """
 
     setting: str
     seconds: tuple[float, ...]
     final: tuple[float, ...]
     steps: tuple[float, ...] = ()
-    given_up: bool = False
+    ended_at: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether some repetition was ended because another setting was far quicker."""
+        return self.ended_at > 0
 
     @property
     def reached(self) -> float:
@@ -287,8 +292,7 @@ class _Field:
         self._delays, self._n_workers = delays, n_workers
         self._seconds_per_task = seconds_per_task
         self._late: LateWork = late
-        self._done: dict[str, list[tuple[float, float, float]]] = {}
-        self._given_up: set[str] = set()
+        self._done: dict[str, list[tuple[float, float, float, int]]] = {}
 
     def trial(self, setting: str, repeats: int, most: float, seconds_per_step: float = math.nan) -> Trial:
         """Train so often with a setting.
@@ -304,6 +308,8 @@ class _Field:
         allowed = self._trainer.max_steps
         if math.isfinite(most) and seconds_per_step > 0.0:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
+        # What was ended because others seemed far quicker is made again once they turn out not to be.
+        rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
         while len(rows) < repeats:
             first = len(rows) * self._trainer.max_steps
             seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
@@ -312,11 +318,13 @@ class _Field:
                 steps = steps if steps <= allowed else math.inf
             else:
                 steps, final = self._trainer.run(weights, scheme.code.n_tasks)
-            if math.isinf(steps) and allowed < self._trainer.max_steps:
-                self._given_up.add(setting)
-            rows.append((float(seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf, final, steps))
-        took, final, steps = zip(*rows, strict=True)
-        return Trial(setting, tuple(took), tuple(final), tuple(steps), setting in self._given_up)
+            spent = float(seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
+            rows.append((spent, final, steps, allowed))
+        took, final, steps, caps = zip(*rows, strict=True)
+        cut = [
+            cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < self._trainer.max_steps
+        ]
+        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0))
 
 
 def race(
@@ -357,7 +365,7 @@ def race(
     for number, often in enumerate(rounds):
         for place, setting in enumerate(left):
             item = known[setting]
-            most = math.inf if setting in fixed else _SLOWER * best
+            most = math.inf if setting in fixed or item.missing == 0.0 else _SLOWER * best
             trials[setting] = trial = field.trial(setting, often, most, item.seconds_per_step)
             if number == 0:
                 best = min(best, took(item, trial))
@@ -365,7 +373,13 @@ def race(
                 progress(place + 1, len(left))
         in_order = sorted(left, key=lambda setting: took(known[setting], trials[setting]))
         best = took(known[in_order[0]], trials[in_order[0]])
-        left = [setting for setting in in_order[: max(2, len(in_order) // 2)] if number < len(rounds) - 1]
+        if number < len(rounds) - 1:
+            left = in_order[: max(2, len(in_order) // 2)]
+    for setting in sorted(trials, key=lambda name: trials[name].ended_at * known[name].seconds_per_step):
+        # One lucky run may have ended others that are better than it is in the median.
+        if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
+            trials[setting] = field.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
+            best = min(best, took(known[setting], trials[setting]))
     sign = 1.0 if goal[0] in (GAP, *LOWER_IS_BETTER) else -1.0
     return tuple(sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), _end(trial, sign))))
 
