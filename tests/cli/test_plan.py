@@ -186,6 +186,21 @@ class TestHonesty:
         again = typed("train", "runs/plan-2/run.toml", "--engine", "virtual", "--steps", 30, "--out", "r", "--json")
         assert again.code == 0
 
+    def test_a_run_is_planned_with_the_computing_that_it_did(self, typed: Typed) -> None:
+        """4.001 s were predicted for a run that measured 3.517: its computing was in its records, and added again."""
+        dear = ("--delays", "exponential(mean=0.5)", "-w", 12, "--seconds-per-task", 0.5, "-s", "exact(load=2)")
+        assert typed("plan", *dear, "--no-figures", "--out", "p").code == 0
+        tables = tomllib.loads(Path("p/run.toml").read_text())
+        assert tables["run"]["seconds_per_task"] == 0.5
+        run = typed(
+            "train", "p/run.toml", "-s", "uncoded()", "--engine", "virtual", "--steps", 60, "--out", "r", "--json"
+        )
+        assert run.code == 0, run.err
+        done = typed("plan", "--trace", "r", "-s", "exact(load=2)", "--no-figures", "--json")
+        assert done.json["seconds_per_task"] == 0.5
+        uncoded = next(row for row in done.json["settings"] if row["setting"] == "uncoded()")
+        assert uncoded["seconds_per_step"] == pytest.approx(run.json["seconds_per_step"], rel=0.05)
+
     def test_nothing_but_none_is_a_sentence(self, typed: Typed) -> None:
         done = typed("plan", "--delays", "none()", "--workers", 12)
         assert done.code == 2

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from erasurehead.cli.delay_pages import short_model
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.screen import Screen
@@ -108,7 +106,7 @@ def planned(
     if cost is None and config is not None and config.run.engine == "virtual":
         cost, known = config.run.seconds_per_task, config.run.seconds_per_task > 0.0 or known
     cost = cost or 0.0
-    trace = without_computing(trace, cost, screen)
+    trace = _without_computing(trace, cost, screen)
     _name_the_slow(trace, screen)
     whole = completed(trace, cast("Absent", absent))
     if whole.gone:
@@ -138,7 +136,7 @@ def planned(
     return Planned(model, n_workers, said, trace, before, cost, known)
 
 
-def without_computing(trace: Trace, seconds_per_task: float, screen: Screen) -> Trace:
+def _without_computing(trace: Trace, seconds_per_task: float, screen: Screen) -> Trace:
     """Return a trace without the time that its workers computed, which a plan adds for the load of each setting.
 
     Arguments:
@@ -148,14 +146,13 @@ def without_computing(trace: Trace, seconds_per_task: float, screen: Screen) -> 
     """
     if not seconds_per_task:
         return trace
-    seconds = trace.seconds - seconds_per_task * trace.load
-    short = float((seconds < -1e-9 * trace.seconds).mean())
+    short = float((trace.seconds < (1.0 - 1e-9) * seconds_per_task * trace.load).mean())
     if short > 0.0:
         screen.warn(
             f"{short:.1%} of the measured times are shorter than computing their tasks takes at "
             f"{seconds_per_task:g} s a task (--seconds-per-task): those workers are taken to have no delay."
         )
-    return replace(trace, seconds=np.maximum(seconds, 0.0))
+    return trace.without_computing(seconds_per_task)
 
 
 def _name_the_slow(trace: Trace, screen: Screen) -> None:
