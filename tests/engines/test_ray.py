@@ -26,7 +26,7 @@ from erasurehead.engines.base import Engine, MessageSpec
 from erasurehead.engines.ray import RayEngine
 from erasurehead.engines.ray.packed_program import Store, pack
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.testing import Echo, EngineConformance, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.loop import train

@@ -19,6 +19,9 @@ from erasurehead.errors import EngineError
 LateWork: TypeAlias = Literal["preempt", "carry"]
 """What a worker does when a newer order is out while its injected delay still runs: drop it, or sit it out."""
 
+Moment: TypeAlias = Literal["begin", "end"]
+"""What the loop takes the time of, for its records."""
+
 
 @dataclass(frozen=True, eq=False)
 class Order:
@@ -32,6 +35,8 @@ class Order:
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number a point, if the message combines several points.
         note: anything else that programs need, such as the tolerance chosen for a nested code.
+        posted: when it was submitted, in seconds since training began; set by the loop. Delays that follow the clock
+            are drawn from it.
     """
 
     step: int
@@ -41,6 +46,7 @@ class Order:
     kind: str = "gradient"
     coefficients: tuple[float, ...] = ()
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    posted: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -294,6 +300,15 @@ class Engine(ABC):
     @abstractmethod
     def now(self) -> float:
         """Return the engine's time in seconds, from an arbitrary origin."""
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        """Return the time of something that is recorded: now; in a replay, what was recorded then.
+
+        Arguments:
+            moment: what it is: `"begin"`, a round begins; `"end"`, the model has moved after it.
+            order_round: the round.
+        """
+        return self.now()
 
     @abstractmethod
     def close(self) -> None:

@@ -54,7 +54,7 @@ class OrderBuffer:
         """Put up an order in place of the one before the last."""
         meta = pickle.dumps(
             (order.step, order.round, order.generation, order.kind, order.coefficients, dict(order.note),
-             [len(point) for point in order.points])
+             [len(point) for point in order.points], order.posted)
         )  # fmt: skip
         if len(meta) > _META:
             raise EngineError(f"an order's note takes {len(meta)} bytes; at most {_META} fit.")
@@ -86,7 +86,7 @@ class OrderBuffer:
         meta = bytes(self._block.buffer[offset : offset + int(header[1])])
         if not self.holds(order_round):
             return None
-        step, number, generation, kind, coefficients, note, lengths = pickle.loads(meta)
+        step, number, generation, kind, coefficients, note, lengths, posted = pickle.loads(meta)
         offset += _META
         points: list[Array] = []
         for length in lengths:
@@ -94,7 +94,7 @@ class OrderBuffer:
             point.flags.writeable = False
             points.append(point)
             offset += 8 * length
-        return Order(step, tuple(points), number, generation, kind, coefficients, note)
+        return Order(step, tuple(points), number, generation, kind, coefficients, note, posted)
 
     def holds(self, order_round: int) -> bool:
         """Whether an order is still there; what was read of it before a True is sound."""

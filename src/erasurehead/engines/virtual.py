@@ -19,6 +19,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
+from erasurehead.delays.fixed import Recorded
 from erasurehead.delays.ties import precedence
 from erasurehead.engines.base import (
     CLOSED,
@@ -31,12 +32,14 @@ from erasurehead.engines.base import (
     LateWork,
     MessageLost,
     MessageSpec,
+    Moment,
     NoRoom,
     Offered,
     Order,
     Program,
     told,
 )
+from erasurehead.engines.playback import Playback
 from erasurehead.engines.virtual_state import (
     Orders,
     Round,
@@ -95,7 +98,10 @@ class VirtualEngine(Engine):
         self._closed = False
         self._round = -1
         self._handed_out: list[_Lease] = []
-        self._delay_rows: dict[tuple[int, int, float], Array] = {}
+        self._playback: Playback | None = None
+        if isinstance(self.delays, Recorded) and self.delays.script is not None:
+            self._playback, self.late = Playback(self.delays.script), "carry"
+        self._delay_rows: dict[tuple[int, float, int, float], Array] = {}
         self._place_rows: dict[tuple[int, int], Array] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
@@ -136,6 +142,9 @@ class VirtualEngine(Engine):
                 lease.end()
             self._handed_out.clear()
         flight = Round(order)
+        if self._playback is not None:
+            self._playback.submit(flight)
+            return
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
             if state is None:
@@ -165,10 +174,47 @@ class VirtualEngine(Engine):
             if isinstance(event, Died):
                 del self._workers[worker]
             return event
+        if self._playback is not None and (played := self._play(self._playback, until)) is not None:
+            return played
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
         self._clock = max(self._clock, until)
         return None
+
+    def _play(self, playback: Playback, until: float | None) -> Event | None:
+        """Return what came next in the recorded round; None if that was the end of it, or the time is not yet come."""
+        coming = playback.peek()
+        if coming is None:
+            while (worker := playback.take_failure()) is not None:
+                if worker in self._workers:
+                    return Failed(worker, self._round, "it failed in the recorded run", self._clock)
+            if until is not None:
+                self._clock = max(self._clock, playback.stop)
+            return None
+        time = playback.time_of(coming)
+        if until is not None and time > until:
+            return None
+        message, flight = playback.take()
+        self._clock = max(self._clock, time if playback.peek() else playback.stop)  # it was looked at a moment later
+        state = self._workers.get(message.worker)
+        if state is None or flight is None or message.unit >= len(state.program.message_specs):
+            raise DataError(
+                f"the recorded run has a message {message.unit} of worker {message.worker} for round "
+                f"{message.order_round}, which nobody here would send: a replay needs the scheme of that run."
+            )
+        spec = state.program.message_specs[message.unit]
+        lease = _Lease(state.program, flight, spec, lost=not message.usable)
+        self._handed_out.append(lease)
+        return Arrived(
+            message.worker, spec, message.order_round, flight.order.step, playback.started(message), time, lease.read
+        )
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        if self._playback is not None:
+            recorded = self._playback.begin(order_round) if moment == "begin" else self._playback.end
+            if recorded is not None:
+                self._clock = recorded
+        return self._clock
 
     def release(self, arrived: Arrived) -> None:
         for lease in self._handed_out:
@@ -207,6 +253,7 @@ class VirtualEngine(Engine):
             "heap": [[*entry[:6], event_to_tree(entry[6])] for entry in self._heap],
             "workers": workers,
             "orders": orders.to_tree(),
+            "playback": None if self._playback is None else self._playback.state(),
         }
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
@@ -231,6 +278,10 @@ class VirtualEngine(Engine):
             (float(time), whole(turn), float(place), whole(order), whole(worker), whole(number), event_from(event))
             for time, turn, place, order, worker, number, event in state["heap"]
         ]
+        if (self._playback is None) != (state.get("playback") is None):
+            raise DataError("a replay goes on as a replay, of the same run.")
+        if self._playback is not None:
+            self._playback.restore(state["playback"])
         self._hosts = {str(name): None if room is None else whole(room) for name, room in state["hosts"]}
         heapq.heapify(self._heap)
         self._clock, self._round = float(state["clock"]), whole(state["round"])
@@ -280,17 +331,19 @@ class VirtualEngine(Engine):
         state.busy = bool(remaining)
         if remaining:
             state.spec = remaining[0]
-            seconds = self.seconds_per_task * remaining[0].work + self._delay(worker, order.step, state, remaining[0])
+            seconds = self.seconds_per_task * remaining[0].work + self._delay(worker, order, state, remaining[0])
             if math.isfinite(seconds):
                 self._push(self._clock + seconds, worker, state.work, None)
 
-    def _delay(self, worker: int, step: int, state: Worker, spec: MessageSpec) -> float:
+    def _delay(self, worker: int, order: Order, state: Worker, spec: MessageSpec) -> float:
         if self.delays is None:
             return 0.0
-        key = (step, len(state.done), spec.work)
+        key = (order.step, order.posted, len(state.done), spec.work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
-            row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+            row = self.delays.row(
+                order.step, max(self._workers) + 1, unit=len(state.done), work=spec.work, posted=order.posted
+            )
             self._delay_rows[key] = row
         return float(row[worker])
 
@@ -336,7 +389,8 @@ class VirtualEngine(Engine):
 class _Lease:
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
-    def __init__(self, program: Program, flight: Round, spec: MessageSpec) -> None:
+    def __init__(self, program: Program, flight: Round, spec: MessageSpec, lost: bool = False) -> None:
+        self._lost = lost
         self._source: tuple[Program, Round, MessageSpec] | None = (program, flight, spec)
         self._own: Array | None = None
 
@@ -347,6 +401,8 @@ class _Lease:
         if self._source is None:
             raise EngineError("the vector of this message was released; read it before the next order is submitted.")
         program, flight, spec = self._source
+        if self._lost:
+            raise MessageLost(f"message {spec.message}: it could not be used in the recorded run")
         shared = spec.content if program.pure else None
         vector = self._own if shared is None else flight.vectors.get(shared)
         if vector is None:

@@ -100,13 +100,18 @@ def simulate_with_memory(
         crew.start()
         order = Order(first_step, (np.zeros(1),))
         for number in range(steps):
+            posted = engine.now()
             try:
-                gathered = gathering.gather(replace(order, step=first_step + number, round=number))
+                order = replace(order, step=first_step + number, round=number, posted=posted)
+                gathered = gathering.gather(order)
             except (Unreachable, EngineError):  # or nobody is left who could answer
                 break
             seconds[number] = gathered.waited
             residual[number] = gathered.decoding.residual
             arrived[number], messages[number] = gathered.view.finished, len(gathered.view.arrived)
+            if rule.remembers:
+                row = gathered.step_row(order, end=engine.now())
+                gathering.learn(row, [*gathered.late_rows, *gathered.rows])
     return Simulation(seconds, residual, arrived, messages)
 
 

@@ -119,9 +119,9 @@ def forecast(
         late: what a worker does that is busy when the next order is out.
     """
     scheme = parse_scheme(setting, n_workers)
-    if late == "carry":
+    if late != "preempt" or scheme.rule.remembers or delays.follows_clock:
         steps = steps or max(64, _EVENTS // scheme.code.n_messages)
-        result = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task)
+        result = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, late=late)
     else:
         most = 4096 if scheme.code.replicas else 256  # other codes are decoded arrival by arrival
         steps = steps or min(most, max(64, _ARRIVALS // scheme.code.n_messages))

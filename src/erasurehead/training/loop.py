@@ -25,7 +25,7 @@ from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.arguments import as_engine, as_scheme, check_parts
+from erasurehead.training.arguments import as_engine, as_scheme, check_kinds, check_parts
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
@@ -100,6 +100,8 @@ def train(
     check_count("evaluate_every", evaluate_every, at_least=0)
     check_parts(problem, optimizer)
     scheme, engine = as_scheme(scheme), as_engine(engine)
+    check_kinds(optimizer, scheme)
+    scheme.check_late(engine.late)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
@@ -282,8 +284,8 @@ class _Training:
             "start_seconds": self.start_seconds,
             "first": self.first,
             "optimizer": self.optimizer.state(),
-            "aggregation": self._scheme.aggregation.state(),
-            "rules": {kind: rule.state() for kind, rule in self._scheme.rules.items()},
+            "aggregation": self.pool.assignment.scheme.aggregation.state(),
+            "rules": {kind: rule.state() for kind, rule in self.pool.assignment.scheme.rules.items()},
             "pool": self.pool.state(),
             "rounds": self.rounds.state(),
             "snapshots": self.snapshots.state(),
@@ -295,10 +297,11 @@ class _Training:
         state = resume.state
         self.first = state["first"]
         self.optimizer.restore(state["optimizer"])
-        self._scheme.aggregation.restore(state["aggregation"])
-        for kind, rule in self._scheme.rules.items():
-            rule.restore(state["rules"][kind])
         self.pool.restore(state["pool"], running)
+        scheme = self.pool.assignment.scheme
+        scheme.aggregation.restore(state["aggregation"])
+        for kind, rule in scheme.rules.items():
+            rule.restore(state["rules"][kind])
         if running:
             assignment = self.pool.assignment
             self.rounds.restore(state["rounds"])
@@ -314,7 +317,8 @@ class _Training:
         optimizer = self.optimizer
         asked = optimizer.ask()
         while True:
-            order = replace(asked, round=self._round, generation=self.pool.assignment.generation)
+            generation, posted = self.pool.assignment.generation, self.engine.now() - self._origin
+            order = replace(asked, round=self._round, generation=generation, posted=posted)
             self._round += 1
             try:
                 result = self.rounds.gather(order)
@@ -322,7 +326,7 @@ class _Training:
             except PoolShrunk:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
-        self.counting.add(result.decoding, result.lost)
+        self.counting.add(result.decoding, result.lost, result.used_late)
         notices, neglected = [*result.notices], self.counting.found()
         if neglected:
             notices.append(sentence(self.counting.neglected(neglected), self._sizes))
@@ -332,11 +336,16 @@ class _Training:
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            row = replace(self._row(order, result, gradient, loss), failed=notices, neglected=neglected)
+            row = result.step_row(
+                order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
+                dead=sorted(self.pool.dead), failed=notices, neglected=neglected,
+                happened=self.pool.take_happenings(self._origin),
+            )  # fmt: skip
             for watcher in self.watchers:
                 for arrival in result.rows:
                     watcher.on_arrival(arrival)
                 watcher.on_step_end(row, optimizer.x)
+            self.rounds.learn(row, [*result.late_rows, *result.rows])
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
         """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
@@ -354,35 +363,11 @@ class _Training:
                     penalty *= factor
                 penalty += gradient  # in place: a further array of a large model would be fetched from far memory
                 gradient = penalty
+        if result.share != 1.0:
+            gradient = gradient * result.share
         if order.coefficients:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
-
-    def _row(self, order: Order, result: RoundResult, gradient: Array | None, loss: float | None) -> StepRow:
-        assignment, decoding = result.assignment, result.decoding
-        kept = 1.0 - len(result.lost) / assignment.code.n_tasks
-        return StepRow(
-            step=order.step,
-            round=order.round,
-            kind=order.kind,
-            begin=result.begin - self._origin,
-            waited=result.waited,
-            end=self.engine.now() - self._origin,
-            arrived=result.view.finished,
-            used=decoding.used.tolist(),
-            missing=sorted({row.worker for row in result.rows if row.censored}),
-            dead=sorted(self.pool.dead),
-            failed=[],
-            residual=decoding.residual + len(result.lost),
-            coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
-            stepped=gradient is not None,
-            loss=loss,
-            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
-            received=result.received,
-            workers=assignment.code.n_workers,
-            lost=list(result.lost),
-            happened=self.pool.take_happenings(self._origin),
-        )
 
 
 class _History(Callback):

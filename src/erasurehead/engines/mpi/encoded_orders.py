@@ -35,7 +35,7 @@ class EncodedOrder:
         shapes = [(len(point), point.dtype.str) for point in points]
         order = self.order
         note = pickle.dumps(dict(order.note)) if order.note else b""  # which may hold anything
-        head = (order.step, order.round, order.generation, order.kind, order.coefficients, note, shapes)
+        head = (order.step, order.round, order.generation, order.kind, order.coefficients, note, shapes, order.posted)
         frame = frame_of(head, sum(whole(point.nbytes) for point in points))
         offset = read_head(frame)[1]
         for point in points:
@@ -60,11 +60,12 @@ def read_order(frame: Frame, order_buffer: OrderBuffer | None) -> Order | None:
     if len(head) == 1:
         assert order_buffer is not None
         return order_buffer.read(*head)
-    step, number, generation, kind, coefficients, note, shapes = head
+    step, number, generation, kind, coefficients, note, shapes, posted = head
     points: list[Any] = []
     for length, dtype in shapes:
         point = vector_in(frame, length, dtype, offset)
         point.flags.writeable = False
         points.append(point)
         offset += whole(point.nbytes)
-    return Order(step, tuple(points), number, generation, kind, tuple(coefficients), pickle.loads(note) if note else {})
+    told = pickle.loads(note) if note else {}
+    return Order(step, tuple(points), number, generation, kind, tuple(coefficients), told, posted)

@@ -85,7 +85,9 @@ class Worker:
         sent = False
         try:
             self.program.compute(spec, taken, self._buffers.vector(spec, room))
-            delay = 0.0 if self.delays is None else self.delays.seconds(self.number, order.step, unit, spec.work)
+            delay = 0.0
+            if self.delays is not None:
+                delay = self.delays.seconds(self.number, order.step, unit, spec.work, order.posted)
             if self._sit_out(min(delay, _LONGEST)):
                 which = spec.message if spec == self._announced.get(spec.message) else spec
                 listens = last and self.channel.now_listening()

@@ -173,7 +173,9 @@ class _Worker:
         except Exception:
             self.slots.free(spec.message, side)
             raise
-        delay = 0.0 if self.delays is None else self.delays.seconds(self.worker, order.step, unit, spec.work)
+        delay = 0.0
+        if self.delays is not None:
+            delay = self.delays.seconds(self.worker, order.step, unit, spec.work, order.posted)
         if preempt and (self._rest(min(delay, 1e9)) if delay > 0 else self.slots.newest > self.taken):
             self.slots.free(spec.message, side)
             return False

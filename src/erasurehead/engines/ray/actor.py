@@ -193,7 +193,9 @@ class Actor:
                 spec = remaining[0]
                 with self._place(spec, slots) as place:
                     program.compute(spec, taken, place.vector)
-                    delay = 0.0 if delays is None else delays.seconds(self._worker, order.step, len(done), spec.work)
+                    delay = 0.0
+                    if delays is not None:
+                        delay = delays.seconds(self._worker, order.step, len(done), spec.work, order.posted)
                     if self._rest(delay, stream):
                         return
                     place.kept = True
