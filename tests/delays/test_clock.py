@@ -40,8 +40,8 @@ def test_they_have_a_text_and_say_that_they_follow_the_clock(text: str) -> None:
     values = np.stack([model.row(step, 6, posted=0.37 * step) for step in range(40)])
     assert (values >= 0).all()
     assert np.isfinite(values).all()
+    scheme = schemes.uncoded(6)
     with pytest.raises(InvalidArgument, match="along the clock"):
-        scheme = schemes.uncoded(6)
         simulate(scheme.decoder, scheme.rule, model, 4)
 
 

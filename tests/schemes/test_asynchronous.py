@@ -113,7 +113,7 @@ def test_the_steady_variance_is_that_of_the_closed_form(age: int) -> None:
     workers, delays = constant_age(age, steps)
     models = Models()
     scheme = schemes.asynchronous(workers, adaptive=False)
-    run = go(Noisy(workers), scheme, rate, delays, steps, np.zeros(WIDTH), models)
+    run = go(Noisy(workers), scheme, rate, delays, steps, np.ones(WIDTH), models)
     ages = {row.taken - row.round for row in run.arrivals if row.taken is not None and row.round > 20}
     assert ages == {age}
     measured = float(np.var(np.stack(models.seen[100::20])))

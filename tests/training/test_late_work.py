@@ -173,7 +173,7 @@ def test_a_late_lie_is_found_by_comparing_it_with_the_messages_of_its_round() ->
 
 
 def test_what_is_late_is_not_lost_when_the_code_is_re_formed_if_somebody_still_says_it() -> None:
-    """Eight workers leave four of twelve tasks alone: what says one of those is still said by somebody, or by nobody."""
+    """Eight workers over twelve tasks: what one of six has said is still said by somebody, or by nobody."""
     keeps = Keeps()
     late = {(worker, 0, 0): 4.5 + 0.01 * worker for worker in range(6)}
     run = run_with(
