@@ -19,7 +19,7 @@ $(INSTALLED): pyproject.toml
 	touch $(INSTALLED)
 
 $(READY): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --group dev --group docs
+	$(BIN)/python -m pip install --quiet --group dev --group docs --group torch
 	touch $(READY)
 
 .PHONY: install

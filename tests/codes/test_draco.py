@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
+from erasurehead.codes.locating import MISSED
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding.error_location import Checks, locate
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual
@@ -43,6 +46,32 @@ def test_syndromes_tell_any_two_sets_of_liars_apart() -> None:
     checks = draco_cyclic(9, 2).labels["parity"]
     for first in combinations(range(9), 4):  # two disjoint pairs of liars together: the columns are independent
         assert np.linalg.svd(checks[:, first], compute_uv=False)[-1] > 1e-3
+
+
+@pytest.mark.parametrize(("n", "most"), [(30, 8), (50, 7), (100, 4), (300, 2), (1000, 2)])
+def test_no_more_liars_are_promised_than_float64_can_tell(n: int, most: int) -> None:
+    """At the largest number that is not refused, neighbours that turn their messages round are named one and all."""
+    code = draco_cyclic(n, most)
+    assert code.labels["located"] <= 1.0
+    if n > 300:
+        return
+    decoding = make_decoder(code).decode(range(code.n_messages))
+    weights = np.zeros((1, code.n_messages))
+    weights[:, decoding.messages] = decoding.weights.reshape(1, -1)
+    checks = Checks.of(code, np.arange(code.n_messages), weights)
+    prints = code.encoding @ np.random.default_rng(n).standard_normal((n, 8))
+    liars = list(range(3, 3 + most))
+    prints[np.isin(code.owner, liars)] *= -1
+    found = locate(checks, prints, most, MISSED)
+    assert (found.guilty, found.settled) == (tuple(liars), True)
+
+
+@pytest.mark.parametrize(("n", "s"), [(60, 6), (100, 5), (100, 7), (300, 3), (3000, 2), (100_000, 40)])
+def test_liars_that_float64_cannot_tell_are_refused(n: int, s: int) -> None:
+    with pytest.raises(
+        InvalidArgument, match=rf"corrupted must be few enough .* use draco_repetition\({n}, corr.*={s}\)"
+    ):
+        draco_cyclic(n, s)
 
 
 def test_repetition_has_room_for_a_majority() -> None:

@@ -118,6 +118,14 @@ from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
 """, "the full disk was told in a sentence",
     ),
+    "rows are flushed at the end only, and a full disk meets none of them": (
+        FULL, """
+from erasurehead.runs.recorder import Recorder
+Recorder._flush = lambda recorder: None
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+Checkpointer.on_state = lambda self, step, state: None
+""", "the full disk was told in a sentence",
+    ),
     "a process is left running": (
         KILL, """
 import subprocess

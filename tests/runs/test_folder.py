@@ -16,7 +16,7 @@ from erasurehead.runs.names import ARRIVALS, MODEL, STEPS
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
+from erasurehead.training.rows import ArrivalRow, StepRow
 
 STEPS_DONE = 6
 
@@ -140,6 +140,30 @@ class _Kill(Callback):
     def on_start(self, seconds: float) -> None:
         for worker in (0, 1):
             self.engine.kill(worker)
+
+
+class _StopsWhileWaiting(Callback):
+    """Ends a run as Ctrl-C does, when a message of an earlier step has come in: in the middle of the waiting."""
+
+    def __init__(self) -> None:
+        self.late: list[ArrivalRow] = []
+        self.steps = 0
+
+    def on_step_end(self, row: StepRow, x: object) -> None:
+        self.steps += 1
+
+    def on_arrival(self, row: ArrivalRow) -> None:
+        if row.late:
+            self.late.append(row)
+            if self.steps == 3:
+                raise KeyboardInterrupt
+
+
+def test_what_came_late_after_the_last_step_is_recorded(tmp_path: Path) -> None:
+    stop = _StopsWhileWaiting()
+    run = train(RunFolder.create(tmp_path), stop)
+    assert (len(run.steps), run.stopped) == (3, "stopped by Ctrl-C")
+    assert [row for row in RunFolder.open(tmp_path).run.arrivals if row.late] == stop.late
 
 
 def test_a_run_that_fails_says_why(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.locating import circle, distance
 
 ComplexArray = NDArray[np.complex128]
 
@@ -379,7 +380,7 @@ def fourier_checks(code: GradientCode) -> FourierChecks | None:
         return None
     if not len(powers) or (np.diff(powers) != 1).any():
         return None
-    return FourierChecks(np.exp(2j * np.pi * np.arange(n) / n), int(powers[0]), len(powers))
+    return FourierChecks(circle(n), int(powers[0]), len(powers))
 
 
 def _on_the_circle(
@@ -414,31 +415,13 @@ def _on_the_circle(
     guilty: list[int] = []
     for worker in sorted(best, key=lambda worker: -sizes[worker]):
         noise = tolerance * math.sqrt(len(said)) * float(size[~np.isin(checks.owner, guilty)].max())
-        distance = _distance(fourier, worker, [*missing.tolist(), *(set(best) - {worker})], liars - len(guilty))
-        if not sizes[worker] * distance > off + noise:
+        gone, pretenders = [*missing.tolist(), *(set(best) - {worker})], liars - len(guilty)
+        if len(gone) + pretenders >= fourier.number:
+            break
+        if not sizes[worker] * distance(fourier.points, worker, gone, pretenders) > off + noise:
             break
         guilty.append(worker)
     return guilty, True
-
-
-def _distance(fourier: FourierChecks, worker: int, gone: Sequence[int], pretenders: int) -> float:
-    """Return a lower bound of how far a worker's part in the checks is from those of others, any `pretenders` included.
-
-    Arguments:
-        fourier: the checks.
-        worker: whose part.
-        gone: others that are given.
-        pretenders: so many more, whoever they are.
-    """
-    degree = len(gone) + pretenders
-    if degree >= fourier.number:
-        return 0.0
-    apart: Array = np.abs(fourier.points - fourier.points[worker])
-    others: IntArray = np.setdiff1d(np.arange(len(apart)), [worker, *gone])
-    nearest = np.sort(apart[others])[:pretenders]
-    product = float(np.prod(apart[list(gone)]) * np.prod(nearest))
-    # The length of a polynomial's coefficients is at most its largest size on the circle: at most 2 for each root.
-    return product / 2.0**degree / math.sqrt(len(fourier.points))
 
 
 def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int) -> Iterator[IntArray]:

@@ -133,7 +133,7 @@ class Recorder(Callback):
             self.store.tidy()
         self.folder.rows_may_change()
         before = self.checkpoint
-        for name in ROWS:
+        for name in (ARRIVALS, STEPS):  # flushed in this order: whose step is there has its arrivals there, too
             size = before.records[name] if before else 0
             self._files[name] = RowFile(self.folder.path / name, size, self.folder.access)
 
@@ -152,8 +152,8 @@ class Recorder(Callback):
             self._try(self._flush)
 
     def _flush(self) -> None:
-        self._files[ARRIVALS].flush()  # before the step, so that whose step is there has its arrivals there, too
-        self._files[STEPS].flush()
+        for file in self._files.values():
+            file.flush()
 
     def on_end(self, run: Run) -> None:
         lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
@@ -177,10 +177,11 @@ class Recorder(Callback):
     def _end(self, status: str, reason: str, first: Callable[[], None] = lambda: None) -> None:
         if self._summary["status"] != "running":
             return
-        acts: list[Callable[[], None]] = [first]
-        for file in self._files.values():
-            file.close()
-        if self._files:
+        files = self._files.values()
+        # Late messages that came since the last step are not written yet, nor are rows that found no room before.
+        acts: list[Callable[[], None]] = [file.flush for file in files if not file.closed]
+        acts += [first, *(file.close for file in files)]
+        if files:
             acts.append(self.folder.rows_are_final)
         if self.x is not None:
             acts.append(partial(self._write_model, self.x))

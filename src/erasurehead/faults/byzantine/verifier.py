@@ -12,6 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.error_location import Checks, Located, locate, most_liars
@@ -26,7 +27,7 @@ from erasurehead.faults.byzantine.votes import Ballot, vote
 TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 """Largest difference of two honest replicas over their largest element, by the bytes of a number."""
 
-SLACK: Mapping[int, float] = {8: 1e-11, 4: 1e-4, 2: 1e-2}
+SLACK: Mapping[int, float] = {8: MISSED, 4: 1e-4, 2: 1e-2}
 """By how much honest messages may miss the code's checks, over the largest message, by the bytes of a number."""
 
 _ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums of other coefficients are never equal to the bit
