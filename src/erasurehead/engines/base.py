@@ -217,6 +217,9 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
+    virtual: ClassVar[bool] = False
+    """Whether its clock stands still while the coordinator works, and jumps when it waits."""
+
     late: LateWork = "preempt"
     """What a worker does when a newer order is out while its injected delay still runs."""
 

@@ -73,6 +73,7 @@ class VirtualEngine(Engine):
     """
 
     name: ClassVar[str] = "virtual"
+    virtual: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -124,6 +124,9 @@ class DifferentiableProblem(Problem):
         measure: quality of parameters on the test samples, by name.
     """
 
+    sampled = True  # of mini-batches, or with noise of the model's own
+    convex = False
+
     def __init__(
         self, model: Differentiated, whole: Differentiated, initial: Array, data: Nest, n_samples: int,
         batch_size: int | None, seed: int, l2: float, test: Nest, measure: Callable[[Array, Nest], dict[str, float]],

@@ -24,6 +24,8 @@ SUMMARY = "summary.json"
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
 CONTROL = "control.json"
+WAITING = "waiting.json"
+"""Who is late now: written while a step is waited for, at most once a second, and gone when the run has ended."""
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
@@ -33,7 +35,7 @@ PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline")
 ROWS = (STEPS, ARRIVALS)
 """Files that grow while a run goes on, and are written in place."""
 
-OF_A_RUN = frozenset({CONFIG, *ROWS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, CHECKSUMS})
+OF_A_RUN = frozenset({CONFIG, *ROWS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, CHECKSUMS})
 MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
 TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)
 

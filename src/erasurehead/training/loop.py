@@ -31,9 +31,10 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
 from erasurehead.training.result import FinalModel, Resumption, Run
-from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner
+from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner, TimeIsUp
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
+from erasurehead.training.stopping import TOLERANCE, Stopping, Until
 from erasurehead.training.task_counts import Counting, sentence
 from erasurehead.training.worker_pool import WorkerPool
 
@@ -49,6 +50,10 @@ def train(
     fault_policy: FaultPolicy | None = None,
     resume: Resumption | None = None,
     wanted: Callable[[int], int | None] = lambda step: None,
+    until: str | Until | None = None,
+    patience: int | None = None,
+    max_seconds: float | None = None,
+    tolerance: float | None = TOLERANCE,
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
@@ -64,12 +69,20 @@ def train(
         optimizer: holds the initial model and moves it.
         engine: where the workers run; it is closed at the end, whatever happens. Or its name, as a run file has it:
             `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
-        steps: how many, at least 1, those of an earlier run that is resumed included.
+        steps: how many at most, at least 1, those of an earlier run that is resumed included.
         callbacks: hooks that watch.
         evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
         fault_policy: what to do when workers die, hang or lie; by default the dead are replaced.
         resume: where an earlier run of the same problem and scheme is to go on.
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
+        until: a target that ends the run when it is reached, such as `"gap < 1e-3"`, `"objective < 0.3"` or
+            `"auc > 0.84"`. The gap is (f(x) - f*) / (f(x0) - f*), f the full objective with its penalty; f* is found
+            by L-BFGS before the clock starts, and kept with the run. It is measured between steps, every
+            `evaluate_every` of them; on a virtual clock that takes no time.
+        patience: end after so many steps in which the target's metric (by default the objective) has not got better.
+        max_seconds: end after so many seconds of training, in the middle of a step if need be.
+        tolerance: end when the gradient is exact, and its length with the penalty at most so much of that of the
+            first; None for never.
 
     Returns:
         The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
@@ -105,8 +118,13 @@ def train(
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
+    stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
+    if resume is None or resume.state.get("stopping", {}).get("optimum") is None:
+        stopping.prepare()
     with engine:
-        training = _Training(problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, callbacks)
+        training = _Training(
+            problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, stopping, callbacks
+        )
         for watcher in training.watchers:
             watcher.on_setup(scheme, steps)
         training.begin(resume)
@@ -169,6 +187,7 @@ class _Training:
         engine: Engine,
         fault_policy: FaultPolicy,
         snapshots: Snapshots,
+        stopping: Stopping,
         callbacks: Sequence[Callback],
     ) -> None:
         self.problem = problem
@@ -176,6 +195,7 @@ class _Training:
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
+        self.stopping = stopping
         self.history = _History()
         self.watchers = [self.history, snapshots, *callbacks]
         self.start_seconds = 0.0
@@ -206,6 +226,8 @@ class _Training:
         return Run(
             self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
             self.start_seconds, stopped=self.stopped, neglected=self.counting.neglected(),
+            ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
+            optimum=self.stopping.optimum,
         )  # fmt: skip
 
     def final(self) -> FinalModel | None:
@@ -256,12 +278,21 @@ class _Training:
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
         try:
-            while self.optimizer.step < steps:
+            self.rounds.time_is_up = self._origin + self.stopping.max_seconds
+            while self.optimizer.step < steps and self.stopping.ended is None:
                 self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
                 self.pool.settle()
                 self._between = False
-                self._step()
-                self._between = True
+                try:
+                    self._step()
+                except TimeIsUp:
+                    self.stopping.ended = "max_seconds"
+                else:
+                    self._between = True
+                    self.stopping.after(self.history.steps[-1], self.optimizer.x)
+                if self.stopping.ended is not None:
+                    for watcher in self.watchers:
+                        watcher.on_last_step(self.optimizer.step)
                 for watcher in self.watchers:
                     watcher.on_state(self.optimizer.step, self.state)
             self.rounds.end()
@@ -290,6 +321,7 @@ class _Training:
             "rounds": self.rounds.state(),
             "snapshots": self.snapshots.state(),
             "counting": self.counting.state(),
+            "stopping": self.stopping.state(),
             "engine": self.engine.state() if self._between else None,
         }
 
@@ -307,8 +339,8 @@ class _Training:
             self.rounds.restore(state["rounds"])
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
-        if "counting" in state:
-            self.counting.restore(state["counting"])
+        self.counting.restore(state["counting"])
+        self.stopping.restore(state["stopping"])
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
         self._round, self._origin = int(state["round"]), float(state["origin"])
@@ -326,6 +358,7 @@ class _Training:
             except PoolShrunk:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
+        exact = not self.problem.sampled and order.kind == "gradient" and not order.coefficients and result.exact
         self.counting.add(result.decoding, result.lost, result.used_late)
         notices, neglected = [*result.notices], self.counting.found()
         if neglected:
@@ -345,6 +378,8 @@ class _Training:
                 for arrival in result.rows:
                     watcher.on_arrival(arrival)
                 watcher.on_step_end(row, optimizer.x)
+            if exact and row.gradient_norm is not None:
+                self.stopping.converged(row.gradient_norm)
             self.rounds.learn(row, [*result.late_rows, *result.rows])
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:

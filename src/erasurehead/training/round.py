@@ -40,6 +40,14 @@ TELL_EVERY = 0.05
 """Seconds between two reports to callbacks of who is late."""
 
 
+WATCH_EVERY = 1.0
+"""Seconds after which those who want to know who is late are told, though nothing has happened."""
+
+
+class TimeIsUp(ErasureHeadError):
+    """The time that the run was given is over, in the middle of a round."""
+
+
 class PoolShrunk(ErasureHeadError):
     """The wait rule cannot be met with the workers that are left, but may be once the code is re-formed over them."""
 
@@ -77,6 +85,12 @@ class RoundResult:
     late_rows: tuple[ArrivalRow, ...] = ()
     used_late: tuple[int, ...] = ()
     share: float = 1.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the estimate is the full gradient at the order's point."""
+        faithful = self.assignment.scheme.aggregation.faithful
+        return faithful and self.estimate is not None and self.decoding.exact and not self.lost and not self.used_late
 
     @property
     def coverage(self) -> float:
@@ -141,6 +155,8 @@ class RoundRunner:
         self.engine = pool.engine
         self.callbacks = callbacks
         self._monitor = HealthMonitor(pool, self.notice)
+        self._watched = any(type(one).on_wait is not Callback.on_wait for one in self.callbacks)
+        self._told: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
         self._rounds = RoundTable(carried=self.engine.late != "preempt")
         self._late = LateWorkTaken(pool)
         self._seen: IntArray | None = None  # by task: the step that it was last computed in; only if a rule asks for it
@@ -149,6 +165,7 @@ class RoundRunner:
         self._failed: set[int] = set()  # workers that failed in this round
         self._erased: set[str] = set()  # what was said of rules that are not met for erasures
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
+        self.time_is_up = math.inf  # when, in the engine's seconds, a round is broken off
         pool.tell = self.notice
 
     def gather(self, order: Order) -> RoundResult:
@@ -299,7 +316,11 @@ class RoundRunner:
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
                 continue
             until = None if wake is None else current.begin + wake
-            check = self._monitor.next_look()
+            if self.engine.now() >= self.time_is_up:
+                raise TimeIsUp("The time that the run was given is over.")
+            check = min(self._monitor.next_look(), self.time_is_up)
+            if self._watched and self.pool.living and not self.engine.virtual:
+                check = min(check, self.engine.now() + WATCH_EVERY)
             if check < math.inf:
                 until = check if until is None else min(until, check)
             try:
@@ -324,9 +345,15 @@ class RoundRunner:
 
     def _tell_of(self, current: Round) -> None:
         """Tell those who want to know who is late."""
-        watching = [one for one in self.callbacks if type(one).on_wait is not Callback.on_wait]
+        now = time.monotonic()
+        watching = [
+            one
+            for one in self.callbacks
+            if type(one).on_wait is not Callback.on_wait and now - self._told.get(id(one), -math.inf) >= one.wait_every
+        ]
         missing = current.missing if watching else []
         for callback in watching:
+            self._told[id(callback)] = now
             callback.on_wait(current.order.step, missing, current.view.elapsed)
 
     def _despair(self, current: Round) -> None:

@@ -112,7 +112,12 @@ class RunSection(_Section):
     Attributes:
         engine: real processes of this machine, a virtual clock, the ranks of an MPI job, or actors of a Ray cluster.
         workers: how many.
-        steps: of the optimizer.
+        steps: of the optimizer, at most.
+        until: a target that ends the run, such as `"gap < 1e-3"` or `"auc > 0.84"`.
+        patience: steps without an improvement of the target's metric, or of the objective, that end the run.
+        max_seconds: of training that end the run.
+        tolerance: length of an exact gradient over the first that ends the run; by default 1e-8, and never for the
+            paper's data sets, which keep their number of steps. 0 for never.
         evaluate_every: steps between two evaluations on the test rows; 0 for none.
         initial: the first model: `zeros`, normal numbers (`randn`), or the folder of a run, whose final model it is:
             columns are matched by name, and those that the other model lacks start at zero.
@@ -132,6 +137,10 @@ class RunSection(_Section):
     engine: Literal["processes", "virtual", "mpi", "ray"] = "processes"
     workers: int = Field(default=30, ge=1)
     steps: int = Field(default=100, ge=1)
+    until: str | None = None
+    patience: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tolerance: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     evaluate_every: int = Field(default=1, ge=0)
     initial: str = "zeros"
     seed: int = Field(default=0, ge=0)
