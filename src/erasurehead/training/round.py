@@ -316,7 +316,7 @@ class RoundRunner:
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
                 continue
             until = None if wake is None else current.begin + wake
-            if self.engine.now() >= self.time_is_up:
+            if self.engine.now() > self.time_is_up:
                 raise TimeIsUp("The time that the run was given is over.")
             check = min(self._monitor.next_look(), self.time_is_up)
             if self._watched and self.pool.living and not self.engine.virtual:
@@ -329,21 +329,24 @@ class RoundRunner:
                 if current.unruled:
                     raise
                 raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
+            now = self.engine.now()
+            if event is None and now >= self.time_is_up:
+                raise TimeIsUp("The time that the run was given is over.")
             if event is not None:
                 alarm.stop()
                 self._take(event, current)
             elif wake is not None and until == current.begin + wake:
                 alarm.ring(wake)
-            if check < math.inf and (now := self.engine.now()) >= check:
+            if check < math.inf and now >= check:
                 for worker in self._monitor.look(now):
                     self._lose(worker, current)
             if current.doubtful:
                 self._monitor.examine(current)
-            if view.elapsed >= told + TELL_EVERY:
-                told = view.elapsed
-                self._tell_of(current)
+            if now - current.begin >= told + TELL_EVERY:
+                told = now - current.begin
+                self._tell_of(current, told)
 
-    def _tell_of(self, current: Round) -> None:
+    def _tell_of(self, current: Round, elapsed: float) -> None:
         """Tell those who want to know who is late."""
         now = time.monotonic()
         watching = [
@@ -354,7 +357,7 @@ class RoundRunner:
         missing = current.missing if watching else []
         for callback in watching:
             self._told[id(callback)] = now
-            callback.on_wait(current.order.step, missing, current.view.elapsed)
+            callback.on_wait(current.order.step, missing, elapsed)
 
     def _despair(self, current: Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
