@@ -14,6 +14,7 @@ from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Order
+from erasurehead.errors import InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers import GradientDescent
 from erasurehead.problems.base import Shard
@@ -220,3 +221,23 @@ def test_rounds_are_remembered_while_somebody_is_at_them_and_no_longer(late: Any
     else:
         assert came == []
         assert max(sizes) == 1000
+
+
+@pytest.mark.parametrize(
+    ("late", "arrives"), [("preempt", False), ("drop(2)", False), ("drop(3)", True), ("carry", True)]
+)
+def test_work_is_dropped_when_it_is_more_than_so_many_rounds_old(late: str, arrives: bool) -> None:
+    """Worker 0 is at order 0 until 3.5; order 3 is posted at 3.0."""
+    scheme = schemes.custom(codes.uncoded(6), "first(5)", Plain())
+    engine = VirtualEngine(timetable({(0, 0, 0): 3.5}), late)
+    run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 8, evaluate_every=0)
+    mine = [row for row in run.arrivals if row.worker == 0 and not (row.censored and not row.late)]
+    assert any(row.step == 0 for row in mine) == arrives
+    if late == "drop(2)":  # it begins with order 3 when that is posted, and is late with it
+        assert min(row.step for row in mine) == 3
+
+
+@pytest.mark.parametrize("late", ["drop", "drop()", "drop(-1)", "drop(1.5)", "queue", ""])
+def test_what_is_no_way_with_late_work_is_refused(late: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"'preempt' or 'carry', or 'drop\(R\)'"):
+        VirtualEngine(None, late)

@@ -6,6 +6,8 @@ and takes events one by one. Engines are equal peers: whatever passes `erasurehe
 
 from __future__ import annotations
 
+import math
+import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,10 +16,35 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.errors import EngineError
+from erasurehead.errors import EngineError, invalid
 
-LateWork: TypeAlias = Literal["preempt", "carry"]
-"""What a worker does when a newer order is out while its injected delay still runs: drop it, or sit it out."""
+LateWork: TypeAlias = str
+"""What a worker does when a newer order is out while its injected delay still runs: drop it (`"preempt"`), sit it out
+(`"carry"`), or sit it out until it is more than so many rounds old (`"drop(3)"`)."""
+
+_DROP = re.compile(r"drop\((\d{1,9})\)")
+
+
+def check_late(late: str) -> LateWork:
+    """Return what to do with late work, as it was given to an engine.
+
+    Raises:
+        InvalidArgument: if it is neither `"preempt"` nor `"carry"`, nor `"drop(R)"` with a number of rounds.
+    """
+    if late not in ("preempt", "carry") and not (isinstance(late, str) and _DROP.fullmatch(late)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("late", "must be 'preempt' or 'carry', or 'drop(R)' with a number of rounds", late)
+    return late
+
+
+def rounds_kept(late: LateWork) -> float:
+    """Return how many rounds old work may be before a worker drops it: 0 where it drops all, inf where it drops none.
+
+    >>> rounds_kept("preempt"), rounds_kept("drop(3)"), rounds_kept("carry")
+    (0, 3, inf)
+    """
+    found = _DROP.fullmatch(late)
+    return int(found[1]) if found else 0 if late == "preempt" else math.inf
+
 
 Moment: TypeAlias = Literal["begin", "end"]
 """What the loop takes the time of, for its records."""

@@ -37,6 +37,8 @@ from erasurehead.engines.base import (
     Offered,
     Order,
     Program,
+    check_late,
+    rounds_kept,
     told,
 )
 from erasurehead.engines.playback import Playback
@@ -65,7 +67,7 @@ class VirtualEngine(Engine):
     Arguments:
         delays: what is added to each message's computing time; None for nothing.
         late: what a worker does when a newer order is out while it is still busy: `"preempt"` drops the old work,
-            `"carry"` finishes it first.
+            `"carry"` finishes it first, `"drop(3)"` does so unless it is more than three rounds old.
         seconds_per_task: computing time of one task's partial gradient, in seconds.
         hosts: the machines that it plays, and how many workers each bears; None for any number.
         seed: messages that arrive at the same moment come in an order that is drawn from this and the step, so that
@@ -83,13 +85,12 @@ class VirtualEngine(Engine):
         hosts: Mapping[str, int | None] | None = None,
         seed: int = 0,
     ) -> None:
-        if late not in ("preempt", "carry"):
-            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.late: LateWork = check_late(late)
         if not (math.isfinite(real(seconds_per_task)) and seconds_per_task >= 0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.delays = None if delays is None else as_delays(delays)
         self.seed = check_count("seed", seed, at_least=0)
-        self.late: LateWork = late
+        self._kept = rounds_kept(late)
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
@@ -150,10 +151,14 @@ class VirtualEngine(Engine):
             state = self._workers.get(worker)
             if state is None:
                 continue
-            if (state.busy and self.late == "carry") or state.held is not None:
+            if (state.busy and not self._outdated(state, order)) or state.held is not None:
                 state.waiting = flight
             else:
                 self._begin(worker, state, flight)
+
+    def _outdated(self, state: Worker, newest: Order) -> bool:
+        """Return whether a worker drops what it is at, now that there is a newer order."""
+        return not self._kept or state.current is None or newest.round - state.current.order.round > self._kept
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
@@ -237,7 +242,7 @@ class VirtualEngine(Engine):
         held, state.held = state.held or [], None
         for event in held:
             self._push(self._clock, worker, state.life if event else state.work, event)
-        if state.waiting is not None and (self.late == "preempt" or not state.busy):
+        if state.waiting is not None and (not state.busy or self._outdated(state, state.waiting.order)):
             self._begin(worker, state, state.waiting)
 
     def state(self) -> Tree:

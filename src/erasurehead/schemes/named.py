@@ -63,7 +63,7 @@ class Scheme:
         """
         if self.late == "carry" and late == "preempt":
             raise invalid(
-                "late", f"must be 'carry' for the scheme {self.name}, which lives on late work", late,
+                "late", f"must be 'carry' (or 'drop(R)') for the scheme {self.name}, which lives on late work", late,
                 "VirtualEngine(delays, late='carry'), late = \"carry\" in [delays], or --late carry",
             )  # fmt: skip
 

@@ -34,7 +34,11 @@ class HealthMonitor:
         self._assignment = pool.assignment
         watches = pool.fault_policy.suspected != "ignore"
         self._suspicion = (
-            FailureDetector(after=pool.fault_policy.suspect_after, late=pool.engine.late) if watches else None
+            FailureDetector(
+                after=pool.fault_policy.suspect_after, late="preempt" if pool.engine.late == "preempt" else "carry"
+            )
+            if watches
+            else None
         )
         self._verifier: Verifier | None = None  # made when the first round begins
         if pool.fault_policy.verify:
