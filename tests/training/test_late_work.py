@@ -136,7 +136,7 @@ def test_a_late_message_that_is_no_number_spoils_no_memory() -> None:
     assert all(np.isfinite(one.vector).all() for came in keeps.came for one in came)
     assert not any(one.worker == 0 and one.step == 0 for came in keeps.came for one in came)
     assert [row.refused for row in run.arrivals if row.late and (row.worker, row.step) == (0, 0)] == [True]
-    assert [one["worker"] for row in run.steps for one in row.happened if one["what"] == "refused"] == [0]
+    assert [notice.worker for notice in run.notices if notice.kind == "refused"] == [0]
 
 
 def test_a_message_in_time_without_a_weight_spoils_none_either() -> None:
@@ -167,9 +167,8 @@ def test_a_late_lie_is_found_by_comparing_it_with_the_messages_of_its_round() ->
     engine = Lies(timetable({(0, 0, 0): 3.5}), "carry")
     policy = FaultPolicy(verify=True, death="leave")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 6, fault_policy=policy)
-    assert [(one["worker"], one["what"]) for row in run.steps for one in row.happened][:2] == [
-        (0, "lied"), (0, "refused"),
-    ]  # fmt: skip
+    said = [(notice.kind, notice.worker) for notice in run.notices]
+    assert said.index(("lied", 0)) < said.index(("refused", 0))
     assert not any(one.worker == 0 for came in keeps.came for one in came)
 
 

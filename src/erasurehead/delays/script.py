@@ -86,7 +86,11 @@ class Script:
         for row in steps:
             number = int(row["round"])
             told = sorted(came.get(number, ()), key=lambda one: one[0])
-            failed = [int(one["worker"]) for one in row.get("happened", ()) if one["what"] in ("failed", "refused")]
+            failed = [
+                int(one["worker"])
+                for one in row.get("notices", ())
+                if one["kind"] in ("failed", "refused") and one.get("worker") is not None
+            ]
             rounds[number] = ScriptedRound(
                 float(row["begin"]), float(row["waited"]), float(row["end"]), [one for _, one in told], failed
             )

@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.problems.penalties import Penalty
 
 
 class Optimizer(ABC):
@@ -30,14 +31,21 @@ class Optimizer(ABC):
         x: the current model, shape (n_parameters,). Replaced at each step, never changed in place: orders in flight
             still refer to earlier ones.
         step: number of steps taken or skipped so far; every `tell` adds one.
+        proximal: whether the method ends its moves with `landed`, as penalties with a sharp part need it.
+        penalty: whose sharp part `landed` deals with; set by the training loop.
+        share: of the step size, that the estimate is worth which is told next: less than 1 for old gradients of
+            asynchronous training. Set by the training loop; `tell` heeds it.
     """
 
+    proximal: ClassVar[bool] = False
     max_points: ClassVar[int] = 1
     kinds: ClassVar[tuple[str, ...]] = ("gradient",)
 
     def __init__(self, x: Array) -> None:
         self.x = as_model(x)
         self.step = 0
+        self.penalty: Penalty | None = None
+        self.share = 1.0
 
     def ask(self) -> Order:
         """Return the order for the next step: at which points gradients are wanted."""
@@ -61,6 +69,10 @@ class Optimizer(ABC):
             InvalidArgument: if there is none, or this optimizer keeps none.
         """
         raise InvalidArgument(f"{type(self).__name__} cannot take a step back.")
+
+    def landed(self, x: Array, rate: float) -> Array:
+        """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""
+        return x if self.penalty is None or not self.penalty.sharp else self.penalty.prox(x, rate)
 
     def state(self) -> dict[str, Any]:
         """Return all that `restore` needs to continue to the bit."""

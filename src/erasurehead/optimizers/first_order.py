@@ -37,7 +37,7 @@ class FirstOrder(Optimizer):
         """Take a step along the estimated gradient (penalty included), or none if there is no estimate."""
         self._before = self._moving()
         if estimate is not None:
-            self.x = self.move(estimate, self.schedule(self.step)).astype(self.x.dtype, copy=False)
+            self.x = self.move(estimate, self.share * self.schedule(self.step)).astype(self.x.dtype, copy=False)
         self.step += 1
 
     @abstractmethod
@@ -68,10 +68,15 @@ class FirstOrder(Optimizer):
 
 
 class GradientDescent(FirstOrder):
-    """`x <- x - rate * gradient`: equation (2) of the ErasureHead paper."""
+    """`x <- x - rate * gradient`: equation (2) of the ErasureHead paper.
+
+    With l1 it is the iterative soft thresholding of Daubechies, Defrise and De Mol (2004).
+    """
+
+    proximal = True
 
     def move(self, gradient: Array, rate: float) -> Array:
-        return self.x - rate * gradient
+        return self.landed(self.x - rate * gradient, rate)
 
 
 class HeavyBall(FirstOrder):
@@ -83,6 +88,8 @@ class HeavyBall(FirstOrder):
         momentum: in [0, 1).
     """
 
+    proximal = True
+
     def __init__(self, x: Array, rate: float | str | Schedule, momentum: float = 0.9) -> None:
         super().__init__(x, rate)
         if not 0 <= real(momentum) < 1:
@@ -92,7 +99,10 @@ class HeavyBall(FirstOrder):
 
     def move(self, gradient: Array, rate: float) -> Array:
         self.velocity = self.momentum * self.velocity - rate * gradient
-        return self.x + self.velocity
+        x_next = self.landed(self.x + self.velocity, rate)
+        if self.penalty is not None and self.penalty.sharp:
+            self.velocity = x_next - self.x  # what was taken back is no momentum (iPiano, Ochs et al., 2014)
+        return x_next
 
     def _moving(self) -> dict[str, Any]:
         return {**super()._moving(), "velocity": self.velocity}
@@ -127,6 +137,8 @@ class Nesterov(FirstOrder):
         restart: whether to start anew; False is the published method, to the bit.
     """
 
+    proximal = True
+
     def __init__(self, x: Array, rate: float | str | Schedule, restart: bool = False) -> None:
         super().__init__(x, rate)
         self.restart = restart
@@ -137,9 +149,12 @@ class Nesterov(FirstOrder):
     def move(self, gradient: Array, rate: float) -> Array:
         theta = 2.0 / (self.step - self._since + 2.0)
         rate *= min(1.0, _RESTARTS / max(1, self._restarts))
-        x_next = (1.0 - theta) * self.x + theta * self.u - rate * gradient
+        start = (1.0 - theta) * self.x + theta * self.u
+        x_next = self.landed(start - rate * gradient, rate)
         self.u = self.x + (x_next - self.x) / theta
-        if self.restart and float(gradient @ (x_next - self.x)) > 0.0:
+        # With a sharp penalty, what the move undid stands for the gradient: that of the loss alone is not 0 at its end.
+        slope = gradient if self.penalty is None or not self.penalty.sharp else start - x_next
+        if self.restart and float(slope @ (x_next - self.x)) > 0.0:
             self.u, self._since = x_next, self.step + 1
             self._restarts += 1
         return x_next

@@ -84,8 +84,8 @@ class Aggregation(ABC):
 
     @property
     def share(self) -> float:
-        """The share of the optimizer's step size that the last estimate is worth: gradient and penalty are multiplied
-        by it, and the loss is not."""
+        """The share of the optimizer's step size that the last estimate is worth: the step along it, and along the
+        penalty, is so much shorter."""
         return 1.0
 
     @property

@@ -50,6 +50,8 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     """
     from scipy import optimize
 
+    if problem.regularizer.sharp:
+        raise _refused(f"the penalty {problem.regularizer} is not smooth, which L-BFGS needs")
     if not problem.convex:
         raise _refused("the objective need not be convex, so that what is found need not be its least value")
 
