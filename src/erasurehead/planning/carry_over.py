@@ -100,7 +100,8 @@ def simulate_with_memory(
     check_count("steps", steps)
     code = decoder.code
     rule.check(decoder)
-    if late == "carry" and code.n_messages == code.n_workers and bool((np.diff(code.owner) > 0).all()):
+    alike = late == "carry" and not rule.remembers and not delays.follows_clock
+    if alike and code.n_messages == code.n_workers and bool((np.diff(code.owner) > 0).all()):
         return _carried(decoder, rule, delays, steps, seconds_per_task, first_step, seed, watch, chains, warm)
     return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed)
 
@@ -194,13 +195,18 @@ def _by_event(
         crew.start()
         order = Order(first_step, (np.zeros(1),))
         for number in range(steps):
+            posted = engine.now()
             try:
-                gathered = gathering.gather(replace(order, step=first_step + number, round=number))
+                order = replace(order, step=first_step + number, round=number, posted=posted)
+                gathered = gathering.gather(order)
             except (Unreachable, EngineError):  # or nobody is left who could answer
                 break
             seconds[number] = gathered.waited
             residual[number] = gathered.decoding.residual
             arrived[number], messages[number] = gathered.view.finished, len(gathered.view.arrived)
+            if rule.remembers:
+                row = gathered.step_row(order, end=engine.now())
+                gathering.learn(row, [*gathered.late_rows, *gathered.rows])
     return Simulation(seconds, residual, arrived, messages)
 
 

@@ -58,6 +58,7 @@ from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import stopped_by, uninterrupted
+from erasurehead.training.stopping import TOLERANCE, Until
 
 RUNS = "runs"
 """The folder that run folders are made in if the user names none."""
@@ -114,6 +115,7 @@ class Experiment:
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
         parts.check_optimizer(config.optimizer)
+        _check_until(config)
         if config.delays.model is not None:
             _check_delays(scheme, config, parts.build_delays(config.delays.model))
         if config.run.out is not None:
@@ -142,6 +144,7 @@ class Experiment:
             }
         )
         _check_delays(scheme, complete, delays)
+        scheme.check_late(complete.delays.late)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
         return cls(complete, data, problem, scheme, delays, out, resuming, initial)
@@ -224,6 +227,7 @@ class Experiment:
         scheme = parse_scheme(text, self.config.run.workers)
         _check_tasks(scheme, text, self.problem)
         _check_delays(scheme, self.config, self.delays)
+        scheme.check_late(self.config.delays.late)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
         named = replace(scheme, name=name) if name else scheme
@@ -275,6 +279,8 @@ class Experiment:
                     fault_policy=self.config.faults.policy(),
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
+                    until=section.until, patience=section.patience, max_seconds=section.max_seconds,
+                    tolerance=self._tolerance,
                 )  # fmt: skip
         except BaseException as error:
             if recorder is None or checkpointer is None:
@@ -348,6 +354,14 @@ class Experiment:
             f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
             "gradient_descent, which adds no momentum."
         )
+
+    @property
+    def _tolerance(self) -> float | None:
+        """How short an exact gradient ends the run; published settings keep their number of steps."""
+        tolerance = self.config.run.tolerance
+        if tolerance is None:
+            return None if self.data.published is not None else TOLERANCE
+        return tolerance or None
 
     def facts(self) -> dict[str, Any]:
         """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
@@ -441,6 +455,14 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
         return initial_model(trained, data.encoding, loss)
     except InvalidArgument as error:
         raise InvalidArgument(f"run.initial ({str(folder)!r}): {error}") from None
+
+
+def _check_until(config: Config) -> None:
+    try:
+        if config.run.until is not None:
+            Until.parse(config.run.until)
+    except InvalidArgument as error:
+        raise error.about("run.until") from None
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers.base import Constant, Geometric, InverseTime
+from erasurehead.optimizers.schedules import Constant, Geometric, InverseTime
 from erasurehead.schemes.aggregation import ByCoverage, ByExpectation, Plain
 from erasurehead.schemes.text import default_scheme, paper_schemes, parse_rate, parse_scheme
 
