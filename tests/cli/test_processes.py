@@ -139,7 +139,7 @@ def test_ctrl_c_ends_everything_and_keeps_the_records(start: Callable[..., Typed
     assert [row.step for row in run.steps] == list(range(len(run.steps)))
     assert len(run.steps) >= 5
     assert {row.step for row in run.arrivals} == set(range(len(run.steps)))
-    assert (folder.summary["status"], run.stopped) == ("stopped", "stopped by Ctrl-C")
+    assert (folder.summary["status"], run.stopped) == ("interrupted", "stopped by Ctrl-C")
     assert folder.x.any()
 
 
@@ -180,7 +180,7 @@ def test_a_run_that_cannot_go_on_says_which_tasks_are_lost(start: Callable[..., 
     assert "is lost with it" in err
     assert "Traceback" not in err
     command.wait_until_gone(family, within=5.0)
-    assert RunFolder.open(command.folder).summary["status"] == "failed"
+    assert RunFolder.open(command.folder).summary["status"] == "unreachable"
 
 
 def test_when_the_coordinator_is_killed_the_workers_go_too(start: Callable[..., Typed]) -> None:

@@ -69,8 +69,8 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     _, said = process.communicate(timeout=60)
     assert process.returncode == (-how if how == signal.SIGKILL else 130)
     if how != signal.SIGKILL:
-        assert RunFolder.open("run").summary["status"] == "stopped"
-        assert "To go on from the last checkpoint: erasurehead train --resume run" in said
+        assert RunFolder.open("run").summary["status"] == "interrupted"
+        assert "To resume it from its last checkpoint: erasurehead train --resume run" in said
     done = typed("train", "--resume", "run")
     assert done.code == 0
     assert re.search(r"erasurehead: 60 steps in .*; resumed after step \d+", done.out)
@@ -119,7 +119,7 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
         (("--resume", "empty"), "'empty' is no run folder: there is no steps.jsonl in it"),
         (("--resume", "nowhere"), "'nowhere' is no run folder: it is not there"),
         (("--resume", "shop.csv"), "'shop.csv' is no run folder: it is a file"),
-        (("run",), "The run file 'run' is a folder. To go on with the run in it: erasurehead train --resume FOLDER."),
+        (("run",), "The run file 'run' is a folder. To resume the run in it: erasurehead train --resume FOLDER."),
         (("--resume", "run", "--out", "other"), "must be left out when a run goes on in its own folder"),
         (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),
         (("--resume", "run", "--checkpoint-every", -1), "checkpoints.every_steps (--checkpoint-every) must be"),

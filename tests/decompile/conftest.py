@@ -15,7 +15,6 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusi
 def not_optimised() -> Generator[None]:
     """Have JAX compile without most of its optimisations: a function and its source alike."""
     jax = pytest.importorskip("jax")
-    before = jax.config.jax_disable_most_optimizations
     jax.config.update("jax_disable_most_optimizations", True)
     yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    jax.config.update("jax_disable_most_optimizations", False)

@@ -16,12 +16,17 @@ _CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("ra
 _MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 
+_NEEDS = {"problems.md": ("jax", "torch"), "decompile.md": ("jax",)}
+
+
 def _marked(page: Path) -> Any:
     return pytest.param(page, id=name(page), marks=_MARKS.get(page.name, ()))
 
 
 @pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in _NEEDS.get(page.name, ()):
+        pytest.importorskip(library, reason=f"the page needs {library}: pip install 'erasurehead[{library}]'")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):

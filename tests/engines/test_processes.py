@@ -21,13 +21,14 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, MessageSpec, Program
-from erasurehead.engines.processes.packed_program import Store, pack
+from erasurehead.engines.packed_program import Store, pack
 from erasurehead.optimizers.base import Nesterov
 from erasurehead.runs.summaries import figures
-from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.processes
 GRID = 0.06  # seconds between two injected delays
 
 
-class TestProcessEngine(EngineConformance):
+class TestProcessEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> ProcessEngine:
         return ProcessEngine(delays, late)
 
@@ -140,10 +141,11 @@ class Holder(Echo):
 def test_data_cross_once_and_equal_data_share_their_memory() -> None:
     shared, other = np.ones(10_000), np.full(10_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    store: Store = {}
-    parcels = [pack(program, None, store) for program in programs]
-    assert len(store) == 2
-    assert all(len(packed.head) < 2_000 for packed in parcels)
+    packed, store = [pack(program, None) for program in programs], Store[str]()
+    assert [store.get(one.arrays, f"made for {number}".format) for number, one in enumerate(packed)] == [
+        "made for 0", "made for 0", "made for 2",
+    ]  # fmt: skip
+    assert all(len(one.head) < 2_000 for one in packed)
     with ProcessEngine() as engine:
         start(engine, programs)
         engine.submit(order(0))
@@ -236,8 +238,8 @@ class _Killer(Callback):
             for worker in self.workers:
                 self.engine.kill(worker)
 
-    def on_notice(self, text: str) -> None:
-        self.notices.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice.text)
 
 
 @pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
@@ -289,7 +291,7 @@ _FEW_FILES = """
     try:
         run = train(problem, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 6, [Greedy()])
         print(len(run.steps), max(row.residual for row in run.steps), run.steps[-1].workers)
-        print([text for row in run.steps for text in row.failed][0])
+        print([notice.text for notice in run.notices][0])
     except EngineError as error:
         print(error)
 """
@@ -356,9 +358,12 @@ def test_workers_that_are_killed_before_they_have_joined_are_replaced_recorded_a
     problem = Quadratic.random(24, 6, seed=4)
     run = train(problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), _Struck({*victims}), 3)
     assert [row.workers for row in run.steps] == [6] * 3
-    assert {*run.steps[0].befallen("died")} == {*run.steps[0].befallen("joined")} == victims
-    assert all(f"worker {victim} did not start: killed by SIGKILL; another takes its place" in run.steps[0].failed
-               for victim in victims)  # fmt: skip
+    assert {*run.steps[0].workers_noticed("died")} == {*run.steps[0].workers_noticed("joined")} == victims
+    died = run.steps[0].noticed("died")
+    assert all(notice.data == {"reason": "killed by SIGKILL", "replaced": True} for notice in died)
+    assert {notice.text for notice in died} == {
+        f"worker {victim} did not start: killed by SIGKILL; another takes its place" for victim in victims
+    }
     told = figures(run)
     assert (told["deaths"], told["joined"], told["dead"], told["workers_at_end"]) == (len(victims), len(victims), [], 6)
 

@@ -23,11 +23,12 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Engine, MessageSpec
+from erasurehead.engines.packed_program import Store
 from erasurehead.engines.ray import RayEngine
-from erasurehead.engines.ray.packed_program import Store, pack
+from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
 from erasurehead.optimizers.base import Nesterov
-from erasurehead.testing import Echo, EngineConformance, Quadratic, Timetable
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
@@ -48,7 +49,7 @@ def cluster() -> Generator[RayEngine]:
         yield engine
 
 
-class TestRayEngine(EngineConformance):
+class TestRayEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> RayEngine:
         return RayEngine(delays, late)
 
@@ -99,9 +100,9 @@ class Holder(Echo):
 def test_data_are_put_once_and_a_worker_has_one_blas_thread() -> None:
     shared, other = np.ones(20_000), np.full(20_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    store = Store()
-    parcels = [pack(ray, program, None, store) for program in programs]
-    assert len(store.objects) == 2
+    store = Store[Any]()
+    parcels = [share(ray, program, None, store) for program in programs]
+    assert len(store) == 2
     assert parcels[0].arrays == parcels[1].arrays
     with RayEngine() as engine:
         start(engine, programs)

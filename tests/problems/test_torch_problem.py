@@ -114,7 +114,7 @@ BAD = [
     ("a memory", {"module": nn.Sequential(linear(), nn.BatchNorm1d(1).double())}, "must not change its buffers"),
     ("no loss", {"loss": "mse"}, "loss must be a function of outputs and targets"),
     ("a sum", {"loss": nn.MSELoss(reduction="sum")}, "must be a mean over the samples"),
-    ("a loss for each", {"loss": nn.MSELoss(reduction="none")}, "must return one number, but it is 'a tensor of shape"),
+    ("a loss for each", {"loss": nn.MSELoss(reduction="none")}, "must return one number.*'a tensor of shape"),
     ("NaN", {"loss": lambda o, t: o.mean() * float("nan")}, "must be finite at the first parameters"),
     ("shapes that differ", {"data": (X[:, :2], Y)}, r"loss\(module\(inputs\), targets\) fails at the first"),
     ("lengths that differ", {"data": (X, Y[:4])}, r"samples in data\[1\] must be 41"),

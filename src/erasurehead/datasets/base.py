@@ -63,6 +63,7 @@ class Dataset:
         notes: what a user should know of how they were read, one sentence each without a full stop.
         published: the settings of the paper's runs, for the data sets of the paper.
         uses: what became of each column of a table of the user's own; empty for other data.
+        synthetic: whether they are a synthetic stand-in.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     published: Published | None = None
     uses: tuple[ColumnUse, ...] = ()
+    synthetic: bool = False
 
     def __repr__(self) -> str:
         return (

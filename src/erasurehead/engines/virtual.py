@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import precedence
@@ -29,14 +29,17 @@ from erasurehead.engines.base import (
     Failed,
     Joined,
     LateWork,
+    Lease,
     MessageLost,
     MessageSpec,
     NoRoom,
     Offered,
     Order,
     Program,
+    check_late,
     told,
 )
+from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.virtual_state import (
     Orders,
     Round,
@@ -56,7 +59,7 @@ _BEFORE_ALL = (-1, 0.0)
 """Where whatever is no message stands among the events of one moment: before all messages."""
 
 
-class VirtualEngine(Engine):
+class VirtualEngine(Engine, FaultInjection):
     """Workers on a virtual clock.
 
     Arguments:
@@ -79,13 +82,11 @@ class VirtualEngine(Engine):
         hosts: Mapping[str, int | None] | None = None,
         seed: int = 0,
     ) -> None:
-        if late not in ("preempt", "carry"):
-            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.late: LateWork = check_late(late)
         if not (math.isfinite(real(seconds_per_task)) and seconds_per_task >= 0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.delays = None if delays is None else as_delays(delays)
         self.seed = check_count("seed", seed, at_least=0)
-        self.late: LateWork = late
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
@@ -178,9 +179,7 @@ class VirtualEngine(Engine):
         return None
 
     def release(self, arrived: Arrived) -> None:
-        for lease in self._handed_out:
-            if lease.read == arrived.read:
-                lease.end()
+        arrived.lease.end()
 
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
@@ -283,15 +282,23 @@ class VirtualEngine(Engine):
         try:
             remaining = state.program.remaining(order, state.done)
         except Exception as error:
-            state.busy = False
-            self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
+            self._fail(worker, state, order, error)
             return
         state.busy = bool(remaining)
         if remaining:
             state.spec = remaining[0]
-            seconds = self.seconds_per_task * remaining[0].work + self._delay(worker, order.step, state, remaining[0])
+            try:
+                delay = self._delay(worker, order.step, state, remaining[0])
+            except Exception as error:
+                self._fail(worker, state, order, error)
+                return
+            seconds = self.seconds_per_task * remaining[0].work + delay
             if math.isfinite(seconds):
                 self._push(self._clock + seconds, worker, state.work, None)
+
+    def _fail(self, worker: int, state: Worker, order: Order, error: Exception) -> None:
+        state.busy = False
+        self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
 
     def _delay(self, worker: int, step: int, state: Worker, spec: MessageSpec) -> float:
         if self.delays is None:
@@ -299,7 +306,10 @@ class VirtualEngine(Engine):
         key = (step, len(state.done), spec.work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
-            drawn = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+            try:
+                drawn = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+            except Exception:  # for some worker: each is asked for alone then, as elsewhere it asks for itself
+                return self.delays.seconds(worker, step, len(state.done), spec.work)
             row = self._delay_rows[key] = drawn.tolist()
         return row[worker]
 
@@ -323,9 +333,7 @@ class VirtualEngine(Engine):
         assert flight is not None
         assert spec is not None
         lease = _Lease(program, flight, spec)
-        event: Event = Arrived(
-            worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease.read
-        )
+        event: Event = Arrived(worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease)
         if not program.pure:
             try:
                 lease.read()
@@ -342,7 +350,7 @@ class VirtualEngine(Engine):
         return event
 
 
-class _Lease:
+class _Lease(Lease):
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
     def __init__(self, program: Program, flight: Round, spec: MessageSpec) -> None:
@@ -359,7 +367,7 @@ class _Lease:
         shared = spec.content if program.pure else None
         vector = self._own if shared is None else flight.vectors.get(shared)
         if vector is None:
-            vector = np.empty(spec.length, dtype=spec.dtype)
+            vector = np.empty(spec.length, dtype=dtype_of(spec.dtype))
             try:
                 program.compute(spec, program.take(flight.order), vector)
             except Exception as error:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Exact, Problem, Shard, remaining
 from erasurehead.problems.mini_batches import draw_batch, noise_seed
+from erasurehead.problems.penalties import Penalty
 from erasurehead.problems.trees import Nest, check_data, rows_of
 
 _MOST_ROWS = 4096
@@ -106,7 +107,7 @@ class DifferentiableShard(Shard):
 
 
 class DifferentiableProblem(Problem):
-    """The mean of a loss of the user's own over all samples, plus `l2 * ||x||^2`; see `jax` and `torch`.
+    """The mean of a loss of the user's own over all samples, plus a penalty; see `jax` and `torch`.
 
     A step's gradient is that of all samples, or of `batch_size` samples of each task, which are drawn from the seed,
     the task and the step: its mean over the draws is the full gradient, and replicas of a task send the same.
@@ -119,21 +120,26 @@ class DifferentiableProblem(Problem):
         n_samples: how many there are.
         batch_size: samples of each task that a step looks at; None for all.
         seed: of the mini-batches.
-        l2: factor of the penalty.
+        penalty: on the parameters.
         test: samples that models are measured on, or None.
         measure: quality of parameters on the test samples, by name.
     """
 
     def __init__(
         self, model: Differentiated, whole: Differentiated, initial: Array, data: Nest, n_samples: int,
-        batch_size: int | None, seed: int, l2: float, test: Nest, measure: Callable[[Array, Nest], dict[str, float]],
+        batch_size: int | None, seed: int, penalty: Penalty, test: Nest,
+        measure: Callable[[Array, Nest], dict[str, float]],
     ) -> None:  # fmt: skip
         self.n_samples, self.n_parameters = n_samples, model.n_parameters
-        self.l2 = check_l2(l2)
+        self._regularizer, self.l2 = penalty, float(getattr(penalty, "l2", 0.0))
         self.seed = check_count("seed", seed, at_least=0)
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
         self._model, self._whole, self._first, self._data = model, whole, initial, data
         self._test, self._measure = test, measure
+
+    @property
+    def regularizer(self) -> Penalty:
+        return self._regularizer
 
     def initial(self) -> Array:
         """Return the parameters that the user gave, as one vector, shape (n_parameters,)."""
@@ -177,13 +183,6 @@ class DifferentiableProblem(Problem):
 
     def _block(self, rows: slice) -> Any:
         return self._whole.place(rows_of(self._data, rows))
-
-
-def check_l2(l2: float) -> float:
-    """Return the factor of a penalty, or raise if it is no finite number of at least 0."""
-    if not (np.isfinite(real(l2)) and l2 >= 0):
-        raise invalid("l2", "must be a finite number of at least 0", l2)
-    return float(l2)
 
 
 def check_test(test: Nest, data: Nest) -> Nest:
@@ -253,7 +252,7 @@ def checked_metrics(found: Any) -> dict[str, float]:
     if not isinstance(found, Mapping):
         raise invalid("metrics", "must return a dict of numbers by name", found)
     named: dict[str, float] = {}
-    for name, value in dict[Any, Any](found).items():
+    for name, value in cast("Mapping[Any, Any]", found).items():
         number = real(value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value)
         if not isinstance(name, str) or (math.isnan(number) and not _is_nan(value)):
             raise invalid("metrics", "must return a dict of numbers by name", {name: value})

@@ -79,15 +79,19 @@ class JaxModel(Differentiated):
         loss: `loss(parameters, batch)`, one number.
         form: of the parameters.
         gradient: source of a function that is the loss's gradient in place of what JAX derives; None for that.
+        rows: samples in a batch that this source is for; JAX derives the gradient of other batches.
     """
 
-    def __init__(self, loss: Callable[..., Any], form: Form, gradient: Source | None = None) -> None:
-        self._given, self.form, self.gradient = loss, form, gradient
+    def __init__(
+        self, loss: Callable[..., Any], form: Form, gradient: Source | None = None, rows: int | None = None
+    ) -> None:
+        self._given, self.form, self.gradient, self._rows = loss, form, gradient, rows
         self.n_parameters = sum(form.sizes)
 
     def __reduce__(self) -> Any:
         # As the user's program is: also for whoever has the plain pickle only.
-        return _unpack, (_dumps((self._given, self.form, None if self.gradient is None else bare(self.gradient))),)
+        gradient = None if self.gradient is None else bare(self.gradient)
+        return _unpack, (_dumps((self._given, self.form, gradient, self._rows)),)
 
     def place(self, batch: Nest) -> Any:
         jax = jax_library()
@@ -96,7 +100,7 @@ class JaxModel(Differentiated):
 
     def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
         with jax_library().enable_x64(self.form.x64):
-            if self.gradient is not None and self.gradient.backend == "numpy":
+            if self.gradient is not None and self.gradient.backend == "numpy" and self._fits(batch):
                 return float(self._compiled[1](self._wide(x), batch)), self._by_numpy(x, batch)
             value, slope = self._compiled[0](self._wide(x), batch)
             return float(value), np.asarray(slope, dtype=np.float64)
@@ -111,15 +115,18 @@ class JaxModel(Differentiated):
         with jax.enable_x64(self.form.x64):
             return jax.tree.unflatten(self.form.tree, self.form.split(jax.numpy.asarray(self._wide(x)), jax.numpy))
 
+    def _fits(self, batch: Any) -> bool:
+        return len(leaves(batch)[0][1]) == self._rows
+
     def _wide(self, x: Array) -> Any:
         with np.errstate(over="ignore"):
             return x.astype(self.form.wide)
 
     def _by_numpy(self, x: Array, batch: Any) -> Array:
         assert self.gradient is not None
-        leaves = self.form.split(self._wide(x), np)
+        arrays = self.form.split(self._wide(x), np)
         jax = jax_library()
-        found = self.gradient(jax.tree.unflatten(self.form.tree, leaves), jax.tree.map(np.asarray, batch))
+        found = self.gradient(jax.tree.unflatten(self.form.tree, arrays), jax.tree.map(np.asarray, batch))
         return join([np.asarray(leaf) for leaf in jax.tree.leaves(found)], self.form)
 
     @cached_property
@@ -132,7 +139,7 @@ class JaxModel(Differentiated):
 
         def both(x: Any, batch: Any) -> Any:
             parameters = jax.tree.unflatten(form.tree, form.split(x, jax.numpy))
-            if self.gradient is None:
+            if self.gradient is None or self.gradient.backend == "numpy" or not self._fits(batch):
                 value, slope = jax.value_and_grad(given)(parameters, batch)
             else:
                 value, slope = given(parameters, batch), self.gradient(parameters, batch)
@@ -230,7 +237,7 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
         raise invalid(
             "loss(parameters, batch)", "must return a real number", f"one of {jax.numpy.asarray(found).dtype}"
         )
-    return float(found)
+    return float(cast("Any", found))
 
 
 def canonical(data: Nest, form: Form, argument: str) -> Nest:

@@ -23,10 +23,12 @@ def draw_batch(seed: int, task: slice, step: int, size: int) -> IntArray:
     >>> draw_batch(0, slice(10, 20), 3, 4)
     array([0, 3, 8, 9])
     """
-    count = task.stop - task.start
+    count: int = task.stop - task.start
     if size >= count:
         return np.arange(count)
-    return np.sort(np.random.default_rng(_key(seed, _SAMPLES, task, step)).choice(count, size, replace=False))
+    chosen: IntArray = np.random.default_rng(_key(seed, _SAMPLES, task, step)).choice(count, size, replace=False)
+    chosen.sort()
+    return chosen
 
 
 def noise_seed(seed: int, task: slice, step: int) -> int:

@@ -77,7 +77,7 @@ class TorchModel(Differentiated):
 
     def outputs(self, given: dict[str, Any], inputs: Any) -> Any:
         """Return what the module makes of inputs, with other parameters than its own."""
-        held = inputs if isinstance(inputs, tuple) else (inputs,)
+        held = cast("tuple[Any, ...]", inputs) if isinstance(inputs, tuple) else (inputs,)
         return torch_library().func.functional_call(self.module, given, held)
 
     def evaluated(self, x: Array, inputs: Any) -> Any:

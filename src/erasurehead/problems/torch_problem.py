@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import UNSAID, InvalidArgument, invalid
 from erasurehead.problems.differentiable import DifferentiableProblem, check_mean, check_test, checked_metrics
+from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.torch_model import TorchModel, torch_library
 from erasurehead.problems.trees import Nest, check_data, fitted, leaves, mapped, rows_of
 
@@ -40,6 +41,7 @@ def torch(
     batch_size: int | None = None,
     seed: int = 0,
     l2: float = 0.0,
+    penalty: Penalty | None = None,
     test: Any = None,
     metrics: Callable[[Any, Any], Any] | None = None,
 ) -> TorchProblem:
@@ -58,6 +60,7 @@ def torch(
         batch_size: samples of each task that a step looks at, drawn from seed, task and step; None for all.
         seed: of these draws.
         l2: factor of the penalty `l2 * ||x||^2` over all parameters.
+        penalty: another one, such as `L1(0.01)`; l2 is then left out.
         test: samples like those of `data` that models are measured on; None for none.
         metrics: `metrics(outputs, targets)` of the test samples, a dict of numbers; by default the mean loss, `loss`.
 
@@ -67,6 +70,7 @@ def torch(
         MissingExtra: if PyTorch is not installed.
     """
     library = torch_library()
+    penalized = as_penalty(l2, penalty, ())
     if not isinstance(module, library.nn.Module):
         raise invalid("module", "must be a torch.nn.Module", module)
     if not callable(loss):
@@ -89,7 +93,7 @@ def torch(
         with library.no_grad():
             return checked_metrics(metrics(whole.evaluated(x, inputs), targets))
 
-    return TorchProblem(model, whole, first, samples, n_samples, batch_size, seed, l2, samples_test, measure)
+    return TorchProblem(model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure)
 
 
 def _first(model: TorchModel) -> tuple[Array, Any]:
@@ -179,10 +183,14 @@ def _called(model: TorchModel, batch: Nest) -> float:
     return float(found)
 
 
+def _any_loss(outputs: Any, targets: Any) -> Any:
+    return outputs
+
+
 def _check_memory(model: TorchModel, samples: Nest, n_samples: int) -> None:
     """Raise if the module changes when it is used: what workers' copies remember would be lost, and differ."""
     before = {name: one.clone() for name, one in model.module.named_buffers()}
-    trial = TorchModel(copy.deepcopy(model.module), lambda outputs, targets: outputs, True)
+    trial = TorchModel(copy.deepcopy(model.module), _any_loss, True)
     try:
         trial.tried(trial.place(rows_of(samples, slice(0, min(2, n_samples)))), noise=0)
     except Exception:

@@ -17,7 +17,7 @@ from erasurehead.training.programs import CodedProgram
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is re-formed.
+    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is resized.
 
     The code numbers its workers 0..n-1: *places* here, so that they are not confused with the engine's workers, which
     keep their numbers as long as they live. A worker that keeps its data keeps its program, and so the numbers of its
