@@ -1,4 +1,4 @@
-"""What all tests share: deterministic hypothesis, Ctrl-C as a terminal has it, and where the real data are."""
+"""What all tests share: deterministic hypothesis, the order they run in, Ctrl-C as a terminal has it, the real data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,32 @@ from hypothesis import HealthCheck, settings
 
 from erasurehead.drills import keeper
 
-settings.register_profile(
-    "erasurehead", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("erasurehead")
+from .leftovers import left_since, unclaimed
+
+_COMMON = settings(derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _COMMON, max_examples=20)
+settings.register_profile("thorough", _COMMON, max_examples=500)
+settings.load_profile("quick")  # but for what `--hypothesis-profile` says
 
 ROOT = Path(__file__).resolve().parent.parent
+
+LONGEST = ("ray", "mpi", "documentation", "sabotage", "exhibits")
+"""Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what takes long."""
+
+    def place(item: pytest.Item) -> int:
+        group = item.get_closest_marker("xdist_group")
+        name = group.args[0] if group else ""
+        if name in LONGEST:
+            return LONGEST.index(name)
+        slow, real = item.get_closest_marker("slow"), item.get_closest_marker("processes")
+        return len(LONGEST) + (0 if slow and real else 1 if slow or real else 2)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,6 +52,22 @@ def ctrl_c_as_in_a_terminal() -> Generator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def nothing_is_left_in_shared_memory() -> Generator[None]:
+    """Fail a test after which there is something in /dev/shm that was not there before, and that nobody uses."""
+    before = unclaimed()
+    yield
+    assert not left_since(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_in_shared_memory_by_all_tests() -> Generator[None]:
+    """The same for the whole session: what any test has left."""
+    before = unclaimed()
+    yield
+    assert not left_since(before)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -167,7 +167,7 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("codes", "compare", "uncoded(5)", "uncoded(6)", "--effort", 0), "--effort must be at least 1"),
     (("codes", "compare", "uncoded(5)", "uncoded(6)", "--seed", -1), "--seed must be at least 0"),
     (("codes", "compare", "uncoded(5)", "--stragglers", 99, "--out", "new"), "--stragglers must be at most"),
-    (("plan", "--delays", "none()", "-w", 6, "--out", "new"), "--delays must take some time"),
+    (("plan", "--delays", "none()", "-w", 6, "--max-load", 2, "--out", "new"), "--delays must take some time"),
     (("drill", "--workers", 1), "--workers must be at least 3"),
     (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
     (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
@@ -199,9 +199,9 @@ def test_an_empty_text_is_not_the_default(typed: Typed, command: tuple[object, .
 
 
 NAMES: list[tuple[tuple[object, ...], str]] = [
-    (("train", *SHOP, "--scheme", "magic"), "--scheme must not name 'magic', but it is 'magic'; known are"),
+    (("train", *SHOP, "--scheme", "magic"), "--scheme must not name 'magic', got 'magic'; known are"),
     (("train", *SHOP[:-1], "exponential"), "must be written as a call, exponential(mean, seed=0"),
-    (("train", *SHOP, "--one-hot", "age,city"), "but it is 'city' (in 'age,city'); they are age, town"),
+    (("train", *SHOP, "--one-hot", "age,city"), "got 'city' (in 'age,city'); they are age, town"),
     (("delays", "show", "exponential"), "must be written as a call, exponential(mean, seed=0"),
     (("delays", "show", "bootstrap('nowhere.csv')"), "There is no file 'nowhere.csv'"),
     (("delays", "show", "nowhere.csv"), "There is no file 'nowhere.csv'"),
@@ -223,9 +223,9 @@ RUN_FILES: list[tuple[str, str]] = [
     ("scheme = ''\n", "run.toml, line 1: scheme must not be empty"),
     ("[run]\nworkers = 6\n[data]\nsource = 'a'\ntarget = ''\n", "run.toml, line 5: data.target must not be empty"),
     ("[data]\nsource = 'shop.csv'\none_hot = ['age', 'city']\n",
-     "run.toml, line 3: data.one_hot must name columns of shop.csv, but it is 'city' (in [\"age\", \"city\"])"),
+     "run.toml, line 3: data.one_hot must name columns of shop.csv, got 'city' (in [\"age\", \"city\"])"),
     ("[delays]\nmodel = '''\nlate([99])'''\n[data]\nsource = 'shop.csv'\n", "run.toml, line 2: delays.model"),
-    ("scheme = 'magic'\n", "run.toml, line 1: scheme must not name 'magic', but it is 'magic'"),
+    ("scheme = 'magic'\n", "run.toml, line 1: scheme must not name 'magic', got 'magic'"),
 ]  # fmt: skip
 
 

@@ -266,7 +266,7 @@ def test_an_earlier_plan_is_not_overwritten_unasked(typed: Typed) -> None:
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p").code == 0
     again = typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p")
     assert again.code == 2
-    assert "--out must not hold an earlier plan, but it is 'p'; say --overwrite" in again.sentence
+    assert "--out must not hold an earlier plan, got 'p'; say --overwrite" in again.sentence
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p", "--overwrite").code == 0
 
 

@@ -176,7 +176,7 @@ class TestBootstrap:
         assert (delays.parse(str(model)).rows(3, 9, 6) == model.rows(3, 9, 6)).all()
 
     def test_what_cannot_be_drawn_is_refused(self) -> None:
-        with pytest.raises(InvalidArgument, match="must have 4 workers, but it is '3 workers'; keep='pooled'"):
+        with pytest.raises(InvalidArgument, match="must have 4 workers, got '3 workers'; keep='pooled'"):
             delays.Bootstrap(self.TABLE).row(0, 4)
         censored = small()
         censored.censored[:5] = True

@@ -168,7 +168,7 @@ class TestTraces:
             assert planned.seconds_per_step == pytest.approx(happened.seconds_per_step, rel=0.1)
 
     def test_more_workers_than_the_trace_has_are_refused(self) -> None:
-        with pytest.raises(InvalidArgument, match=r"must have 8 workers, but it is '4 workers'; keep='pooled'"):
+        with pytest.raises(InvalidArgument, match=r"must have 8 workers, got '4 workers'; keep='pooled'"):
             plan(delays.Bootstrap(np.ones((3, 4))), 8)
 
 

@@ -125,7 +125,8 @@ class _Press(Callback):
 def test_after_ctrl_c_the_records_and_the_model_so_far_are_there(tmp_path: Path) -> None:
     run = train(RunFolder.create(tmp_path), _Press())
     folder = RunFolder.open(tmp_path)
-    assert (folder.summary["status"], folder.summary["reason"]) == ("stopped", "stopped by Ctrl-C")
+    assert (folder.summary["status"], folder.summary["reason"]) == ("interrupted", "stopped by Ctrl-C")
+    assert folder.run.status == "interrupted"
     assert [row.step for row in folder.run.steps] == [0, 1, 2]
     assert folder.run.stopped == "stopped by Ctrl-C"
     assert folder.x.tobytes() == run.x.tobytes()
@@ -176,7 +177,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
             fault_policy=FaultPolicy(death="leave"),
         )  # fmt: skip
     summary = RunFolder.open(tmp_path).summary
-    assert (summary["status"], summary["reason"]) == ("failed", str(caught.value))
+    assert (summary["status"], summary["reason"]) == ("unreachable", str(caught.value))
 
 
 def test_a_run_that_diverges_leaves_valid_json(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_a_run_that_diverges_leaves_valid_json(tmp_path: Path) -> None:
     for path in tmp_path.glob("*.json*"):
         for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
             json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert RunFolder.open(tmp_path).summary["status"] == "failed"
+    assert RunFolder.open(tmp_path).summary["status"] == RunFolder.open(tmp_path).run.status == "diverged"
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:

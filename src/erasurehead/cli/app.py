@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from erasurehead.cli import (
     codes,
     compare,
+    config,
     data,
     decompile,
     delays,
@@ -79,7 +80,7 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[:1] == ["resume"]:
-            ctx.fail("To go on with a run: erasurehead train --resume FOLDER.")
+            ctx.fail("To resume a run: erasurehead train --resume FOLDER.")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -151,6 +152,7 @@ def build() -> typer.Typer:
     for name, command in _COMMANDS.items():
         app.command(name, cls=Command, help=command.HELP)(with_groups(command.run))
     app.add_typer(codes.build(), name="codes")
+    app.add_typer(config.build(), name="config")
     app.add_typer(delays.build(), name="delays")
     return app
 

@@ -13,6 +13,7 @@ from erasurehead.codes.cyclic import fourier_generator
 from erasurehead.codes.exact_weights import shifted_weights
 from erasurehead.codes.exactness import Unbearable
 from erasurehead.codes.locating import smallest_lie
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 _LARGEST = 1.0  # lengths of an honest message: a lie of opposite sign has two
@@ -28,7 +29,7 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
         corrupted: how many workers may send anything at all (s).
         n_tasks: number of tasks; `n_workers` if not given.
 
-    Labels:
+    Structure:
         decoder: `"majority"`; corrupted.
 
     Guarantees: if at most `corrupted` workers lie and all answer, the sum of the groups' majorities is the full
@@ -58,7 +59,7 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
         groups=groups,
         tolerance=n_workers // n_groups - 1,
         source=f"{_SOURCE}, repetition code",
-        labels={"decoder": "majority", "corrupted": corrupted},
+        structure=Structure(decoder="majority", corrupted=corrupted),
     )
 
 
@@ -76,12 +77,12 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         n_workers: number of workers and of tasks (n).
         corrupted: how many workers may send anything at all (s), at least 1.
 
-    Labels:
+    Structure:
         decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest; located: how
         large the lies of s neighbours must be for float64 to tell who they are, in lengths of an honest message.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located, as far as their lies stand out
-        from rounding (label `located`, at most 1), and the rest decode exactly. With honest workers, exact for any
+        from rounding (`structure.located`, at most 1), and the rest decode exactly. With honest workers, exact for any
         set of at most `code.tolerance` stragglers: 2 s, or as many as float64 bears, at least s.
     Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
     Raises:
@@ -89,7 +90,7 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
             the size of an honest message: s of at most 7 for 50 workers, 4 for 100, 2 for 1,000.
 
     >>> code = draco_cyclic(9, corrupted=2)
-    >>> code.load, code.tolerance, code.labels["parity"].shape
+    >>> code.load, code.tolerance, code.structure.parity.shape
     (5, 4, (4, 9))
     """
     n_workers = check_count("n_workers", n_workers)
@@ -115,14 +116,14 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         n_tasks=n_workers,
         tolerance=checks,
         source=f"{_SOURCE}, cyclic code",
-        labels={
-            "decoder": "syndrome",
-            "corrupted": corrupted,
-            "parity": _checks(n_workers, roots),
-            "complex_part": part,
-            "shift": 1,
-            "located": located,
-        },
+        structure=Structure(
+            decoder="syndrome",
+            corrupted=corrupted,
+            parity=_checks(n_workers, roots),
+            complex_part=part,
+            shift=1,
+            located=located,
+        ),
     )
     return borne(code, shifted_weights(code), corrupted, instead)
 

@@ -371,11 +371,11 @@ class FourierChecks:
 def fourier_checks(code: GradientCode) -> FourierChecks | None:
     """Return the checks of a cyclic Fourier code (DRACO's, or cyclic MDS), or None for other codes."""
     n = code.n_workers
-    if "parity" in code.labels:
-        parity = np.asarray(code.labels["parity"], dtype=np.complex128)
+    if code.structure.parity is not None:
+        parity = code.structure.parity
         powers = np.round(np.angle(parity[:, 1 % n]) * n / (2 * np.pi)).astype(np.int64) % n
-    elif "roots" in code.labels:
-        powers = -np.asarray(code.labels["roots"], dtype=np.int64)[::-1] % n
+    elif code.structure.roots is not None:
+        powers = -code.structure.roots[::-1] % n
     else:
         return None
     if not len(powers) or (np.diff(powers) != 1).any():
@@ -431,7 +431,7 @@ def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int)
     np.maximum.at(size, checks.owner, np.abs(said).max(axis=1))
     median = float(np.median(size[checks.workers]))
     huge = np.flatnonzero(size > 1e3 * median)
-    part = np.asarray(code.labels.get("complex_part", np.zeros(code.n_messages)), dtype=np.int64)[checks.messages]
+    part = code.complex_part[checks.messages]
     whole = checks.workers[_complete(code, checks.messages, checks.workers)]
     for peeled in [huge[:0], huge] if 0 < len(huge) <= liars else [huge[:0]]:
         if len(peeled) == liars:

@@ -231,11 +231,11 @@ def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, e
             yield f"the model has other bits than that of the baseline run: a relative difference of {apart:.2g}"
     elif not apart <= CLOSE:
         yield f"the model differs from that of the baseline run by {apart:.2g}, of {CLOSE:g} that are allowed"
-    died = {worker for row in rows for worker in row.befallen("died")}
+    died = {worker for row in rows for worker in row.workers_noticed("died")}
     if strike.who == "workers":
         if died != set(strike.workers):
             yield f"the records tell of the deaths of workers {sorted(died)}, but {list(strike.workers)} were killed"
-        if summary.get("deaths") != sum(len(row.befallen("died")) for row in rows):
+        if summary.get("deaths") != sum(len(row.workers_noticed("died")) for row in rows):
             yield f"the summary tells of {summary.get('deaths')} deaths, but the steps of others"
     elif died - set(strike.workers):
         yield f"workers {sorted(died - set(strike.workers))} died, and nobody had killed them"

@@ -27,8 +27,8 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
     return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))
 
 
-def can_go_on(path: Path) -> bool:
-    """Return whether there is a run in a folder that can go on from a checkpoint: whether to say that it can."""
+def can_be_resumed(path: Path) -> bool:
+    """Return whether there is a run in a folder that can be resumed from a checkpoint."""
     try:
         folder = RunFolder.open(path)
         check_tame(path)
@@ -56,11 +56,11 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     if steps <= done:
         raise invalid(
             "run.steps", f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished",
-            steps, "there is nothing to go on with",
+            steps, "there is nothing left to do",
         )  # fmt: skip
     if not has_checkpoints(folder.path):
         raise InvalidArgument(
-            f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing to go on"
-            " from. It stays unless a run is trained with checkpoints.keep_finished = false (--no-keep-checkpoints)."
+            f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing to"
+            " resume. It stays unless a run is trained with checkpoints.keep_finished = false (--no-keep-checkpoints)."
             f" A new run can begin with its model: --initial {shlex.quote(str(folder.path))}."
         )

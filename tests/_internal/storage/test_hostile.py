@@ -25,7 +25,7 @@ from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import make_folder
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.replaying import replay
-from erasurehead.runs.resuming import can_go_on
+from erasurehead.runs.resuming import can_be_resumed
 from erasurehead.training.callbacks import Callback
 
 from .hostile import FORMS, SECRET, picture, remove
@@ -159,7 +159,7 @@ def test_no_command_follows_what_a_run_folder_holds_out_of_it(
             before = picture(run)
         refused = ""
         with in_time():
-            hopeful = can_go_on(run)
+            hopeful = can_be_resumed(run)
             assert picture(run) == before
             try:
                 COMMANDS[command](run, data)
