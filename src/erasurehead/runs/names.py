@@ -24,16 +24,22 @@ SUMMARY = "summary.json"
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
 CONTROL = "control.json"
+PEERS = "peers.jsonl"
+MEANS = "means.jsonl"
+TROUBLES = "troubles.jsonl"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
-PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline")
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "consensus", "links")
 """The names of a comparison's figures, without what says their format."""
 
 ROWS = (STEPS, ARRIVALS)
 """Files that grow while a run goes on, and are written in place."""
 
-OF_A_RUN = frozenset({CONFIG, *ROWS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, CHECKSUMS})
+ROWS_OF_PEERS = (PEERS, MEANS, TROUBLES)
+"""The same, of a run without a coordinator."""
+
+OF_A_RUN = frozenset({CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, CHECKSUMS})
 MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
 TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)
 
@@ -217,7 +223,7 @@ def check_tame(place: Path) -> None:
                         for file in filter(of_checkpoints, inner.names()):
                             inner.check_file(file)
                 elif _of_a_run(name):
-                    folder.check_file(name, single=name in (*ROWS, LOCK))
+                    folder.check_file(name, single=name in (*ROWS, *ROWS_OF_PEERS, LOCK))
     except OSError as error:
         raise DataError(f"{error.filename or place} cannot be used: {error.strerror}.") from None
 
