@@ -161,11 +161,14 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
 def _way_on(experiment: Experiment) -> str:
     """Say how to resume a run that ended early, if it can be."""
     from erasurehead.runs.names import CONFIG, has_steps
+    from erasurehead.runs.resuming import can_be_resumed
 
     out = experiment.out
     if out is None or not (out / CONFIG).is_file():
         return ""
     if _checkpoints(experiment):
+        if not can_be_resumed(out):
+            return ""
         return f" To resume it from its last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
     begun = has_steps(out)
     return "" if begun else f" It had not begun; to begin it: erasurehead train --resume {shlex.quote(str(out))}"
