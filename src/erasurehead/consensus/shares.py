@@ -13,6 +13,7 @@ from erasurehead._internal.rng import stream
 from erasurehead._internal.text_parser import read
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid, listed, real
 from erasurehead.problems.base import Problem
+from erasurehead.problems.penalties import L2
 from erasurehead.problems.sampled import Sampled
 
 Shares: TypeAlias = tuple[IntArray, ...]
@@ -134,6 +135,11 @@ class LocalGradients:
                     "batch", f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
                     batch,
                 )  # fmt: skip
+        if problem.regularizer != L2(problem.l2, tuple(problem.unpenalized)):
+            raise invalid(
+                "problem", "must have l2 as its penalty where there is no coordinator", str(problem.regularizer),
+                "leave l1 out",
+            )  # fmt: skip
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
         self.assign(shares)
 

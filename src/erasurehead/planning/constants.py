@@ -127,6 +127,12 @@ def minimum(problem: Problem, begin: Array) -> float:
 def _minimised(problem: Problem, begin: Array, steps: int = 2000) -> Array:
     from scipy.optimize import minimize  # slow to import
 
+    if problem.regularizer.sharp:
+        raise invalid(
+            "problem", "must have a smooth penalty where its minimum is looked for", str(problem.regularizer),
+            "leave l1 out, or take a metric of the test samples for the goal",
+        )  # fmt: skip
+
     def both(x: Array) -> tuple[float, Array]:
         return problem.objective(x), _gradient(problem, x)
 
