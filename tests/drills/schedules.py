@@ -88,6 +88,9 @@ def taken(
         fault_policy=fault_policy or FaultPolicy(verify=True),
         **others,
     )
-    told = [one for row in run.steps for one in row.happened if one["what"] in ("died", "joined")]
-    log += [{key: one[key] for key in ("what", "time", "worker")} | {"text": one["why"]} for one in told]
+    log += [
+        {"what": notice.kind, "time": notice.time, "worker": notice.worker, "text": notice.reason}
+        for notice in run.notices
+        if notice.kind in ("died", "joined")
+    ]
     return Faulty(run, log)

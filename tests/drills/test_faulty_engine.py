@@ -17,7 +17,7 @@ from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills.schedule import OF_WORKERS
 from erasurehead.engines import Arrived, Engine, LateWork, VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.testing import Echo, EngineConformance, Timetable
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Timetable
 from erasurehead.testing.conformance import arrivals, order, start
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption
@@ -27,7 +27,7 @@ from .schedules import GROUPS, STEPS, WORKERS, descend, scheme, taken
 pytestmark = pytest.mark.slow
 
 
-class TestCalm(EngineConformance):
+class TestCalm(EngineConformance, FaultInjectionConformance):
     """An engine without a fault schedule is as good as the one inside."""
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:

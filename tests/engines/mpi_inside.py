@@ -22,7 +22,7 @@ from erasurehead.engines.base import Arrived, Died, Joined, MessageSpec, Order
 from erasurehead.engines.mpi import MPIEngine, serve
 from erasurehead.errors import EngineError
 from erasurehead.optimizers.base import Nesterov
-from erasurehead.testing import Echo, EngineConformance, Faulty, Quadratic, Timetable
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
@@ -33,12 +33,12 @@ if __name__ in sys.modules:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the other ranks cannot import this file
 
 
-class TestConformance(EngineConformance):
+class TestConformance(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late)
 
 
-class TestConformanceOfWhatTravels(EngineConformance):
+class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance):
     """The same with models and messages that MPI carries, as between machines."""
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:

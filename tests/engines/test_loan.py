@@ -19,7 +19,7 @@ class Slot:
 
     def arrived(self, order_round: int) -> Arrived:
         return Arrived(
-            0, MessageSpec(0, 1.0, 3), order_round, order_round, 0.0, 0.0, BufferLease(self.vector, self.free).read
+            0, MessageSpec(0, 1.0, 3), order_round, order_round, 0.0, 0.0, BufferLease(self.vector, self.free)
         )
 
     def free(self) -> None:

@@ -23,11 +23,12 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Engine, MessageSpec
+from erasurehead.engines.packed_program import Store
 from erasurehead.engines.ray import RayEngine
-from erasurehead.engines.ray.packed_program import Store, pack
+from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
 from erasurehead.optimizers.base import Nesterov
-from erasurehead.testing import Echo, EngineConformance, Quadratic, Timetable
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
@@ -48,7 +49,7 @@ def cluster() -> Generator[RayEngine]:
         yield engine
 
 
-class TestRayEngine(EngineConformance):
+class TestRayEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> RayEngine:
         return RayEngine(delays, late)
 
@@ -99,9 +100,9 @@ class Holder(Echo):
 def test_data_are_put_once_and_a_worker_has_one_blas_thread() -> None:
     shared, other = np.ones(20_000), np.full(20_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    store = Store()
-    parcels = [pack(ray, program, None, store) for program in programs]
-    assert len(store.objects) == 2
+    store = Store[Any]()
+    parcels = [share(ray, program, None, store) for program in programs]
+    assert len(store) == 2
     assert parcels[0].arrays == parcels[1].arrays
     with RayEngine() as engine:
         start(engine, programs)
@@ -299,6 +300,7 @@ def short() -> Generator[str]:
         yield name
 
 
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_a_cluster_of_our_own_listens_on_loopback_only_and_nothing_of_it_is_left(
@@ -307,7 +309,6 @@ def test_a_cluster_of_our_own_listens_on_loopback_only_and_nothing_of_it_is_left
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SCRIPT))
     folders = Path(short)
-    shared = set(os.listdir("/dev/shm"))
     environment = os.environ | {"TMPDIR": str(folders), "HOME": str(tmp_path)}
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, path], env=environment, text=True, **pipes) as process:
@@ -331,7 +332,6 @@ def test_a_cluster_of_our_own_listens_on_loopback_only_and_nothing_of_it_is_left
         assert time.monotonic() < deadline, (left, list(folders.iterdir()))
         time.sleep(0.05)
     assert not (tmp_path / ".ray").exists()
-    assert not [name for name in set(os.listdir("/dev/shm")) - shared if "plasma" in name or "ray" in name]
 
 
 def test_a_message_that_is_lost_with_its_node_costs_the_round_only() -> None:

@@ -62,7 +62,7 @@ def trained(code: GradientCode, faults: dict[int, str], fault_policy: FaultPolic
 
 
 def said(run: Run) -> str:
-    return "\n".join(text for row in run.steps for text in row.failed)
+    return "\n".join(notice.text for notice in run.notices)
 
 
 @pytest.mark.parametrize("code", EXACT, ids=str)

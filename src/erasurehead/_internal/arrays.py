@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from erasurehead.errors import MissingExtra, invalid
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -35,3 +39,34 @@ def finite(vector: Array) -> bool:
     """Return whether all of a vector is finite. The sum tells at once where it is, in a quarter of the time."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(vector.sum())) or bool(np.isfinite(vector).all())
+
+
+@cache
+def dtype_of(name: str) -> np.dtype[Any]:
+    """Return a type of elements by its name; `"bfloat16"` and its kin are there with the package ml_dtypes.
+
+    Raises:
+        MissingExtra: if it is one of these, and the package is not installed.
+        InvalidArgument: if there is no such type.
+    """
+    try:
+        return np.dtype(name)
+    except TypeError:
+        pass
+    try:
+        own = import_module("ml_dtypes")  # makes its types known to numpy
+        return np.dtype(getattr(own, name))
+    except ImportError:
+        if "float" in name:
+            raise MissingExtra(
+                f"numpy has no type {name!r}, and ml_dtypes, which may have it, is not installed: pip install "
+                "ml_dtypes, or carry its bits as 'uint16'."
+            ) from None
+    except (AttributeError, TypeError):
+        pass
+    raise invalid("dtype", "must be a type of numpy's or of ml_dtypes'", name, "use float32 or float64")
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name under which `dtype_of` finds a type: numpy writes types that are not its own as raw bytes."""
+    return dtype.name if dtype.kind == "V" else dtype.str

@@ -83,9 +83,9 @@ def results() -> Generator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read it has what they wanted
-        _lead_nowhere()
+        lead_nowhere()
     except OSError as error:
-        _lead_nowhere()
+        lead_nowhere()
         raise OutputError(
             f"The result cannot be written to standard output: {error.strerror}. What a run or a plan leaves in its "
             "folder is whole."
@@ -101,10 +101,10 @@ def finish() -> None:
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
-        _lead_nowhere()
+        lead_nowhere()
 
 
-def _lead_nowhere() -> None:
+def lead_nowhere() -> None:
     """Have what is still to be written to standard output vanish."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -125,7 +125,7 @@ def run(
         raise RecordsError(
             "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
         )
-    if done.stopped:
+    if done.status == "interrupted":
         raise typer.Exit(130)
 
 
@@ -154,19 +154,19 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
         raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
     changes = options.tables() | ({} if scheme is None else {"scheme": scheme})
     stand_by(changes, RunFolder.open(folder).tables)
-    screen.say(f"going on with the run in {folder} ...")
+    screen.say(f"resuming the run in {folder} ...")
     return Experiment.resume(folder, changes, options.spelled())
 
 
 def _way_on(experiment: Experiment) -> str:
-    """Say how to go on with a run that ended early, if it can be continued."""
+    """Say how to resume a run that ended early, if it can be."""
     from erasurehead.runs.names import CONFIG, has_steps
 
     out = experiment.out
     if out is None or not (out / CONFIG).is_file():
         return ""
     if _checkpoints(experiment):
-        return f" To go on from the last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
+        return f" To resume it from its last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
     begun = has_steps(out)
     return "" if begun else f" It had not begun; to begin it: erasurehead train --resume {shlex.quote(str(out))}"
 

@@ -16,6 +16,7 @@ from erasurehead.drills.lying_program import NOTE, Corrupted
 from erasurehead.drills.pending import PendingOrders
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
 from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Program
+from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.errors import EngineError
 
 Told: TypeAlias = Callable[[dict[str, Any]], None]
@@ -34,7 +35,7 @@ def _nothing(fault: Fault, begins: bool) -> None:
 
 
 @final
-class FaultyEngine(Engine):
+class FaultyEngine(Engine, FaultInjection):
     """Any engine, in a fault schedule.
 
     Faults are injected by the engine's own clock, counted from the first order, whether anything happens at that time
@@ -145,13 +146,18 @@ class FaultyEngine(Engine):
             self.engine.release(arrived)
 
     def kill(self, worker: int) -> None:
-        self.engine.kill(worker)
+        self._injection().kill(worker)
 
     def pause(self, worker: int) -> None:
-        self.engine.pause(worker)
+        self._injection().pause(worker)
 
     def proceed(self, worker: int) -> None:
-        self.engine.proceed(worker)
+        self._injection().proceed(worker)
+
+    def _injection(self) -> FaultInjection:
+        if not isinstance(self.engine, FaultInjection):
+            raise EngineError(f"the workers of the engine {self.engine.name!r} cannot be killed or stopped on purpose.")
+        return self.engine
 
     def now(self) -> float:
         return self.engine.now()
@@ -216,9 +222,9 @@ class FaultyEngine(Engine):
             return
         try:
             if fault.kind == "kill":
-                self.engine.kill(worker)
+                self.kill(worker)
             elif fault.kind == "stop":
-                self.engine.pause(worker)
+                self.pause(worker)
             elif fault.kind == "slow":
                 self._interceptor.slow[worker] = fault.by
             elif fault.kind == "disconnect":
@@ -243,7 +249,7 @@ class FaultyEngine(Engine):
         if any(self.schedule.faults[other].kind == fault.kind for other in self._suffering[worker]):
             return  # another of the kind goes on
         if fault.kind == "stop":
-            self.engine.proceed(worker)
+            self.proceed(worker)
         elif fault.kind == "slow":
             self._interceptor.slow.pop(worker, None)
         elif fault.kind == "disconnect":

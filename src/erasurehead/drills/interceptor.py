@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Arrived, Failed, MessageLost, MessageSpec, Order
+from erasurehead.engines.base import Arrived, Failed, Lease, MessageLost, MessageSpec, Order
 from erasurehead.errors import EngineError
 
 
 @final
-class Copy:
+class Copy(Lease):
     """A message's vector, kept while the engine's own may be freed."""
 
     def __init__(self, vector: Array | None, why: str = "") -> None:
@@ -93,7 +93,7 @@ class Interceptor:
         else:
             return True
         if self.carry and isinstance(event, Arrived):
-            event = replace(event, read=Copy.of(event).read)
+            event = replace(event, lease=Copy.of(event))
         self._held.setdefault(worker, []).append(Held(event, due))
         return False
 
@@ -109,8 +109,8 @@ class Interceptor:
         held = self._held[worker].pop(0)
         if not self._held[worker]:
             del self._held[worker]
-        if isinstance(held.event, Arrived) and (copy := _copy_in(held.event)) is not None:
-            self._leases.append(copy)
+        if isinstance(held.event, Arrived) and isinstance(held.event.lease, Copy):
+            self._leases.append(held.event.lease)
         return replace(held.event, time=now)
 
     def let_through(self) -> list[tuple[int, Order]]:
@@ -142,10 +142,10 @@ class Interceptor:
 
     def release(self, arrived: Arrived) -> bool:
         """Free a vector that was kept here; return whether it was."""
-        copy = _copy_in(arrived)
-        if copy is not None:
-            copy.end()
-        return copy is not None
+        kept = isinstance(arrived.lease, Copy)
+        if kept:
+            arrived.lease.end()
+        return kept
 
     def state(self) -> dict[str, Tree]:
         """Return what must be kept between two rounds: an order that waits is followed by a newer one."""
@@ -158,11 +158,6 @@ class Interceptor:
         self.cut = {int(worker) for worker in state["cut"]}
         self.slow = {int(worker): float(seconds) for worker, seconds in state["slow"].items()}
         self._held = {int(worker): [_from_tree(one) for one in held] for worker, held in state["held"].items()}
-
-
-def _copy_in(arrived: Arrived) -> Copy | None:
-    owner = getattr(arrived.read, "__self__", None)
-    return owner if isinstance(owner, Copy) else None
 
 
 def _to_tree(held: Held) -> Tree:
@@ -186,6 +181,6 @@ def _from_tree(tree: Mapping[str, Any]) -> Held:
     copy = Copy(tree["vector"], str(tree["why"]))
     arrived = Arrived(
         int(tree["worker"]), MessageSpec(**tree["spec"]), int(tree["order_round"]), int(tree["step"]),
-        float(tree["started"]), float(tree["time"]), copy.read,
+        float(tree["started"]), float(tree["time"]), copy,
     )  # fmt: skip
     return Held(arrived, due)

@@ -12,12 +12,14 @@ from erasurehead.engines.base import Event as Event
 from erasurehead.engines.base import Failed as Failed
 from erasurehead.engines.base import Joined as Joined
 from erasurehead.engines.base import LateWork as LateWork
+from erasurehead.engines.base import Lease as Lease
 from erasurehead.engines.base import MessageLost as MessageLost
 from erasurehead.engines.base import MessageSpec as MessageSpec
 from erasurehead.engines.base import NoRoom as NoRoom
 from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Program as Program
+from erasurehead.engines.fault_injection import FaultInjection as FaultInjection
 
 if TYPE_CHECKING:
     from erasurehead.engines.mpi import MPIEngine as MPIEngine

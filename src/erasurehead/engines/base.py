@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from erasurehead._internal.arrays import Array, Tree
-from erasurehead.errors import EngineError
+from erasurehead._internal.arrays import Array, Tree, dtype_of
+from erasurehead.errors import EngineError, invalid
 
 LateWork: TypeAlias = Literal["preempt", "carry"]
 """What a worker does when a newer order is out while its injected delay still runs: drop it, or sit it out."""
+
+
+def check_late(late: str) -> LateWork:
+    """Return what to do with late work, as it was given to an engine.
+
+    Raises:
+        InvalidArgument: if it is neither `"preempt"` nor `"carry"`.
+    """
+    if late not in ("preempt", "carry"):
+        raise invalid("late", "must be 'preempt' or 'carry'", late)
+    return late
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +62,7 @@ class MessageSpec:
         message: row of the code.
         work: in task units; laws that scale with the load read it.
         length: number of elements of the vector.
-        dtype: of the vector, as numpy writes it.
+        dtype: of the vector, as numpy writes it, or `"bfloat16"` and its kin where the package ml_dtypes is installed.
         content: messages of equal content carry equal vectors in the same round; None if it is unlike any other.
     """
 
@@ -61,12 +72,20 @@ class MessageSpec:
     dtype: str = "float64"
     content: int | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the vector."""
+        return self.length * dtype_of(self.dtype).itemsize
+
 
 class Program(ABC):
     """What runs on a worker. It is sent there once, with the data that it needs."""
 
     preload: tuple[str, ...] = ()
     """Modules to import once in the server that workers are forked from."""
+
+    input_dtype: str = "float64"
+    """Type of the points' elements; the widest, if they differ."""
 
     pure: bool = True
     """Whether computing may be delayed, shared between equal messages, or repeated, without changing the outcome."""
@@ -81,9 +100,20 @@ class Program(ABC):
     def input_size(self) -> int:
         """Greatest number of elements of all points of an order together; engines reserve room for them."""
 
+    @property
+    def input_nbytes(self) -> int:
+        """Bytes of so many elements."""
+        return self.input_size * dtype_of(self.input_dtype).itemsize
+
     @abstractmethod
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        """Return the messages still to be sent for an order, in order, when `done` have been."""
+        """Return the messages still to be sent for an order, in order, when `done` have been.
+
+        Arguments:
+            order: what is asked.
+            done: messages of this order that were sent, in order. Each was computed before; only where a program is
+                `pure` may an engine in the coordinator's process compute them later, when they are read.
+        """
 
     @abstractmethod
     def take(self, order: Order) -> Any:
@@ -91,7 +121,7 @@ class Program(ABC):
 
     @abstractmethod
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        """Write the message's vector into `out`, shape (part.length,).
+        """Write the message's vector into `out`, shape (spec.length,).
 
         Arguments:
             spec: one of `remaining`.
@@ -108,6 +138,23 @@ class Program(ABC):
         return
 
 
+class Lease(ABC):
+    """A message's vector in the coordinator's hands, until it is given back."""
+
+    @abstractmethod
+    def read(self) -> Array:
+        """Return the vector, shape (spec.length,).
+
+        Raises:
+            MessageLost: if it turns out only now that it cannot be computed.
+            EngineError: if it was given back.
+        """
+
+    @abstractmethod
+    def end(self) -> None:
+        """Give the vector back; twice is as good as once."""
+
+
 @dataclass(frozen=True, eq=False)
 class Arrived:
     """A message is in. Its vector is valid until the event is released, or a later round submitted.
@@ -119,8 +166,7 @@ class Arrived:
         step: the step that it answers.
         started: when the worker began to work on the order, in the engine's seconds.
         time: when the coordinator had it, in the engine's seconds.
-        read: returns the vector, shape (part.length,); engines may compute it only when it is asked for, and
-            then raise `MessageLost` if computing fails.
+        lease: of the vector. Engines may compute it only when it is read.
     """
 
     worker: int
@@ -129,7 +175,16 @@ class Arrived:
     step: int
     started: float
     time: float
-    read: Callable[[], Array]
+    lease: Lease
+
+    def read(self) -> Array:
+        """Return the vector, shape (spec.length,).
+
+        Raises:
+            MessageLost: if it turns out only now that it cannot be computed.
+            EngineError: if the event was released, or a later round submitted.
+        """
+        return self.lease.read()
 
 
 @dataclass(frozen=True)
@@ -257,18 +312,6 @@ class Engine(ABC):
     @abstractmethod
     def release(self, arrived: Arrived) -> None:
         """Give back a message's vector before the next order; reading it afterwards is an error."""
-
-    @abstractmethod
-    def kill(self, worker: int) -> None:
-        """End a worker without warning, as a crash would. For drills and tests: a `Died` event follows."""
-
-    @abstractmethod
-    def pause(self, worker: int) -> None:
-        """Stop a worker without ending it, as a machine that hangs would. For drills and tests: no event follows."""
-
-    @abstractmethod
-    def proceed(self, worker: int) -> None:
-        """Let a paused worker go on, with the newest order that was submitted to it meanwhile."""
 
     def state(self) -> Tree | None:
         """Return all that `restore` needs to go on to the bit, between two rounds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Arrived
+from erasurehead.engines.base import Arrived, Lease
 from erasurehead.errors import EngineError
 
 
@@ -13,7 +13,7 @@ def _nothing() -> None:
     return
 
 
-class BufferLease:
+class BufferLease(Lease):
     """A message's vector, lent to the coordinator until it is given back.
 
     Arguments:
@@ -56,13 +56,10 @@ class BufferLease:
 
 
 class OpenLeases:
-    """The loans that the coordinator holds: of messages that it was handed, not of those that still wait for that.
-
-    The events' `read` must be that of a `BufferLease`.
-    """
+    """The leases that the coordinator holds: of messages that it was handed, not of those that still wait for that."""
 
     def __init__(self) -> None:
-        self._loans: dict[int, BufferLease] = {}
+        self._open: set[Lease] = set()
         self._brief: list[BufferLease] = []
 
     def hand_out(self, arrived: Arrived, brief: bool = False) -> None:
@@ -73,32 +70,27 @@ class OpenLeases:
             brief: whether it is lent only until the coordinator waits again. Late messages must be where a worker has
                 two slots: with both held, the message that is waited for would find none.
         """
-        lease = lease_of(arrived)
-        self._loans[id(lease)] = lease
-        if brief:
+        lease = arrived.lease
+        self._open.add(lease)
+        if brief and isinstance(lease, BufferLease):
             lease.shorten()
             self._brief.append(lease)
 
     def before_waiting(self) -> None:
-        """Give back the memory of brief loans; what the coordinator still holds is copied."""
+        """Give back the memory of brief leases; what the coordinator still holds is copied."""
         for lease in self._brief:
             lease.copy_if_brief()
         self._brief.clear()
 
     def end(self, arrived: Arrived) -> None:
         """End the lease of a message, unless it has ended."""
-        lease = self._loans.pop(id(lease_of(arrived)), None)
-        if lease is not None:
-            lease.end()
+        if arrived.lease in self._open:
+            self._open.remove(arrived.lease)
+            arrived.lease.end()
 
     def end_all(self) -> None:
-        """End all loans."""
-        for lease in self._loans.values():
+        """End all leases."""
+        for lease in self._open:
             lease.end()
-        self._loans.clear()
+        self._open.clear()
         self._brief.clear()
-
-
-def lease_of(arrived: Arrived) -> BufferLease:
-    """Return the lease that a message's vector is."""
-    return arrived.read.__self__  # pyright: ignore[reportFunctionMemberAccess]  # it is our own bound method

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines.base import NoRoom
 
 
@@ -89,11 +89,11 @@ class Block:
 
     def view(self, offset: int, length: int, dtype: str) -> Array:
         """Return a view of elements of a dtype that begins at a byte offset."""
-        return np.frombuffer(self._map, dtype=np.dtype(dtype), count=length, offset=offset)
+        return np.frombuffer(self._map, dtype=dtype_of(dtype), count=length, offset=offset)
 
-    def integers(self, offset: int, length: int) -> IntArray:
-        """Return a view of int64 elements that begins at a byte offset."""
-        return np.frombuffer(self._map, dtype=np.int64, count=length, offset=offset)
+    def numbers(self, offset: int, length: int) -> memoryview[int]:
+        """Return int64 elements that begin at a byte offset, each quicker to get at than an array's."""
+        return memoryview(self._map)[offset : offset + 8 * length].cast("q")
 
     def close(self) -> None:
         """Give back the file descriptor; the memory itself goes when its last view does."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import precedence
@@ -29,14 +29,17 @@ from erasurehead.engines.base import (
     Failed,
     Joined,
     LateWork,
+    Lease,
     MessageLost,
     MessageSpec,
     NoRoom,
     Offered,
     Order,
     Program,
+    check_late,
     told,
 )
+from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.virtual_state import (
     Orders,
     Round,
@@ -56,7 +59,7 @@ _BEFORE_ALL = (-1, 0.0)
 """Where whatever is no message stands among the events of one moment: before all messages."""
 
 
-class VirtualEngine(Engine):
+class VirtualEngine(Engine, FaultInjection):
     """Workers on a virtual clock.
 
     Arguments:
@@ -79,39 +82,44 @@ class VirtualEngine(Engine):
         hosts: Mapping[str, int | None] | None = None,
         seed: int = 0,
     ) -> None:
-        if late not in ("preempt", "carry"):
-            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.late: LateWork = check_late(late)
         if not (math.isfinite(real(seconds_per_task)) and seconds_per_task >= 0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.delays = None if delays is None else as_delays(delays)
         self.seed = check_count("seed", seed, at_least=0)
-        self.late: LateWork = late
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
+        self._taken = Counter[str]()  # places on each host
         self._heap: list[tuple[float, int, float, int, int, int, Event | None]] = []
         self._sequence = 0
         self._clock = 0.0
         self._closed = False
         self._round = -1
         self._handed_out: list[_Lease] = []
-        self._delay_rows: dict[tuple[int, int, float], Array] = {}
-        self._place_rows: dict[tuple[int, int], Array] = {}
+        self._delay_rows: dict[tuple[int, int, float], list[float]] = {}
+        self._place_rows: dict[tuple[int, int], list[float]] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self._hosts)
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
-        self._workers.pop(worker, None)
+        self._forget(worker)
         if program is not None:
             place = self._place(host)
             state = Worker(program, place, life=self._next())
             self._workers[worker] = state
+            self._taken[place] += 1
             self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
 
+    def _forget(self, worker: int) -> None:
+        state = self._workers.pop(worker, None)
+        if state is not None:
+            self._taken[state.host] -= 1
+
     def _place(self, host: str | None) -> str:
-        taken = Counter(state.host for state in self._workers.values())
+        taken = self._taken
         free = [name for name, room in self._hosts.items() if room is None or taken[name] < room]
         if not free:
             raise NoRoom(f"all places of the virtual hosts {', '.join(self._hosts)} are taken.")
@@ -163,7 +171,7 @@ class VirtualEngine(Engine):
             if event is None:
                 return self._finish_part(worker, state)
             if isinstance(event, Died):
-                del self._workers[worker]
+                self._forget(worker)
             return event
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
@@ -171,9 +179,7 @@ class VirtualEngine(Engine):
         return None
 
     def release(self, arrived: Arrived) -> None:
-        for lease in self._handed_out:
-            if lease.read == arrived.read:
-                lease.end()
+        arrived.lease.end()
 
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
@@ -227,6 +233,7 @@ class VirtualEngine(Engine):
         if without:
             raise DataError(f"workers {without} have no program.")
         self._workers = {number: worker_from(row, programs[number], rounds) for number, row in workers.items()}
+        self._taken = Counter(worker.host for worker in self._workers.values())
         self._heap = [
             (float(time), whole(turn), float(place), whole(order), whole(worker), whole(number), event_from(event))
             for time, turn, place, order, worker, number, event in state["heap"]
@@ -247,6 +254,7 @@ class VirtualEngine(Engine):
     def close(self) -> None:
         self._closed = True
         self._workers.clear()
+        self._taken.clear()
         self._heap.clear()
 
     def _check_open(self) -> None:
@@ -274,15 +282,23 @@ class VirtualEngine(Engine):
         try:
             remaining = state.program.remaining(order, state.done)
         except Exception as error:
-            state.busy = False
-            self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
+            self._fail(worker, state, order, error)
             return
         state.busy = bool(remaining)
         if remaining:
             state.spec = remaining[0]
-            seconds = self.seconds_per_task * remaining[0].work + self._delay(worker, order.step, state, remaining[0])
+            try:
+                delay = self._delay(worker, order.step, state, remaining[0])
+            except Exception as error:
+                self._fail(worker, state, order, error)
+                return
+            seconds = self.seconds_per_task * remaining[0].work + delay
             if math.isfinite(seconds):
                 self._push(self._clock + seconds, worker, state.work, None)
+
+    def _fail(self, worker: int, state: Worker, order: Order, error: Exception) -> None:
+        state.busy = False
+        self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
 
     def _delay(self, worker: int, step: int, state: Worker, spec: MessageSpec) -> float:
         if self.delays is None:
@@ -290,9 +306,12 @@ class VirtualEngine(Engine):
         key = (step, len(state.done), spec.work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
-            row = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
-            self._delay_rows[key] = row
-        return float(row[worker])
+            try:
+                drawn = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+            except Exception:  # for some worker: each is asked for alone then, as elsewhere it asks for itself
+                return self.delays.seconds(worker, step, len(state.done), spec.work)
+            row = self._delay_rows[key] = drawn.tolist()
+        return row[worker]
 
     def _place_of(self, worker: int) -> tuple[int, float]:
         """Return where the message that a worker is at stands among those that arrive at the same moment.
@@ -305,18 +324,16 @@ class VirtualEngine(Engine):
         step, key = order.step, (order.step, len(state.done))
         row = self._place_rows.get(key)
         if row is None or len(row) <= worker:
-            row = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))[0]
-            self._place_rows[key] = row
-        return order.round, float(row[worker])
+            drawn = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))
+            row = self._place_rows[key] = drawn[0].tolist()
+        return order.round, row[worker]
 
     def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, spec = state.current, state.program, state.spec
         assert flight is not None
         assert spec is not None
         lease = _Lease(program, flight, spec)
-        event: Event = Arrived(
-            worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease.read
-        )
+        event: Event = Arrived(worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease)
         if not program.pure:
             try:
                 lease.read()
@@ -333,7 +350,7 @@ class VirtualEngine(Engine):
         return event
 
 
-class _Lease:
+class _Lease(Lease):
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
     def __init__(self, program: Program, flight: Round, spec: MessageSpec) -> None:
@@ -350,7 +367,7 @@ class _Lease:
         shared = spec.content if program.pure else None
         vector = self._own if shared is None else flight.vectors.get(shared)
         if vector is None:
-            vector = np.empty(spec.length, dtype=spec.dtype)
+            vector = np.empty(spec.length, dtype=dtype_of(spec.dtype))
             try:
                 program.compute(spec, program.take(flight.order), vector)
             except Exception as error:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.engines.base import Died, Event, Failed, Joined, MessageSpec, Offered, Order, Program
 from erasurehead.errors import DataError
 
@@ -148,7 +148,7 @@ def spec_from(tree: Any) -> MessageSpec | None:
     if tree is None:
         return None
     content = None if tree["content"] is None else whole(tree["content"])
-    np.dtype(tree["dtype"])  # raises where it is none
+    dtype_of(str(tree["dtype"]))  # raises where it is none
     return MessageSpec(whole(tree["message"]), float(tree["work"]), whole(tree["length"]), str(tree["dtype"]), content)
 
 

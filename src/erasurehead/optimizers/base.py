@@ -13,6 +13,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.text_parser import read
 from erasurehead.engines.base import Order
 from erasurehead.errors import check_count, invalid, real
+from erasurehead.problems.penalties import Penalty
 
 _RESTARTS = 3
 """Restarts of Nesterov's method that the step size survives unchanged."""
@@ -131,8 +132,11 @@ class Optimizer(ABC):
         x: the current model, shape (n_parameters,). Replaced at each step, never changed in place: orders in flight
             still refer to earlier ones.
         step: number of steps taken or skipped so far.
+        proximal: whether the method ends its moves with `landed`, as penalties with a sharp part need it.
+        penalty: whose sharp part `landed` deals with; set by the training loop.
     """
 
+    proximal: ClassVar[bool] = False
     max_points: ClassVar[int] = 1
 
     def __init__(self, x: Array, rate: float | str | Schedule) -> None:
@@ -146,6 +150,7 @@ class Optimizer(ABC):
             raise invalid("x", "must be finite", "a model with NaN or infinity")
         self.schedule = as_schedule(rate)
         self.step = 0
+        self.penalty: Penalty | None = None
 
     def ask(self) -> Order:
         """Return the order for the next step: at which points gradients are wanted."""
@@ -161,6 +166,10 @@ class Optimizer(ABC):
     def move(self, gradient: Array, rate: float) -> Array:
         """Return the next model."""
 
+    def landed(self, x: Array, rate: float) -> Array:
+        """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""
+        return x if self.penalty is None or not self.penalty.sharp else self.penalty.prox(x, rate)
+
     def state(self) -> dict[str, Any]:
         """Return all that `restore` needs to continue to the bit."""
         return {"x": self.x, "step": self.step}
@@ -172,10 +181,15 @@ class Optimizer(ABC):
 
 
 class GradientDescent(Optimizer):
-    """`x <- x - rate * gradient`: equation (2) of the ErasureHead paper."""
+    """`x <- x - rate * gradient`: equation (2) of the ErasureHead paper.
+
+    With l1 it is the iterative soft thresholding of Daubechies, Defrise and De Mol (2004).
+    """
+
+    proximal = True
 
     def move(self, gradient: Array, rate: float) -> Array:
-        return self.x - rate * gradient
+        return self.landed(self.x - rate * gradient, rate)
 
 
 class HeavyBall(Optimizer):
@@ -187,6 +201,8 @@ class HeavyBall(Optimizer):
         momentum: in [0, 1).
     """
 
+    proximal = True
+
     def __init__(self, x: Array, rate: float | str | Schedule, momentum: float = 0.9) -> None:
         super().__init__(x, rate)
         if not 0 <= real(momentum) < 1:
@@ -196,7 +212,10 @@ class HeavyBall(Optimizer):
 
     def move(self, gradient: Array, rate: float) -> Array:
         self.velocity = self.momentum * self.velocity - rate * gradient
-        return self.x + self.velocity
+        x_next = self.landed(self.x + self.velocity, rate)
+        if self.penalty is not None and self.penalty.sharp:
+            self.velocity = x_next - self.x  # what was taken back is no momentum (iPiano, Ochs et al., 2014)
+        return x_next
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "velocity": self.velocity}
@@ -231,6 +250,8 @@ class Nesterov(Optimizer):
         restart: whether to start anew; False is the published method, to the bit.
     """
 
+    proximal = True
+
     def __init__(self, x: Array, rate: float | str | Schedule, restart: bool = False) -> None:
         super().__init__(x, rate)
         self.restart = restart
@@ -241,9 +262,12 @@ class Nesterov(Optimizer):
     def move(self, gradient: Array, rate: float) -> Array:
         theta = 2.0 / (self.step - self._since + 2.0)
         rate *= min(1.0, _RESTARTS / max(1, self._restarts))
-        x_next = (1.0 - theta) * self.x + theta * self.u - rate * gradient
+        start = (1.0 - theta) * self.x + theta * self.u
+        x_next = self.landed(start - rate * gradient, rate)
         self.u = self.x + (x_next - self.x) / theta
-        if self.restart and float(gradient @ (x_next - self.x)) > 0.0:
+        # With a sharp penalty, what the move undid stands for the gradient: that of the loss alone is not 0 at its end.
+        slope = gradient if self.penalty is None or not self.penalty.sharp else start - x_next
+        if self.restart and float(slope @ (x_next - self.x)) > 0.0:
             self.u, self._since = x_next, self.step + 1
             self._restarts += 1
         return x_next

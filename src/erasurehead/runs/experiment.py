@@ -54,6 +54,7 @@ from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import default_scheme, parse_rate, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import stopped_by, uninterrupted
@@ -176,7 +177,9 @@ class Experiment:
         check_tame(opened.path)
         check_unlocked(opened.path / LOCK)
         if not opened.tables:
-            raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
+            raise DataError(
+                f"There is no {CONFIG} in {str(folder)!r}: a run that was started from Python is resumed from Python."
+            )
         damage = opened.damage(CONFIG)
         try:
             config = build_config(overridden(opened.tables, changes or {}), options)
@@ -200,9 +203,9 @@ class Experiment:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
         check_same(with_defaults(facts.get("configuration", {})), determining(config))
         if damage:
-            raise DataError(f"{damage} What is to be changed is said when the run goes on.")
+            raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
-            raise DataError(f"{damage} Where it is removed, it is written anew when the run goes on.")
+            raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
         experiment = replace(cls._checked(config, resuming=True), out=opened.path)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
         return experiment
@@ -269,7 +272,7 @@ class Experiment:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 run = train(
                     self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
-                    fault_policy=parts.build_fault_policy(self.config.faults),
+                    fault_policy=self.config.faults.policy(),
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
                 )  # fmt: skip
@@ -278,7 +281,7 @@ class Experiment:
                 raise
             with contextlib.suppress(OSError):  # a full disk may be what ended the run
                 if isinstance(error, KeyboardInterrupt):
-                    recorder.end("stopped", stopped_by(error))
+                    recorder.end("interrupted", stopped_by(error))
                 else:
                     recorder.end("failed", _said(error))
             checkpointer.close()
@@ -315,11 +318,14 @@ class Experiment:
                 if place != out:
                     shutil.rmtree(place, ignore_errors=True)
                 continue
+            text = f"the model could not be saved in {out}; it is in {place}"
+            moved = Notice("model_moved", data={"folder": str(place)}, text=text)
             for callback in callbacks:
-                callback.on_notice(f"the model could not be saved in {out}; it is in {place}")
+                callback.on_notice(moved)
             return place
+        text = f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost"
         for callback in callbacks:
-            callback.on_notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
+            callback.on_notice(Notice("model_lost", text=text))
         return None
 
     def _remedy(self, coverage: float) -> str:
@@ -356,9 +362,9 @@ class Experiment:
         }
 
     def _recorder(self, out: Path, callbacks: Sequence[Callback]) -> Recorder:
-        def notify(text: str) -> None:
+        def notify(notice: Notice) -> None:
             for callback in callbacks:
-                callback.on_notice(text)
+                callback.on_notice(notice)
 
         facts = {"engine": self.config.run.engine, "data": describe(self.data)}
         required = self.config.run.records == "required"
@@ -366,9 +372,11 @@ class Experiment:
             folder = RunFolder.open(out, self.config.run.access)
             recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
             for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
-                notify(f"the run continues from an older checkpoint: {said}")
+                text = f"the run continues from an older checkpoint: {said}"
+                notify(Notice("older_checkpoint", data={"reason": said}, text=text))
             if said := folder.damage(SUMMARY):
-                notify(f"the summary is written anew: {said}")
+                data = {"file": SUMMARY, "reason": said}
+                notify(Notice("rewritten", data=data, text=f"the summary is written anew: {said}"))
             if not folder.has(ENCODING):
                 folder.write(ENCODING, self.data.encoding.to_json())
         else:

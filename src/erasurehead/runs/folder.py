@@ -24,7 +24,7 @@ from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.encoding import Encoding
-    from erasurehead.training.result import FinalModel, Run
+    from erasurehead.training.result import FinalModel, Run, Status
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
@@ -188,7 +188,7 @@ class RunFolder:
             Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
             for row in self._lines(EVALUATIONS)
         ]
-        ended = summary.get("status") == "finished"
+        status: Status = summary.get("status", "running")
         return Run(
             scheme=str(summary.get("scheme", self.path.name)),
             engine=str(summary.get("engine", "")),
@@ -197,7 +197,8 @@ class RunFolder:
             arrivals=arrivals,
             start_seconds=float(summary.get("start_seconds") or 0.0),
             evaluations=evaluations,
-            stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
+            status=status,
+            stopped="" if status == "finished" else str(summary.get("reason") or "cut off, or still going on"),
             final=_final(summary.get("final")),
             neglected=[Neglected(**row) for row in summary.get("neglected", ())],
         )
@@ -342,7 +343,7 @@ class RunFolder:
             if missing is not None:
                 raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
             # Keys of later versions are passed over.
-            rows.append(kind(**{key: row[key] for key in names & row.keys()}))
+            rows.append(kind.from_dict({key: row[key] for key in names & row.keys()}))
         return rows
 
 

@@ -97,6 +97,8 @@ def check_writable(place: Path, what: str = "The run folder") -> None:
     Raises:
         InvalidArgument: saying why.
     """
+    if "\0" in str(place):
+        raise _unwritable(place, "a NUL character is in its name", what)
     above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
     if not above.is_dir():
         raise _unwritable(place, f"{str(above)!r} is a file", what)

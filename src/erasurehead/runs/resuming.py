@@ -41,11 +41,11 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     if steps <= done:
         raise invalid(
             "run.steps", f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished",
-            steps, "there is nothing to go on with",
+            steps, "there is nothing left to do",
         )  # fmt: skip
     if not has_checkpoints(folder.path):
         raise InvalidArgument(
-            f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing to go on"
-            " from. It stays unless a run is trained with checkpoints.keep_finished = false (--no-keep-checkpoints)."
+            f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing to"
+            " resume. It stays unless a run is trained with checkpoints.keep_finished = false (--no-keep-checkpoints)."
             f" A new run can begin with its model: --initial {shlex.quote(str(folder.path))}."
         )

@@ -62,7 +62,7 @@ class Scheme:
             InvalidArgument: if there is none with so many.
         """
         if self.reform is None:
-            raise InvalidArgument(f"the scheme {self.name} cannot be re-formed for {n_workers} workers.")
+            raise InvalidArgument(f"the scheme {self.name} cannot be resized for {n_workers} workers.")
         return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 
     def __str__(self) -> str:

@@ -16,10 +16,25 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from erasurehead._internal.arrays import dtype_of
+from erasurehead.delays import Fixed
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, MessageLost, Order, Program
+from erasurehead.engines.base import (
+    Arrived,
+    Died,
+    Engine,
+    Event,
+    Failed,
+    Joined,
+    LateWork,
+    MessageLost,
+    Offered,
+    Order,
+    Program,
+)
+from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.testing.programs import Constant, Echo, Faulty, Timetable
+from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Timetable, Typed
 
 PATIENCE = 60.0
 """Seconds within which anything must happen in these tests."""
@@ -63,12 +78,27 @@ def arrivals(engine: Engine, count: int) -> list[Arrived]:
     return found
 
 
-class EngineConformance:
-    """The tests. Each makes its own engine and closes it."""
+def by_worker(events: Sequence[Event]) -> dict[int, Event]:
+    """Return events by the workers that they are of."""
+    return {event.worker: event for event in events if not isinstance(event, Offered)}
+
+
+def _checked(event: Arrived) -> tuple[int, int]:
+    """Return who answered which order; it answered that one."""
+    assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
+    return event.worker, event.order_round
+
+
+class MakesEngines:
+    """What a suite needs to be told."""
 
     @abstractmethod
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
         """Return a new engine."""
+
+
+class EngineConformance(MakesEngines):
+    """The tests of the contract. Each makes its own engine and closes it."""
 
     def test_every_worker_answers_every_order_once_and_rightly(self) -> None:
         with self.make() as engine:
@@ -195,6 +225,119 @@ class EngineConformance:
             engine.submit(order(1))
             assert {event.read()[1] for event in arrivals(engine, 3)} == {0, 1, 2}
 
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_a_delay_that_cannot_be_drawn_costs_its_messages_and_nothing_else(self, late: LateWork) -> None:
+        delays = Raising(worker=1, steps=frozenset(range(4)))
+        with self.make(delays, late) as engine:  # more often than a worker has room for messages
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            for number in range(6):
+                engine.submit(order(number))
+                events = by_worker(take(engine, 2))
+                assert isinstance(events[0], Arrived)
+                if number < 4:
+                    assert isinstance(events[1], Failed)
+                    assert "told to have no delay" in events[1].reason
+                    assert events[1].order_round == number
+                else:
+                    assert isinstance(events[1], Arrived)
+                    assert events[1].read().tolist() == [number, 1, 1, number]
+
+    def test_a_delay_that_cannot_be_drawn_leaves_what_was_sent_before(self) -> None:
+        with self.make(Raising(worker=0, steps=frozenset({0}), unit=1)) as engine:
+            start(engine, [Echo(0, (7, 5))])
+            engine.submit(order(0))
+            sent, failed = take(engine, 2)
+            assert isinstance(sent, Arrived)
+            assert (sent.spec.message, sent.read()[2]) == (7, 7)
+            assert isinstance(failed, Failed)
+            engine.submit(order(1))
+            assert [event.spec.message for event in arrivals(engine, 2)] == [7, 5]
+
+    def test_delays_for_fewer_workers_than_there_are_silence_only_those_beyond(self) -> None:
+        with self.make(Fixed(((0.0, 0.0),) * 3)) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+            for number in range(3):
+                engine.submit(order(number))
+                events = by_worker(take(engine, 3))
+                assert [isinstance(events[worker], Arrived) for worker in range(3)] == [True, True, False]
+
+    def test_a_program_is_asked_what_is_left_only_after_what_it_has_computed(self) -> None:
+        with self.make() as engine:
+            start(engine, [Sequel(0, (7, 5, 9))])
+            engine.submit(order(0))
+            events = arrivals(engine, 3)
+            assert [(event.spec.message, event.read()[0]) for event in events] == [(7, 0), (5, 1), (9, 2)]
+
+    @pytest.mark.parametrize("others", [2, 3])
+    def test_a_newest_order_is_never_lost_to_newer_ones_that_went_to_others(self, others: int) -> None:
+        # While worker 0 sits out a delay, all the room that engines have for orders is used for worker 1's.
+        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.submit(order(0))
+            found = [_checked(event) for event in arrivals(engine, 1)]
+            engine.submit(order(1), [0])
+            for number in range(2, 2 + others):
+                engine.submit(order(number), [1])
+                while (1, number) not in found:
+                    found += [_checked(event) for event in arrivals(engine, 1)]
+            while (0, 1) not in found:
+                found += [_checked(event) for event in arrivals(engine, 1)]
+            assert [number for worker, number in found if worker == 0] in ([0, 1], [1])
+
+    def test_orders_to_some_workers_in_a_row_are_each_answered(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,), n_parameters=1000) for worker in range(4)])
+            rng = np.random.default_rng(0)
+            newest: dict[int, int] = {}
+            for number in range(60):
+                chosen = [int(worker) for worker in np.flatnonzero(rng.random(4) < 0.4)]
+                newest |= dict.fromkeys(chosen, number)
+                engine.submit(order(number, n_parameters=1000), chosen)
+            while newest:
+                (event,) = arrivals(engine, 1)
+                assert event.read().tolist() == [event.order_round, event.worker, event.worker, event.order_round]
+                if newest[event.worker] == event.order_round:
+                    del newest[event.worker]
+
+    def test_programs_with_models_of_different_sizes_are_served_side_by_side(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(0, (0,)), Echo(1, (1,), n_parameters=70_000), Echo(2, (2,), length=9, n_parameters=5)])
+            for number, (worker, n_parameters) in enumerate([(0, 3), (1, 70_000), (2, 5), (0, 3), (1, 69_999)]):
+                engine.submit(order(number, n_parameters=n_parameters), [worker])
+                (event,) = arrivals(engine, 1)
+                assert event.read()[:4].tolist() == [number, worker, worker, number]
+
+    @pytest.mark.parametrize(
+        ("points", "messages"),
+        [
+            ("float32", "float32"), ("float64", "float32"), ("float32", "float64"), ("uint16", "uint8"),
+            ("bfloat16", "bfloat16"), ("float16", "bfloat16"),
+        ],
+    )  # fmt: skip
+    def test_models_and_messages_of_any_type_cross_as_they_are(self, points: str, messages: str) -> None:
+        if "bfloat16" in (points, messages):
+            pytest.importorskip("ml_dtypes", reason="bfloat16 needs the package ml_dtypes")
+        with self.make() as engine:
+            start(engine, [Typed(worker, (worker,), 5, 7, messages, points) for worker in range(2)])
+            for number in range(3):
+                several = tuple(np.full(n, float(number)).astype(dtype_of(points)) for n in (3, 4))
+                engine.submit(Order(number, several, round=number))
+                for event in arrivals(engine, 2):
+                    vector = event.read()
+                    assert vector.dtype == dtype_of(messages)
+                    said = [number, event.worker, event.worker, 7 * number, number]
+                    assert vector.astype(np.float64).tolist() == said
+
+    def test_an_order_brings_all_that_it_was_submitted_with(self) -> None:
+        with self.make() as engine:
+            start(engine, [Reader(0, (0,))])
+            engine.submit(
+                Order(4, (np.arange(3.0),), round=2, generation=5, kind="line search", coefficients=(0.1, -1e300),
+                      note={"tolerance": 3, "text": "ü"})
+            )  # fmt: skip
+            (event,) = arrivals(engine, 1)
+            assert event.read().tolist() == [4.0, 2.0, 5.0, 11.0, 0.1, -1e300, 3.0, 1.0]
+
     def test_every_worker_gets_its_own_data_even_if_nobody_keeps_them(self) -> None:
         with self.make() as engine:
             for worker in range(4):
@@ -203,62 +346,6 @@ class EngineConformance:
                 assert isinstance(event, Joined)
             engine.submit(order(0))
             assert {event.worker: event.read()[0] for event in arrivals(engine, 4)} == {0: 0, 1: 1, 2: 2, 3: 3}
-
-    def test_a_killed_worker_is_known_within_a_second(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
-            engine.submit(order(0))
-            begin = engine.now()
-            engine.kill(0)
-            died = [event for event in take(engine, 3) if isinstance(event, Died)]
-            assert [event.worker for event in died] == [0]
-            assert died[0].time - begin < 1.0
-            engine.submit(order(1))
-            assert {event.worker for event in arrivals(engine, 2)} == {1, 2}
-
-    def test_a_replacement_joins_and_takes_the_current_order(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            engine.submit(order(0))
-            (survivor,) = arrivals(engine, 1)
-            engine.kill(0)
-            assert isinstance(take(engine, 1)[0], Died)
-            engine.assign(0, Echo(9, (0,)))
-            (joined,) = take(engine, 1)
-            assert isinstance(joined, Joined)
-            assert joined.worker == 0
-            engine.submit(order(0, step=5), [0])
-            (answer,) = arrivals(engine, 1)
-            assert answer.order_round == 0
-            assert answer.read()[1] == 9
-            assert survivor.read()[1] == 1
-
-    def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            engine.pause(0)
-            for number in range(3):
-                engine.submit(order(number))
-                assert [event.worker for event in arrivals(engine, 1)] == [1]
-            assert engine.next_event(engine.now() + GRID) is None
-            engine.proceed(0)
-            (answer,) = arrivals(engine, 1)
-            assert (answer.worker, answer.order_round) == (0, 2)
-            assert answer.read().tolist() == [2, 0, 0, 2]
-
-    def test_a_worker_that_hangs_can_be_replaced(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            engine.pause(0)
-            engine.submit(order(0))
-            assert [event.worker for event in arrivals(engine, 1)] == [1]
-            engine.assign(0, Echo(9, (0,)))
-            (joined,) = take(engine, 1)
-            assert isinstance(joined, Joined)
-            assert joined.worker == 0
-            engine.submit(order(0), [0])
-            (answer,) = arrivals(engine, 1)
-            assert answer.read()[1] == 9
 
     def test_workers_run_on_the_hosts_that_the_engine_names(self) -> None:
         with self.make() as engine:
@@ -290,15 +377,6 @@ class EngineConformance:
                 newest = event.order_round
                 engine.release(event)
 
-    def test_nobody_left_is_an_error_not_an_endless_wait(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(0, (0,))])
-            engine.kill(0)
-            assert isinstance(take(engine, 1)[0], Died)
-            engine.submit(order(0))
-            with pytest.raises(EngineError, match="no worker"):
-                engine.next_event(None)
-
     def test_closing_twice_is_fine(self) -> None:
         engine = self.make()
         start(engine, [Echo(0, (0,))])
@@ -315,6 +393,81 @@ class EngineConformance:
     def test_an_unknown_kind_of_late_work_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="late must be 'preempt' or 'carry'"):
             self.make(None, "queue")  # pyright: ignore[reportArgumentType]
+
+
+class FaultInjectionConformance(MakesEngines):
+    """The tests of an engine whose workers can be killed and stopped, beside those of `EngineConformance`."""
+
+    def test_a_killed_worker_is_known_within_a_second(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+            engine.submit(order(0))
+            begin = engine.now()
+            striking(engine).kill(0)
+            died = [event for event in take(engine, 3) if isinstance(event, Died)]
+            assert [event.worker for event in died] == [0]
+            assert died[0].time - begin < 1.0
+            engine.submit(order(1))
+            assert {event.worker for event in arrivals(engine, 2)} == {1, 2}
+
+    def test_a_replacement_joins_and_takes_the_current_order(self) -> None:
+        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            engine.submit(order(0))
+            (survivor,) = arrivals(engine, 1)
+            striking(engine).kill(0)
+            assert isinstance(take(engine, 1)[0], Died)
+            engine.assign(0, Echo(9, (0,)))
+            (joined,) = take(engine, 1)
+            assert isinstance(joined, Joined)
+            assert joined.worker == 0
+            engine.submit(order(0, step=5), [0])
+            (answer,) = arrivals(engine, 1)
+            assert answer.order_round == 0
+            assert answer.read()[1] == 9
+            assert survivor.read()[1] == 1
+
+    def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            striking(engine).pause(0)
+            for number in range(3):
+                engine.submit(order(number))
+                assert [event.worker for event in arrivals(engine, 1)] == [1]
+            assert engine.next_event(engine.now() + GRID) is None
+            striking(engine).proceed(0)
+            (answer,) = arrivals(engine, 1)
+            assert (answer.worker, answer.order_round) == (0, 2)
+            assert answer.read().tolist() == [2, 0, 0, 2]
+
+    def test_a_worker_that_hangs_can_be_replaced(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+            striking(engine).pause(0)
+            engine.submit(order(0))
+            assert [event.worker for event in arrivals(engine, 1)] == [1]
+            engine.assign(0, Echo(9, (0,)))
+            (joined,) = take(engine, 1)
+            assert isinstance(joined, Joined)
+            assert joined.worker == 0
+            engine.submit(order(0), [0])
+            (answer,) = arrivals(engine, 1)
+            assert answer.read()[1] == 9
+
+    def test_nobody_left_is_an_error_not_an_endless_wait(self) -> None:
+        with self.make() as engine:
+            start(engine, [Echo(0, (0,))])
+            striking(engine).kill(0)
+            assert isinstance(take(engine, 1)[0], Died)
+            engine.submit(order(0))
+            with pytest.raises(EngineError, match="no worker"):
+                engine.next_event(None)
+
+
+def striking(engine: Engine) -> FaultInjection:
+    """Return an engine as one whose workers can be struck."""
+    assert isinstance(engine, FaultInjection)
+    return engine
 
 
 def _failure(event: Event) -> str:

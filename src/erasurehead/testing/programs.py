@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.delays.base import Delays, room
 from erasurehead.engines.base import MessageSpec, Order, Program
 
@@ -62,6 +62,68 @@ class Constant(Echo):
 
 
 @dataclass(eq=False)
+class Typed(Echo):
+    """An `Echo` whose points and messages are of given types, and that answers the sum of its point, too.
+
+    Arguments:
+        dtype: of messages.
+        input_dtype: of points.
+    """
+
+    dtype: str = "float64"
+    input_dtype: str = "float64"
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return [
+            MessageSpec(message, 1.0, self.length, self.dtype, content=1000 * self.worker + message)
+            for message in self.messages
+        ]
+
+    def take(self, order: Order) -> Any:
+        kinds = [point.dtype for point in order.points]
+        if kinds != [dtype_of(self.input_dtype)] * len(kinds):
+            raise AssertionError(f"points of {kinds} came, not of {self.input_dtype}")
+        return order.step, np.array([sum(float(point.astype(np.float64).sum()) for point in order.points)])
+
+
+@dataclass(eq=False)
+class Reader(Echo):
+    """Answers all that an order says beside its points."""
+
+    length: int = 8
+
+    def take(self, order: Order) -> Any:
+        return order
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        order: Order = taken
+        known = order.note == {"tolerance": 3, "text": "ü"}
+        out[:] = [order.step, order.round, order.generation, len(order.kind), *order.coefficients, 3.0, known]
+
+
+@dataclass(eq=False)
+class Sequel(Echo):
+    """Sends its messages one after the other, and is asked what is left only after what it has computed.
+
+    It answers how many it had computed before, and fails where it is told of a message that it has not computed.
+    """
+
+    pure = False
+    computed: list[int] = field(default_factory=list[int])
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        unknown = [spec.message for spec in done if spec.message not in self.computed]
+        if unknown:
+            raise AssertionError(f"messages {unknown} are not computed yet")
+        return super().remaining(order, done)
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        out[:] = len(self.computed)
+        self.computed.append(spec.message)
+
+
+@dataclass(eq=False)
 class Faulty(Echo):
     """An `Echo` that raises, or answers NaN, at some steps.
 
@@ -110,3 +172,25 @@ class Timetable(Delays):
 
     def __str__(self) -> str:
         return f"timetable of {len(self.seconds_of)} delays"
+
+
+@dataclass(frozen=True)
+class Raising(Timetable):
+    """Delays that cannot be drawn for one worker in some steps, as those of a trace that ends.
+
+    Arguments:
+        worker: of whom; all models that are asked for it, and for others with it, raise.
+        steps: in which steps.
+        unit: from which message of a step on.
+    """
+
+    worker: int = 0
+    steps: frozenset[int] = frozenset()
+    unit: int = 0
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        if n_workers > self.worker and unit >= self.unit and self.steps.intersection(range(first, first + count)):
+            raise ValueError("told to have no delay")
+        return super().rows(first, count, n_workers, unit, work, out)

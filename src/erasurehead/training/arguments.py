@@ -57,3 +57,8 @@ def check_parts(problem: object, optimizer: object) -> None:
     if not isinstance(optimizer, Optimizer):
         hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
         raise invalid("optimizer", "must be an optimizer", optimizer, hint)
+    if problem.regularizer.sharp and not optimizer.proximal:
+        raise invalid(
+            "optimizer", f"must be proximal for the penalty {problem.regularizer}", type(optimizer).__name__,
+            "take GradientDescent, HeavyBall or Nesterov, or end your moves with `landed` and say proximal = True",
+        )  # fmt: skip

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.layout import Layout
@@ -18,7 +17,7 @@ from erasurehead.training.programs import CodedProgram
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is re-formed.
+    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is resized.
 
     The code numbers its workers 0..n-1: *places* here, so that they are not confused with the engine's workers, which
     keep their numbers as long as they live. A worker that keeps its data keeps its program, and so the numbers of its
@@ -116,6 +115,8 @@ def reassigned(
     Returns:
         The assignment; and the places whose worker must be given its program, ascending.
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs re-form their code
+
     held = {worker: before.programs[position] for worker, position in before.positions.items()}
     works = [program.work for program in programs]
     cost = np.ones((len(programs), len(workers)))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead.training.notices import Notice
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Callback:
         """Called when all workers are there, with the seconds that it took; the clock of the training starts now."""
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        """Called every so often while an order is waited for: see `rounds.TELL_EVERY`.
+        """Called every so often while an order is waited for: see `round.TELL_EVERY`.
 
         Arguments:
             step: the current step.
@@ -46,8 +47,11 @@ class Callback:
                 lists, texts, numbers, None and arrays. None of the arrays is changed afterwards.
         """
 
-    def on_notice(self, text: str) -> None:
-        """Called when something happened that a person should know: a death, a refused message."""
+    def on_notice(self, notice: Notice) -> None:
+        """Called at once when something was noticed that a person should know: a death, a refused message.
+
+        What a worker fails with again and again is told once until it changes; the rows have it each time.
+        """
 
     def on_evaluated(self, done: int, of: int) -> None:
         """Called when training is over, after each of the models that were kept has been evaluated.

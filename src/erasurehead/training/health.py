@@ -7,8 +7,9 @@ from typing import Any, final
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.engines.base import Arrived
-from erasurehead.faults.byzantine import Verifier, check_comparable
+from erasurehead.faults.byzantine import Remark, Verifier, check_comparable
 from erasurehead.faults.failure_detector import FailureDetector
+from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
 from erasurehead.training.worker_pool import WorkerPool
 
@@ -22,13 +23,13 @@ class HealthMonitor:
 
     Arguments:
         pool: whose workers they are.
-        tell: takes a sentence for people.
+        tell: takes what is noticed.
 
     Raises:
         InvalidArgument: messages are to be compared, and code and wait rule never leave anything to compare.
     """
 
-    def __init__(self, pool: WorkerPool, tell: Callable[[str], None]) -> None:
+    def __init__(self, pool: WorkerPool, tell: Callable[[Notice], None]) -> None:
         self.pool = pool
         self.tell = tell
         self._assignment = pool.assignment
@@ -75,7 +76,7 @@ class HealthMonitor:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
             if cleared := self._suspicion.heard(event.worker, event.time, event.started, done):
-                self.tell(cleared)
+                self.tell(Notice("cleared", event.worker, data={"reason": cleared}, text=cleared))
 
     def failed(self, worker: int) -> None:
         """Take note that a worker said that it cannot answer."""
@@ -101,8 +102,8 @@ class HealthMonitor:
         gone = self.pool.look(now)
         if self._suspicion is not None:
             for worker in self._suspicion.check(now):
-                self.tell(self._suspicion.suspects[worker])
-                self.pool.happened("suspected", worker, self._suspicion.suspects[worker])
+                why = self._suspicion.suspects[worker]
+                self.tell(Notice("suspected", worker, data={"reason": why}, text=why))
                 if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
         return gone
@@ -115,15 +116,13 @@ class HealthMonitor:
             return False
         view = current.view
         found = self._verifier.examine(current.arrivals, current.read, view.pending.tolist())
-        for sentence in found.reasons:
-            self.tell(sentence)
+        for remark in found.remarks:
+            self.tell(_notice(remark))
         changed = found.settle(view)
         current.doubtful = bool(found.doubtful)
         current.refused.update(found.refused)
-        for message, why in found.refused.items():
+        for message in found.refused:
             arrived = current.arrivals.pop(message)
-            if arrived.worker not in found.accused:
-                self.pool.happened("refused", arrived.worker, why)
             self.pool.engine.release(arrived)
         for worker, why in found.accused.items():
             self.pool.put_aside(worker, why)
@@ -143,7 +142,8 @@ class HealthMonitor:
             seconds: that all rounds have taken on this machine.
         """
         if self._verifier is not None:
-            self.tell(self._verifier.cost(seconds))
+            cost = self._verifier.cost(seconds)
+            self.tell(Notice("verification_cost", data=vars(cost), text=str(cost)))
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -163,3 +163,12 @@ class HealthMonitor:
             verifier = self._prepared(moved=True)
             verifier.begin()
             verifier.restore(state["verifier"])
+
+
+def _notice(remark: Remark) -> Notice:
+    """Return what the verifier remarks as a notice."""
+    if remark.kind == "lied":
+        return Notice("lied", remark.workers[0], data={"reason": remark.why}, text=remark.text)
+    workers = [*remark.workers]
+    data = {"messages": [*remark.messages], "workers": workers, "reason": remark.why}
+    return Notice(remark.kind, workers[0] if len(workers) == 1 else None, data=data, text=remark.text)

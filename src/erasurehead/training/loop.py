@@ -29,8 +29,9 @@ from erasurehead.training.arguments import as_engine, as_scheme, check_parts
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
+from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
-from erasurehead.training.result import FinalModel, Resumption, Run
+from erasurehead.training.result import FinalModel, Resumption, Run, Status
 from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
@@ -118,9 +119,10 @@ def train(
             for watcher in training.watchers:
                 watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
     except KeyboardInterrupt as error:
-        run.stopped = run.stopped or f"{stopped_by(error)} while the models were evaluated"
+        if not run.stopped:
+            run.status, run.stopped = "interrupted", f"{stopped_by(error)} while the models were evaluated"
     if failure is None and not run.stopped and (said := _why_worse(run)):
-        failure, run.stopped = Diverged(said), said
+        failure, run.status, run.stopped = Diverged(said), "diverged", said
     for watcher in training.watchers:
         watcher.on_end(run)
     if failure is not None:
@@ -156,6 +158,12 @@ def _why_worse(run: Run) -> str:
     return ""
 
 
+def _status_after(error: Unreachable | Diverged | RecordsError) -> Status:
+    if isinstance(error, Unreachable):
+        return "unreachable"
+    return "diverged" if isinstance(error, Diverged) else "records"
+
+
 class _Training:
     """A run under way, with all its state."""
 
@@ -171,12 +179,14 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
+        optimizer.penalty = problem.regularizer
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
         self.history = _History()
         self.watchers = [self.history, snapshots, *callbacks]
         self.start_seconds = 0.0
+        self.status: Status = "finished"
         self.stopped = ""
         self.hurried = False  # nothing is done any more that can be done when the run goes on
         self._shards: Shards = {}
@@ -203,7 +213,7 @@ class _Training:
         history = self.history
         return Run(
             self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
-            self.start_seconds, stopped=self.stopped, neglected=self.counting.neglected(),
+            self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
         )  # fmt: skip
 
     def final(self) -> FinalModel | None:
@@ -215,7 +225,7 @@ class _Training:
         if not end.n_samples:
             return None
         norms = [
-            math.sqrt(squared_norm(found.gradient + problem.penalty_gradient(point)))
+            math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
             for found, point in ((start, first), (end, x))
         ]
         return FinalModel(
@@ -247,6 +257,7 @@ class _Training:
             watcher.on_start(self.start_seconds)
         if not running:  # else the clock goes on from where it stood
             self._origin = self.engine.now() - elapsed
+        self.rounds.origin, self.rounds.step = self._origin, self.optimizer.step
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
@@ -264,11 +275,12 @@ class _Training:
                     watcher.on_state(self.optimizer.step, self.state)
             self.rounds.end()
             if found := self.counting.neglected():
-                self.rounds.notice(f"at the end of training {sentence(found, self._sizes)}")
+                text = f"at the end of training {sentence(found, self._sizes)}"
+                self.rounds.notice(Notice("tasks_neglected", data={"tasks": [one.task for one in found]}, text=text))
         except KeyboardInterrupt as error:
-            self.stopped, self.hurried = stopped_by(error), isinstance(error, Terminated)
+            self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
-            self.stopped = str(error)
+            self.status, self.stopped = _status_after(error), str(error)
             return error
         return None
 
@@ -323,20 +335,19 @@ class _Training:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
         self.counting.add(result.decoding, result.lost)
-        notices, neglected = [*result.notices], self.counting.found()
-        if neglected:
-            notices.append(sentence(self.counting.neglected(neglected), self._sizes))
-            for watcher in self.watchers:
-                watcher.on_notice(notices[-1])
+        if neglected := self.counting.found():
+            text = sentence(self.counting.neglected(neglected), self._sizes)
+            self.rounds.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            row = replace(self._row(order, result, gradient, loss), failed=notices, neglected=neglected)
+            row = self._row(order, result, gradient, loss, neglected)
             for watcher in self.watchers:
                 for arrival in result.rows:
                     watcher.on_arrival(arrival)
                 watcher.on_step_end(row, optimizer.x)
+            self.rounds.step = optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
         """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
@@ -344,10 +355,10 @@ class _Training:
         if estimate is None:
             return None, None
         if result.lost:  # the mean over the samples that are left
-            lost = sum(self._sizes[task] for task in result.lost)
+            lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
             estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
         gradient = estimate[:-1]
-        if self.problem.l2:
+        if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)
                 if factor != 1.0:
@@ -358,7 +369,9 @@ class _Training:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
 
-    def _row(self, order: Order, result: RoundResult, gradient: Array | None, loss: float | None) -> StepRow:
+    def _row(
+        self, order: Order, result: RoundResult, gradient: Array | None, loss: float | None, neglected: list[int]
+    ) -> StepRow:
         assignment, decoding = result.assignment, result.decoding
         kept = 1.0 - len(result.lost) / assignment.code.n_tasks
         return StepRow(
@@ -372,7 +385,6 @@ class _Training:
             used=decoding.used.tolist(),
             missing=sorted({row.worker for row in result.rows if row.censored}),
             dead=sorted(self.pool.dead),
-            failed=[],
             residual=decoding.residual + len(result.lost),
             coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
             stepped=gradient is not None,
@@ -381,7 +393,8 @@ class _Training:
             received=result.received,
             workers=assignment.code.n_workers,
             lost=list(result.lost),
-            happened=self.pool.take_happenings(self._origin),
+            neglected=neglected,
+            notices=self.rounds.take_notices(),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from erasurehead.schemes.wait_rules.base import Verdict, View
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
+from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Begun, Round
 from erasurehead.training.rows import ArrivalRow
 from erasurehead.training.worker_pool import WorkerPool
@@ -41,7 +42,7 @@ TELL_EVERY = 0.05
 
 
 class PoolShrunk(ErasureHeadError):
-    """The wait rule cannot be met with the workers that are left, but may be once the code is re-formed over them."""
+    """The wait rule cannot be met with the workers that are left, but may be once the code is resized over them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,6 @@ class RoundResult:
         begin: when the order was submitted, in the engine's seconds.
         waited: seconds from there until the rule said stop.
         rows: one for each message that has arrived and is not refused, and for each that may still come, censored.
-        notices: what happened, in words.
         received: bytes that arrived in time.
         lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
     """
@@ -68,21 +68,31 @@ class RoundResult:
     begin: float
     waited: float
     rows: tuple[ArrivalRow, ...]
-    notices: tuple[str, ...]
     received: int
     lost: tuple[int, ...] = ()
 
 
 class RoundRunner:
-    """Gathers rounds, one after the other, from a pool."""
+    """Gathers rounds, one after the other, from a pool.
+
+    Arguments:
+        pool: the workers.
+        callbacks: hooks that watch.
+
+    Attributes:
+        step: that is under way, or is the next; notices belong to it. None when there is none any more.
+        origin: when training began, in the engine's seconds; None before.
+    """
 
     def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = ()) -> None:
         self.pool = pool
         self.engine = pool.engine
         self.callbacks = callbacks
         self._monitor = HealthMonitor(pool, self.notice)
+        self.step: int | None = 0
+        self.origin: float | None = None
         self._begun: dict[int, Begun] = {}
-        self._notices: list[str] = []
+        self._notices: list[tuple[float, Notice]] = []
         self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
         self._failed: set[int] = set()  # workers that failed in this round
         self._erased: set[str] = set()  # what was said of rules that are not met for erasures
@@ -101,6 +111,7 @@ class RoundRunner:
         assignment = self.pool.assignment
         self._monitor.begin()
         self._failed.clear()
+        self.step = order.step
         view = View(assignment.scheme.decoder, order.step, self.pool.able())
         begin = self.engine.now()
         self._begun[order.round] = Begun(begin, assignment.generation, assignment.numbers)
@@ -132,31 +143,36 @@ class RoundRunner:
         rows = current.rows(set(found.used.tolist()))
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
-        notices, self._notices = tuple(self._notices), []
         self._seconds += time.perf_counter() - real
-        return RoundResult(
-            estimate, found, current.view, assignment, begin, waited, rows, notices, received, current.lost
-        )
+        return RoundResult(estimate, found, current.view, assignment, begin, waited, rows, received, current.lost)
 
     def _submit(self, order: Order, workers: Sequence[int]) -> None:
         self.engine.submit(order, workers)
         self._monitor.ordered(workers)
 
-    def notice(self, text: str, again: bool = False) -> None:
-        """Take down something that a person should know: for the record of the step, and for the callbacks if new."""
-        self._notices.append(text)
+    def notice(self, notice: Notice, again: bool = False) -> None:
+        """Take down what was noticed: for the row of the step, and for the callbacks if it is not said again."""
+        now = self.engine.now()
+        self._notices.append((now, notice))
+        told = replace(notice, step=self.step, time=None if self.origin is None else now - self.origin)
         for callback in () if again else self.callbacks:
-            callback.on_notice(text)
+            callback.on_notice(told)
 
-    def _tell_failure(self, worker: int, text: str) -> None:
-        """Say what a worker fails with: not again in every round, if it has not answered properly in between."""
+    def take_notices(self) -> list[Notice]:
+        """Return what was noticed since this was asked last, for the row of the step."""
+        taken, self._notices = self._notices, []
+        return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
+
+    def _notice_failure(self, worker: int, notice: Notice) -> None:
+        """Take down what a worker fails with: not told again in every round, until it answers properly."""
         said = self._failing.setdefault(worker, set())
-        self.notice(text, again=text in said)
-        said.add(text)
+        self.notice(notice, again=notice.text in said)
+        said.add(notice.text)
         self._failed.add(worker)
 
     def end(self) -> None:
         """Say what is to be said when the last round is over."""
+        self.step = None
         self._monitor.end(self._seconds)
 
     def state(self) -> dict[str, Tree]:
@@ -249,9 +265,11 @@ class RoundRunner:
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if erased and _decodes(view):
             current.erased = True
-            who = numbered("worker", sorted(erased))
+            workers = sorted(erased)
+            who = numbered("worker", workers)
             text = f"{current.rule} cannot be met without {who}; what the others send decodes exactly, and is used"
-            self.notice(text, again=text in self._erased)
+            data = {"rule": str(current.rule), "workers": workers}
+            self.notice(Notice("rule_given_up", data=data, text=text), again=text in self._erased)
             self._erased.add(text)
             return
         if self.pool.shrunk and self.pool.able():
@@ -269,8 +287,8 @@ class RoundRunner:
         lost = current.out_of_reach()
         if not set(lost) - set(current.lost) or len(lost) == current.assignment.code.n_tasks:
             return False
-        said = numbered("task", lost)
-        self.notice(f"{said} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others")
+        text = f"{numbered('task', lost)} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others"
+        self.notice(Notice("tasks_lost", data={"tasks": lost}, text=text))
         before, current.lost = current.view, tuple(lost)
         view = View(general(shortened(current.assignment.code, lost)), before.step, before.able)
         view.elapsed, view.refused = before.elapsed, before.refused
@@ -286,8 +304,9 @@ class RoundRunner:
         elif isinstance(event, Failed):
             if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
-                self._tell_failure(event.worker, f"worker {event.worker} failed: {event.reason}")
-                self.pool.happened("failed", event.worker, event.reason)
+                text = f"worker {event.worker} failed: {event.reason}"
+                notice = Notice("failed", event.worker, data={"reason": event.reason}, text=text)
+                self._notice_failure(event.worker, notice)
             self._monitor.failed(event.worker)
         elif isinstance(event, Died):
             self._monitor.forget(event.worker)
@@ -299,7 +318,6 @@ class RoundRunner:
             if self.pool.join(event):
                 current.regain(event.worker)
                 self._submit(current.order, [event.worker])
-                self.notice(f"worker {event.worker} is there, on {event.host}")
         else:
             self.pool.offered(event)
 
@@ -340,8 +358,9 @@ class RoundRunner:
         for message, why in messages.items():
             arrived = current.arrivals.pop(message)
             self.engine.release(arrived)
-            self._tell_failure(arrived.worker, f"message {message} of worker {arrived.worker} is refused: {why}")
-            self.pool.happened("refused", arrived.worker, why)
+            text = f"message {message} of worker {arrived.worker} is refused: {why}"
+            data = {"messages": [message], "reason": why}
+            self._notice_failure(arrived.worker, Notice("refused", arrived.worker, data=data, text=text))
 
 
 def _decodes(view: View) -> bool:

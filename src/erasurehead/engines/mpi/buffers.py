@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import MessageSpec, NoRoom, Program
-from erasurehead.engines.buffers import MessageSlots, OrderBuffer
+from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.mpi.command_channel import CommandChannel
 from erasurehead.engines.mpi.transport import HEAD, Frame, Sending, new_frame, vector_in, whole, write_head
+from erasurehead.engines.worker_loop import Room
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,25 +28,11 @@ class Shared:
     slots: MessageSlots
 
 
-class OrderBuffers:
-    """The coordinator's order_buffers, by the elements that fit: programs with equal inboxes see the same one."""
-
-    def __init__(self) -> None:
-        self._order_buffers: dict[int, OrderBuffer] = {}
-
-    def share(self, program: Program) -> Shared | None:
-        """Return what to share with a rank that runs a program; None if there is no memory, or no file, for it."""
-        with contextlib.suppress(NoRoom):
-            if program.input_size not in self._order_buffers:
-                self._order_buffers[program.input_size] = OrderBuffer(program.input_size)
-            return Shared(self._order_buffers[program.input_size], MessageSlots(program.message_specs))
-        return None
-
-    def close(self) -> None:
-        """Keep the order_buffers open no longer."""
-        for order_buffer in self._order_buffers.values():
-            order_buffer.close()
-        self._order_buffers.clear()
+def share(buffers: OrderBuffers, program: Program) -> Shared | None:
+    """Return what to share with a rank that runs a program; None if there is no memory, or no file, for it."""
+    with contextlib.suppress(NoRoom):
+        return Shared(buffers.of(program), MessageSlots(program))
+    return None
 
 
 def settled(offered: Shared | None, accepted: bool) -> Shared | None:
@@ -62,27 +46,23 @@ _FRAMES = 2  # one is computed while the other is on its way
 
 
 class SendBuffers(ABC):
-    """SendBuffers for messages, each free, or holding one that is computed or on its way."""
+    """Rooms for messages, each free, or holding one that is computed or on its way."""
 
     @abstractmethod
-    def claim(self, spec: MessageSpec) -> int | None:
-        """Return the number of a room for a message, or None if none is free yet."""
+    def claim(self, spec: MessageSpec) -> Room | None:
+        """Return a room for a message, or None if none is free yet."""
 
     @abstractmethod
-    def vector(self, spec: MessageSpec, room: int) -> Array:
-        """Return the message's vector in a room, shape (part.length,), to be written."""
-
-    @abstractmethod
-    def free(self, spec: MessageSpec, room: int) -> None:
+    def free(self, room: Room) -> None:
         """Give back a room whose message is not sent."""
 
     @abstractmethod
-    def send(self, channel: CommandChannel, spec: MessageSpec, room: int, words: Sequence[Any]) -> None:
+    def send(self, channel: CommandChannel, room: Room, words: Sequence[Any]) -> None:
         """Send a message: the words of `CommandChannel.report` after the kind, and the vector."""
 
 
 class SlotBuffers(SendBuffers):
-    """SendBuffers in the slots that this rank shares with the coordinator: only words travel.
+    """Rooms in the slots that this rank shares with the coordinator: only words travel.
 
     Arguments:
         slots: of this rank.
@@ -91,48 +71,39 @@ class SlotBuffers(SendBuffers):
     def __init__(self, slots: MessageSlots) -> None:
         self._slots = slots
 
-    def claim(self, spec: MessageSpec) -> int | None:
-        return self._slots.claim(spec.message)
+    def claim(self, spec: MessageSpec) -> Room | None:
+        return self._slots.room(spec)
 
-    def vector(self, spec: MessageSpec, room: int) -> Array:
-        return self._slots.vector(spec, room)
+    def free(self, room: Room) -> None:
+        self._slots.free(room.spec.message, room.where)
 
-    def free(self, spec: MessageSpec, room: int) -> None:
-        self._slots.free(spec.message, room)
-
-    def send(self, channel: CommandChannel, spec: MessageSpec, room: int, words: Sequence[Any]) -> None:
-        channel.report("arrived", *words, room)
+    def send(self, channel: CommandChannel, room: Room, words: Sequence[Any]) -> None:
+        channel.report("arrived", *words, room.where)
 
 
 class FrameSendBuffers(SendBuffers):
-    """SendBuffers in frames of this rank's own memory, which travel whole.
+    """Rooms in frames of this rank's own memory, which travel whole.
 
     Arguments:
         message_specs: every message that it may send.
     """
 
     def __init__(self, message_specs: Sequence[MessageSpec]) -> None:
-        size = HEAD + max((_size(spec) for spec in message_specs), default=0)
+        size = HEAD + max((whole(spec.nbytes) for spec in message_specs), default=0)
         self._frames: list[Frame] = [new_frame(size) for _ in range(_FRAMES)]
         self._sendings: list[Sending | None] = [None] * _FRAMES
 
-    def claim(self, spec: MessageSpec) -> int | None:
-        for room, sending in enumerate(self._sendings):
+    def claim(self, spec: MessageSpec) -> Room | None:
+        for number, sending in enumerate(self._sendings):
             if sending is None or sending.done():
-                return room
+                return Room(spec, vector_in(self._frames[number], spec), number)
         return None
 
-    def vector(self, spec: MessageSpec, room: int) -> Array:
-        return vector_in(self._frames[room], spec.length, spec.dtype)
-
-    def free(self, spec: MessageSpec, room: int) -> None:
+    def free(self, room: Room) -> None:
         return
 
-    def send(self, channel: CommandChannel, spec: MessageSpec, room: int, words: Sequence[Any]) -> None:
-        frame = self._frames[room]
+    def send(self, channel: CommandChannel, room: Room, words: Sequence[Any]) -> None:
+        number: int = room.where
+        frame = self._frames[number]
         write_head(frame, channel.words("arrived", *words, None))
-        self._sendings[room] = channel.send(frame[: HEAD + _size(spec)])
-
-
-def _size(spec: MessageSpec) -> int:
-    return whole(spec.length * np.dtype(spec.dtype).itemsize)
+        self._sendings[number] = channel.send(frame[: HEAD + whole(room.spec.nbytes)])

@@ -39,14 +39,15 @@ class CommandChannel:
 
     Attributes:
         life: number of the assignment that this rank works on; goes with all that it says.
-        order: the newest order, if one has come that nobody has taken.
+        order: the newest order, if one has come that nobody has taken: what it came as (`Tag.ORDER`, or `Tag.POSTED`
+            with no more than where it is up), and the frame.
         newer: whether there is an order newer than the last one taken.
         recall: what the rank is to do instead, after `Recalled`.
     """
 
     def __init__(self, link: Link) -> None:
         self.life = 0
-        self.order: Frame | None = None
+        self.order: tuple[Tag, Frame] | None = None
         self.newer = False
         self.recall: tuple[Tag, Frame] | None = None
         self._link = link
@@ -69,7 +70,7 @@ class CommandChannel:
         self.order, self.newer, self._listening = None, False, False
         return found
 
-    def take_order(self) -> Frame:
+    def take_order(self) -> tuple[Tag, Frame]:
         """Say that this rank listens, and wait for an order."""
         while self.order is None:
             self.listen()
@@ -123,8 +124,8 @@ class CommandChannel:
         while (receiving := self._link.receive(_COORDINATOR, self._any_tag, self._pool.take)) is not None:
             some = True
             self._finish(receiving)
-            if receiving.tag == Tag.ORDER:
-                self.order, self.newer, self._listening = receiving.frame, True, False
+            if receiving.tag in (Tag.ORDER, Tag.POSTED):
+                self.order, self.newer, self._listening = (receiving.tag, receiving.frame), True, False
                 self._rhythm.came()
             elif receiving.tag == Tag.NEWER:
                 self.order, self.newer, self._listening = None, True, False
@@ -137,8 +138,11 @@ class CommandChannel:
 
     def rest(self, until: float | None = None) -> None:
         """Look, and sleep a little if nothing has come, but not beyond a time of `time.monotonic`."""
-        if self.look():
-            return
+        if not self.look():
+            self.sleep(until)
+
+    def sleep(self, until: float | None = None) -> None:
+        """Sleep a little before the next look, but not beyond a time of `time.monotonic`."""
         longest = BUSY if self._sendings else None
         if until is not None:
             left = max(until - time.monotonic(), 0.0)

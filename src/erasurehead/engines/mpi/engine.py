@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from erasurehead.delays import as_delays
@@ -26,23 +26,45 @@ from erasurehead.engines.base import (
     Offered,
     Order,
     Program,
+    check_late,
 )
-from erasurehead.engines.leases import BufferLease, OpenLeases, lease_of
+from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines.encoded_order import EncodedOrder, encode_order
+from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.leases import BufferLease, OpenLeases
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
-from erasurehead.engines.mpi.buffers import OrderBuffers, Shared, settled
-from erasurehead.engines.mpi.encoded_orders import EncodedOrder
-from erasurehead.engines.mpi.packed_program import pack
+from erasurehead.engines.mpi.buffers import Shared, settled, share
 from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, Report, directory_of
 from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
-from erasurehead.engines.mpi.transport import Frame, Tag, frame_of, vector_in, world
+from erasurehead.engines.mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
+from erasurehead.engines.packed_program import pack
 from erasurehead.engines.shared_memory import offer
-from erasurehead.errors import EngineError, invalid
+from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 _FAREWELL = 0.5  # seconds that ranks have to become idle when the engine is closed
+
+
+class _Submitted:
+    """An order on its way to several ranks; the frames that they are sent are made once, and only if needed."""
+
+    def __init__(self, order: Order) -> None:
+        self.encoded: EncodedOrder = encode_order(order)
+
+    @cached_property
+    def pointer(self) -> Frame:
+        """For ranks that see the order buffer, while the order is up there: its round."""
+        return frame_of((self.encoded.round,))
+
+    @cached_property
+    def copy(self) -> Frame:
+        """For all others, and afterwards: the order itself."""
+        frame = new_frame(whole(self.encoded.nbytes))
+        self.encoded.write(frame)
+        return frame
 
 
 @dataclass(eq=False)
@@ -58,13 +80,13 @@ class _Worker:
     listening: bool = False
     noticed: bool = False  # it has been told that something newer waits
     newest: int = -1  # round of the newest order submitted to it
-    waiting: EncodedOrder | None = None
+    waiting: _Submitted | None = None
     shared: Shared | None = None  # the memory that its rank is offered, or has accepted
     pushed: dict[int, float] = field(default_factory=dict[int, float])  # when the last order went out, by its round
     last_words: str = ""
 
 
-class MPIEngine(Engine):
+class MPIEngine(Engine, FaultInjection):
     """Workers as ranks of an MPI job.
 
     It is made on rank 0, while every other rank runs `serve`. A worker takes any rank that is idle; ranks beyond the
@@ -98,10 +120,8 @@ class MPIEngine(Engine):
         share: bool = True,
         start: Start | None = None,
     ) -> None:
-        if late not in ("preempt", "carry"):
-            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.late: LateWork = check_late(late)
         self.delays = None if delays is None else as_delays(delays)
-        self.late: LateWork = late
         self.share = share
         self._comm = world(comm, start)
         check_place(self._comm)
@@ -113,6 +133,7 @@ class MPIEngine(Engine):
         self._events: deque[Event] = deque()
         self._backoff = Backoff(ALERT)
         self._round = -1
+        self._order: tuple[Order, _Submitted] | None = None
         self._closed = False
 
     @property
@@ -140,11 +161,13 @@ class MPIEngine(Engine):
             return
         packed = pack(program, self.delays)
         near = self.share and rank.place.machine == directory.own.machine
-        shared = self._order_buffers.share(program) if near else None
+        shared = share(self._order_buffers, program) if near else None
         self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, shared=shared)
         self._by_rank[rank.number] = worker
-        sizes = [len(body) for body in packed.bodies]
-        directory.assign(rank, (worker, self.late, packed.head, packed.tails, sizes, offer(shared)), packed.bodies)
+        ends = [len(array) // LINE * LINE for array in packed.arrays]
+        bodies = tuple(array[:end] for array, end in zip(packed.arrays, ends, strict=True))
+        tails = [array[end:].tobytes() for array, end in zip(packed.arrays, ends, strict=True)]
+        directory.assign(rank, (worker, self.late, packed.head, tails, ends, offer(shared)), bodies)
 
     def _remove(self, worker: int) -> Rank | None:
         """Forget a worker and what it has sent; return its rank."""
@@ -155,7 +178,7 @@ class MPIEngine(Engine):
         for event in void:
             self._events.remove(event)
             if isinstance(event, Arrived):
-                lease_of(event).end()
+                event.lease.end()
         return state.rank
 
     def _choose(self, worker: int, old: Rank | None, host: str | None) -> Rank:
@@ -183,13 +206,17 @@ class MPIEngine(Engine):
         if order.round > self._round:
             self._round = order.round
             self._leases.end_all()
-        encoded = EncodedOrder(order)
-        for worker in list(self._workers) if workers is None else workers:
-            state = self._workers.get(worker)
-            if state is not None and order.round > state.newest:
-                if state.shared is not None:
-                    state.shared.order_buffer.write(order)
-                state.newest, state.waiting = order.round, encoded
+        if self._order is None or self._order[0] is not order:
+            self._order = order, _Submitted(order)
+        submitted = self._order[1]
+        asked = list(self._workers if workers is None else workers)
+        chosen = {worker: self._workers[worker] for worker in asked if worker in self._workers}
+        others = [state for worker, state in self._workers.items() if worker not in chosen]
+        for state in chosen.values():
+            if order.round > state.newest:
+                if state.shared is not None and not (buffer := state.shared.order_buffer).holds(order.round):
+                    buffer.write(submitted.encoded, _reading(buffer, others))
+                state.newest, state.waiting = order.round, submitted
                 self._push(state)
 
     def _push(self, state: _Worker) -> None:
@@ -197,10 +224,12 @@ class MPIEngine(Engine):
         if state.waiting is None:
             return
         if state.listening:
-            # It may have waited for so long that two orders to other workers have taken its place on the order_buffer.
-            up = state.shared is not None and state.shared.order_buffer.holds(state.newest)
-            frame = state.waiting.pointer if up else state.waiting.copy
-            self._directory.send(state.rank, frame, Tag.ORDER)
+            # It may have waited for so long that two orders to other workers have taken its place in the buffer.
+            if state.shared is not None and state.shared.order_buffer.holds(state.newest):
+                state.shared.slots.newest = state.newest + 1
+                self._directory.send(state.rank, state.waiting.pointer, Tag.POSTED)
+            else:
+                self._directory.send(state.rank, state.waiting.copy, Tag.ORDER)
             state.pushed = {state.newest: time.monotonic()}
             state.listening, state.waiting = False, None
         elif self.late == "preempt" and not state.noticed:
@@ -263,12 +292,12 @@ class MPIEngine(Engine):
         spec = which if isinstance(which, MessageSpec) else state.announced[which]
         pool, shared = self._directory.pool, state.shared
         if room is None or shared is None:
-            lease = BufferLease(vector_in(frame, spec.length, spec.dtype), partial(pool.give, frame))
+            lease = BufferLease(vector_in(frame, spec), partial(pool.give, frame))
         else:
             pool.give(frame)
             lease = BufferLease(shared.slots.vector(spec, room), partial(shared.slots.free, spec.message, room))
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
-        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read))
+        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease))
         if listens:
             self._listens(state)
 
@@ -330,6 +359,12 @@ class MPIEngine(Engine):
             self._forget(worker)
         self._leases.end_all()
         self._order_buffers.close()
+        self._order = None
         directory.pool.clear()
         directory.taken = False
         self._events.clear()
+
+
+def _reading(buffer: OrderBuffer, workers: Iterable[_Worker]) -> Iterable[MessageSlots]:
+    """Return the slots of those workers that get their orders through a buffer."""
+    return [one.shared.slots for one in workers if one.shared is not None and one.shared.order_buffer is buffer]

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from erasurehead.engines.base import told
 from erasurehead.engines.mpi.buffers import Shared
+from erasurehead.engines.mpi.channel_transport import ChannelTransport
 from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
-from erasurehead.engines.mpi.packed_program import unpack
 from erasurehead.engines.mpi.rank_directory import part_at_exit
 from erasurehead.engines.mpi.rendezvous import Place, leave, rendezvous
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import Frame, Gone, Tag, read_head, world
-from erasurehead.engines.mpi.worker import Worker
+from erasurehead.engines.packed_program import unpack
 from erasurehead.engines.shared_memory import accept
+from erasurehead.engines.worker_loop import WorkerLoop
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
@@ -111,12 +112,14 @@ def _work(channel: CommandChannel, frame: Frame) -> None:
     arrays = channel.arrays(sizes, tails)
     shared: Shared | None = accept(offered)
     try:
-        worker = Worker(channel, number, *unpack(head, arrays), late, shared)
+        program, delays = unpack(head, arrays)
+        transport = ChannelTransport(channel, program, shared)
     except Exception as error:
         channel.report("broken", told(error))
         return
     channel.joined(shared is not None)
-    worker.serve()
+    for answer in WorkerLoop(number, program, delays, late, transport).answers():
+        transport.send(answer)
 
 
 def _end_with_coordinator(places: list[Place], own: int) -> NoReturn:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines.base import MessageSpec
 from erasurehead.engines.mpi.start import Start, watched
 from erasurehead.errors import EngineError, MissingExtra
@@ -68,6 +68,7 @@ class Tag(IntEnum):
     ASSIGN = 1  # a program follows
     DATA = 2  # one of its arrays
     ORDER = 3
+    POSTED = 10  # an order is up where you see it: its round
     NEWER = 4  # an order is out that is newer than what you work on, or have
     DISMISS = 5  # drop the program, and be idle
     CRASH = 6  # end as a crash would
@@ -203,10 +204,14 @@ def read_head(frame: Frame) -> tuple[tuple[Any, ...], int]:
     return tuple(head), whole(_PREFIX + length)
 
 
-def vector_in(frame: Frame, length: int, dtype: str, offset: int = HEAD) -> Array:
-    """Return the vector in a frame as a view, shape (length,)."""
-    n_bytes = length * np.dtype(dtype).itemsize
-    return cast("Array", frame[offset : offset + n_bytes].view(dtype))
+def vector_in(frame: Frame, spec: MessageSpec) -> Array:
+    """Return the vector in a frame as a view, shape (spec.length,)."""
+    if HEAD + spec.nbytes > len(frame):
+        raise EngineError(
+            f"message {spec.message} has {spec.length} elements ({spec.dtype}), more bytes than any was announced "
+            "with; announce its greatest length in the program's message_specs."
+        )
+    return cast("Array", frame[HEAD : HEAD + spec.nbytes].view(dtype_of(spec.dtype)))
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
@@ -37,16 +37,20 @@ from erasurehead.engines.base import (
     Offered,
     Order,
     Program,
+    check_late,
 )
-from erasurehead.engines.buffers import MessageSlots, OrderBuffer
+from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines.encoded_order import EncodedOrder, encode_order
+from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import BufferLease, OpenLeases
+from erasurehead.engines.packed_program import Store, pack
 from erasurehead.engines.processes import hidden_socket as hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.forking import check_may_start
-from erasurehead.engines.processes.packed_program import Store, pack
 from erasurehead.engines.processes.safe_path import safe_path
-from erasurehead.engines.processes.worker import FRAME
-from erasurehead.errors import EngineError, invalid
+from erasurehead.engines.processes.worker import FRAME, SharedProgram
+from erasurehead.engines.shared_memory import Block, align
+from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines.processes.preload"
 _FAREWELL = 0.5  # seconds that workers have to end by themselves when the engine is closed
@@ -59,6 +63,7 @@ class _Process:
     """One worker process, seen from the coordinator."""
 
     process: ForkServerProcess
+    order_buffer: OrderBuffer
     slots: MessageSlots
     wake: Connection
     inlet: Connection
@@ -66,7 +71,7 @@ class _Process:
     unread: bytes = b""  # the beginning of an item whose end has not come yet
 
 
-class ProcessEngine(Engine):
+class ProcessEngine(Engine, FaultInjection):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
@@ -84,16 +89,16 @@ class ProcessEngine(Engine):
     def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
         if os.name != "posix":
             raise EngineError("the process engine needs Linux or macOS; on Windows use the virtual engine, or WSL.")
-        if late not in ("preempt", "carry"):
-            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.late: LateWork = check_late(late)
         self.delays = None if delays is None else as_delays(delays)
-        self.late: LateWork = late
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Process] = {}
-        self._store: Store = {}
+        self._store = Store[Block]()
         self._closed = False
-        self._order_buffer: OrderBuffer | None = None
+        self._order_buffers = OrderBuffers()
+        self._assigned = False
+        self._order: tuple[Order, EncodedOrder] | None = None
         self._round = -1
         self._events: deque[Event] = deque()
         self._leases = OpenLeases()
@@ -125,11 +130,10 @@ class ProcessEngine(Engine):
 
     def _start(self, worker: int, program: Program) -> None:
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, nothing stays open
-            if self._order_buffer is None:
-                self._order_buffer = OrderBuffer(program.input_size)
             check_may_start()
+            order_buffer = self._order_buffers.of(program)
             self._context.set_forkserver_preload([_PRELOAD, *program.preload])
-            slots = MessageSlots(program.message_specs)
+            slots = MessageSlots(program)
             theirs.callback(slots.close)  # the worker has it; our own view of it stays
             wake_out, wake_in = self._context.Pipe(duplex=False)
             theirs.enter_context(wake_out)
@@ -137,32 +141,68 @@ class ProcessEngine(Engine):
             inlet, outlet = self._context.Pipe(duplex=False)
             theirs.enter_context(outlet)
             ours.enter_context(inlet)
-            packed = pack(program, self.delays, self._store)
-            args = (worker, packed, self._order_buffer, slots, wake_out, outlet, self.late)
+            args = (worker, self._share(program), order_buffer, slots, wake_out, outlet, self.late)
             process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(inlet.fileno())
             with safe_path(), _without_main_module(), _sigint_blocked():
                 _start_process(process)
             os.set_blocking(wake_in.fileno(), False)
             self._selector.register(inlet, selectors.EVENT_READ, worker)
-            self._workers[worker] = _Process(process, slots, wake_in, inlet)
+            self._workers[worker] = _Process(process, order_buffer, slots, wake_in, inlet)
+            self._assigned = True
             ours.pop_all()
+
+    def _share(self, program: Program) -> SharedProgram:
+        """Put a program into shared memory; arrays that are there already are not written again."""
+        packed = pack(program, self.delays)
+        spans: list[tuple[int, int]] = []
+        end = 0
+        for array in packed.arrays:
+            begin = align(end)
+            end = begin + array.nbytes
+            spans.append((begin, end))
+
+        def write() -> Block:
+            block = Block(end)
+            for (low, high), array in zip(spans, packed.arrays, strict=True):
+                block.buffer[low:high] = array.data
+            return block
+
+        return SharedProgram(packed.head, tuple(spans), self._store.get(packed.arrays, write))
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()
-        if self._order_buffer is None:
+        if not self._assigned:
             raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:
             self._round = order.round
             self._leases.end_all()
-        self._order_buffer.write(order)
-        for worker in list(self._workers) if workers is None else workers:
-            state = self._workers.get(worker)
-            if state is None:
-                continue
+        if self._order is None or self._order[0] is not order:
+            self._order = order, encode_order(order)
+        encoded = self._order[1]
+        chosen = dict(self._workers) if workers is None else self._those(workers)
+        self._put_up(encoded, chosen)
+        for state in chosen.values():
+            if not state.order_buffer.holds(order.round):
+                state.slots.keep(encoded)  # a newer order, to others, has its place
             state.slots.newest = order.round + 1
             with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
                 os.write(state.wake.fileno(), b"!")
+
+    def _those(self, workers: Iterable[int]) -> dict[int, _Process]:
+        return {worker: self._workers[worker] for worker in workers if worker in self._workers}
+
+    def _put_up(self, order: EncodedOrder, chosen: Mapping[int, _Process]) -> None:
+        """Write an order where these workers find it."""
+        for buffer in {id(state.order_buffer): state.order_buffer for state in chosen.values()}.values():
+            buffer.write(
+                order,
+                (
+                    state.slots
+                    for worker, state in self._workers.items()
+                    if worker not in chosen and state.order_buffer is buffer
+                ),
+            )
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
@@ -208,14 +248,12 @@ class ProcessEngine(Engine):
         deadline = time.monotonic() + _FAREWELL
         for worker in list(self._workers):
             self._remove(worker, wait=max(0.0, deadline - time.monotonic()))
-        for block, _ in self._store.values():
+        for block in self._store.clear():
             block.close()
-        self._store.clear()
         self._leases.end_all()
         self._events.clear()
-        if self._order_buffer is not None:
-            self._order_buffer.close()
-            self._order_buffer = None
+        self._order_buffers.close()
+        self._order = None
         self._selector.close()
 
     def _check_open(self) -> None:
@@ -247,7 +285,7 @@ class ProcessEngine(Engine):
             _, order_round, step, message, told, side, started = item
             spec = state.slots.spec(message) if told is None else told
             lease = BufferLease(state.slots.vector(spec, side), partial(state.slots.free, message, side))
-            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease.read))
+            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease))
         elif item[0] == "joined":
             self._events.append(Joined(worker, item[1], now))
         elif item[0] == "failed":

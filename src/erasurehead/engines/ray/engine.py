@@ -12,21 +12,34 @@ from typing import Any, ClassVar
 
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import CLOSED, Arrived, Engine, Event, LateWork, NoRoom, Offered, Order, Program
+from erasurehead.engines.base import (
+    CLOSED,
+    Arrived,
+    Engine,
+    Event,
+    LateWork,
+    NoRoom,
+    Offered,
+    Order,
+    Program,
+    check_late,
+)
+from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import OpenLeases
 from erasurehead.engines.machine import machine
+from erasurehead.engines.packed_program import Store
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
 from erasurehead.engines.ray.handle import Handle, SharedOrder
 from erasurehead.engines.ray.inbox import Inbox
 from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
-from erasurehead.engines.ray.packed_program import Store, pack
+from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, check_count, invalid, real
 
 _BLINK = 1.0  # seconds after which a wait looks up
 
 
-class RayEngine(Engine):
+class RayEngine(Engine, FaultInjection):
     """Workers as actors of a Ray cluster.
 
     Each worker is one actor. Programs and models are objects of Ray's store: what several workers of a machine need is
@@ -61,12 +74,10 @@ class RayEngine(Engine):
         cpus: float = 0,
         share: bool = True,
     ) -> None:
-        if late not in ("preempt", "carry"):
-            raise invalid("late", "must be 'preempt' or 'carry'", late)
+        self.late: LateWork = check_late(late)
         if not 0 <= real(cpus) < float("inf"):
             raise invalid("cpus", "must be a number of processors, 0 or more", cpus)
         self.delays = None if delays is None else as_delays(delays)
-        self.late: LateWork = late
         self.max_restarts = check_count("max_restarts", max_restarts, at_least=-1)
         self.cpus = cpus
         self.share = share
@@ -75,7 +86,7 @@ class RayEngine(Engine):
         self._workers: dict[int, Handle] = {}
         self._events: deque[Event] = deque()
         self._leases = OpenLeases()
-        self._store = Store()
+        self._store = Store[Any]()
         self._posting: SharedOrder | None = None
         self._round = -1
         self._assigned = False
@@ -134,7 +145,7 @@ class RayEngine(Engine):
             max_task_retries=0,
             scheduling_strategy=strategy,
         )
-        packed = pack(self._ray, program, self.delays, self._store)
+        packed = share(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, packed, self.late, self._machine)
         near = self.share and node in (None, self._inbox.node)
         return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, near)
@@ -238,7 +249,7 @@ class RayEngine(Engine):
         self._leases.end_all()
         self._events.clear()
         self._posting = None
-        self._store.objects.clear()
+        self._store.clear()
         self._connection.close()
 
     def _check_open(self) -> None:

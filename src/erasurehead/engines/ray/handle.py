@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import os
 import re
 import signal
 import time
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageSpec, NoRoom, Order, Program, told
 from erasurehead.engines.buffers import MessageSlots
+from erasurehead.engines.encoded_order import Bytes, encode_order
 from erasurehead.engines.leases import BufferLease
 from erasurehead.engines.ray.actor import Home, Item
 from erasurehead.engines.ray.nodes import Nodes
-from erasurehead.engines.ray.packed_program import put
+from erasurehead.engines.ray.shared_program import put
 from erasurehead.engines.shared_memory import offer
 
 _SMALL = 50_000
@@ -45,11 +45,10 @@ class SharedOrder:
 
     @property
     def payload(self) -> Any:
-        """The order, or a reference of it in the store if it is large."""
+        """The order as bytes, or a reference of these in the store if they are many."""
         if self._payload is None:
-            plain = dataclasses.replace(self.order, note=dict(self.order.note))
-            large = sum(point.nbytes for point in self.order.points) > _SMALL
-            self._payload = put(self._ray, plain) if large else plain
+            encoded = encode_order(self.order)
+            self._payload = put(self._ray, encoded) if encoded.points_nbytes > _SMALL else encoded
         return self._payload
 
 
@@ -120,7 +119,7 @@ class Handle:
     def _new_slots(self) -> MessageSlots | None:
         self.close()
         try:
-            return MessageSlots(self.program.message_specs)
+            return MessageSlots(self.program)
         except NoRoom:  # its messages travel
             return None
 
@@ -154,7 +153,7 @@ class Handle:
         """Return what an item means."""
         if item[0] == "arrived":
             _, order_round, step, spec, started, sent = item
-            return Arrived(self.worker, spec, order_round, step, started, now, self._lease(spec, sent).read)
+            return Arrived(self.worker, spec, order_round, step, started, now, self._lease(spec, sent))
         if item[0] == "failed":
             return Failed(self.worker, item[1], item[2], now)
         if item[0] == "broken":
@@ -168,9 +167,9 @@ class Handle:
             return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
         return Joined(self.worker, nodes.name(item[1].node), now)
 
-    def _lease(self, spec: MessageSpec, sent: Array | int) -> BufferLease:
+    def _lease(self, spec: MessageSpec, sent: Bytes | int) -> BufferLease:
         if not isinstance(sent, int):
-            return BufferLease(sent)
+            return BufferLease(cast("Array", sent.view(dtype_of(spec.dtype))))
         assert self._slots is not None
         return BufferLease(self._slots.vector(spec, sent), partial(self._slots.free, spec.message, sent))
 

@@ -17,11 +17,10 @@ from erasurehead.datasets.sharded import ShardedDataset, is_sharded
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
-from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.runs.config.sections import DataSection, DelaysSection, FaultsSection, OptimizerSection, RunSection
+from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_rate
 
@@ -193,9 +192,7 @@ def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float:
     try:
         largest = _largest_eigenvalue(data)
     except DataError as error:  # shards that the workers may have, and this machine has not
-        raise DataError(
-            f"{str(error)[:-1]}; or name a step size (--rate): the default is found from all data."
-        ) from None
+        raise DataError(f"{error} Or name a step size (--rate): the default is found from all data.") from None
     curvature = 1.1 * _CURVATURE[loss] * largest + 2.0 * l2
     return float(f"{1.0 / curvature:.3g}")
 
@@ -265,7 +262,7 @@ def build_delays(model: str) -> Delays:
     except InvalidArgument as error:
         raise error.inside("delays.model", model) from None
     except DataError as error:
-        raise InvalidArgument("", str(error).removesuffix("."), within=(("delays.model", model),)) from None
+        raise InvalidArgument(str(error)).but(within=(("delays.model", model),)) from None
 
 
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
@@ -279,11 +276,6 @@ def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engi
     if run.engine == "ray":
         return engines.RayEngine(model, section.late, run.address)
     return engines.ProcessEngine(model, section.late)
-
-
-def build_fault_policy(section: FaultsSection) -> FaultPolicy:
-    """Return the policy that a section stands for."""
-    return FaultPolicy(**section.model_dump())
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:

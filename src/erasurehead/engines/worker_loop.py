@@ -1,0 +1,208 @@
+"""What a worker does, on whatever engine: it takes orders, computes, sits out its injected delays, and answers."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from erasurehead._internal.arrays import Array
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
+
+_LONGEST = 1e9  # seconds; longer delays are as good as endless
+_PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Room for one message.
+
+    Attributes:
+        spec: of the message.
+        vector: to be written, shape (spec.length,).
+        where: what the transport calls it.
+    """
+
+    spec: MessageSpec
+    vector: Array
+    where: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """A message to be sent.
+
+    Attributes:
+        order: that it answers.
+        room: with the vector.
+        started: when work on the order began, in seconds of `time.monotonic`.
+        last: whether the order needs no other after it.
+    """
+
+    order: Order
+    room: Room
+    started: float
+    last: bool
+
+
+@dataclass(frozen=True)
+class Failure:
+    """To be sent: an order that is not answered (any further).
+
+    Attributes:
+        order_round: of the order.
+        reason: why.
+    """
+
+    order_round: int
+    reason: str
+
+
+Answer: TypeAlias = Message | Failure
+
+
+class Transport(ABC):
+    """The way between a worker and its coordinator, as the loop needs it.
+
+    Whatever ends the loop (the coordinator is gone, the worker is recalled) is an exception of the transport's own,
+    which `ends` names: the loop lets it through.
+    """
+
+    ends: tuple[type[Exception], ...] = ()
+
+    @abstractmethod
+    def newer(self) -> bool:
+        """Return whether there is an order newer than the one taken last; never waits."""
+
+    @abstractmethod
+    def wait(self, until: float | None, welcome: bool) -> None:
+        """Wait until there may be something new.
+
+        Arguments:
+            until: at most until then, in seconds of `time.monotonic`; None for any time.
+            welcome: whether a newer order would be taken at once.
+        """
+
+    @abstractmethod
+    def take(self) -> Order | None:
+        """Take the newest order; None if it is there no more, and a newer one is on its way.
+
+        Its points may be views of memory that is written again at any time.
+        """
+
+    @abstractmethod
+    def copied(self) -> bool:
+        """Take note that what is needed of the order taken last has been copied.
+
+        Returns:
+            Whether it was there whole until now. If not, it can be taken once more, or a newer one can.
+        """
+
+    @abstractmethod
+    def claim(self, spec: MessageSpec) -> Room | None:
+        """Return room for a message, or None if there is none yet."""
+
+    @abstractmethod
+    def free(self, room: Room) -> None:
+        """Give back room whose message is not sent."""
+
+
+class WorkerLoop:
+    """Answers orders.
+
+    It is a generator of what is to be sent, so that engines can send as they like: with calls, or as a stream.
+
+    Arguments:
+        number: of the worker.
+        program: what it runs.
+        delays: injected after computing; None for none.
+        late: what to do when a newer order is out while an injected delay still runs.
+        transport: the way to the coordinator.
+    """
+
+    def __init__(
+        self, number: int, program: Program, delays: Delays | None, late: LateWork, transport: Transport
+    ) -> None:
+        self.number = number
+        self.program = program
+        self.delays = delays
+        self.preempt = late == "preempt"
+        self.transport = transport
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield what is to be sent, in order and without end; a message's room may be written again afterwards."""
+        while True:
+            while not self.transport.newer():
+                self.transport.wait(None, welcome=True)
+            started = time.monotonic()
+            order = self.transport.take()
+            if order is not None:
+                yield from self._answer(order, started)
+
+    def _answer(self, order: Order, started: float) -> Iterator[Answer]:
+        whole = True
+        try:
+            try:
+                taken = self.program.take(order)
+            finally:
+                whole = self.transport.copied()
+            if not whole:
+                return
+            done: list[MessageSpec] = []
+            remaining = self.program.remaining(order, done)
+            while remaining:
+                room = self._computed(order, remaining[0], len(done), taken)
+                if room is None:
+                    return
+                done.append(room.spec)
+                error = None
+                try:  # only now is the program asked what is left: it may depend on what was computed
+                    remaining = self.program.remaining(order, done)
+                except Exception as raised:
+                    error = raised
+                yield Message(order, room, started, last=error is None and not remaining)
+                if error is not None:
+                    raise error
+        except self.transport.ends:
+            raise
+        except Exception as error:
+            if not whole:
+                return  # what was taken was garbage: no fault of the program
+            yield Failure(order.round, told(error))
+
+    def _computed(self, order: Order, spec: MessageSpec, unit: int, taken: Any) -> Room | None:
+        """Compute a message and sit out its delay; return its room, or None if it is dropped for a newer order."""
+        room = self._claim(spec)
+        if room is None:
+            return None
+        keep = False
+        try:
+            self.program.compute(spec, taken, room.vector)
+            seconds = 0.0
+            if self.delays is not None:
+                seconds = self.delays.seconds(self.number, order.step, unit, spec.work)
+            keep = self._sit_out(min(seconds, _LONGEST))
+        finally:
+            if not keep:
+                self.transport.free(room)
+        return room if keep else None
+
+    def _claim(self, spec: MessageSpec) -> Room | None:
+        """Return room for a message, or None if there is a newer order before there is room."""
+        while (room := self.transport.claim(spec)) is None:
+            if self.preempt and self.transport.newer():
+                return None
+            self.transport.wait(time.monotonic() + _PAUSE, welcome=False)
+        return room
+
+    def _sit_out(self, seconds: float) -> bool:
+        """Wait for so many seconds; return False as soon as what is waited for is to be dropped."""
+        until = time.monotonic() + seconds
+        while not (self.transport.newer() and self.preempt):
+            if time.monotonic() >= until:
+                return True
+            self.transport.wait(until, welcome=self.preempt)
+        return False
