@@ -46,7 +46,8 @@ def test_a_run_leaves_rows_and_a_model_that_predicts(rows: Path, tmp_path: Path)
     done = ConsensusExperiment.from_tables(tables(rows, out)).run()
     opened = RunFolder.open(out)
     kept = [PeerRow(**row) for row in opened.lines("peers.jsonl")]
-    assert len(kept) == done.steps == 100
+    assert len(kept) == done.steps
+    assert 100 <= done.steps < 105
     assert [MeanRow(**row).time for row in opened.lines("means.jsonl")] == [row.time for row in done.means]
     assert opened.summary["status"] == "finished"
     assert opened.summary["messages"] == done.messages
@@ -142,6 +143,6 @@ def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pyt
     build()(words, standalone_mode=False)
     out, aside = capsys.readouterr()
     told = json.loads(out)
-    assert told["steps"] == 32
+    assert 32 <= told["steps"] < 36
     assert told["against_full"]["seconds_full"]
     assert "4 peers on ring()" in aside

@@ -125,7 +125,7 @@ class LinearProblem(Problem):
 
     def sample_gradients(self, models: Array, rows: IntArray) -> Array:
         """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`."""
-        return linear_gradients(self._design, self._labels, self.sample_loss, models, rows)
+        return linear_gradients(self._design, self._labels, self.sample_loss, models, rows, self._weights)
 
     def column_scales(self) -> tuple[float, float] | None:
         scales = np.sqrt(self._design.column_squares() / self.n_samples)
