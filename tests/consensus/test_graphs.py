@@ -49,9 +49,9 @@ def test_the_gap_of_a_complete_graph_is_one() -> None:
     ("make", "said"),
     [
         (lambda: edges(["a-b", "c-d"]), "must be connected"),
-        (lambda: edges(["a-b", "b-b"]), "two different peers, got 'b-b'"),
-        (lambda: edges(["a-b", "b-a"]), "must be named once, but it is 'b-a'"),
-        (lambda: edges(["a-b", "b-x"], peers=["a", "b"]), "must name two of the peers a, b, got 'x'"),
+        (lambda: edges(["a-b", "b-b"]), "two different peers"),
+        (lambda: edges(["a-b", "b-a"]), "must be named once"),
+        (lambda: edges(["a-b", "b-x"], peers=["a", "b"]), "must name two of the peers a, b"),
         (lambda: edges(["a"]), "must be a pair such as 'a-b'"),
         (lambda: parse_graph("ring()", 1), "must be at least 2"),
         (lambda: parse_graph("torus()", 7), "rows times columns"),

@@ -39,7 +39,7 @@ def run(problem: LogisticRegression, graph: str, policy: str, **more: Any) -> Co
 def test_every_policy_learns_on_every_graph(problem: LogisticRegression, graph: str, policy: str) -> None:
     done = run(problem, graph, policy)
     assert not done.stopped
-    assert done.steps == 25 * GRAPHS[graph]
+    assert 0 <= done.steps - 25 * GRAPHS[graph] < GRAPHS[graph]  # several may mix at one moment
     assert done.objective < 0.75 * done.means[0].objective
 
 

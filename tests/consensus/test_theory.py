@@ -7,15 +7,14 @@ import pytest
 
 from erasurehead.consensus import train
 from erasurehead.consensus.shares import LocalGradients, dirichlet
-from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.problems import L2, LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
 
 
 class NoisyQuadratic:
     """`x^2 / 2` with gradients of unit noise: a problem by its gradients alone."""
 
     n_parameters = 1
-    l2 = 0.0
-    unpenalized = ()
+    regularizer = L2(0.0)
 
     def __init__(self, n_samples: int, seed: int = 0) -> None:
         self.n_samples = n_samples
@@ -36,7 +35,7 @@ class NoisyQuadratic:
 
 @pytest.mark.parametrize(("n_peers", "variance"), [(2, 0.0131), (4, 0.0064), (8, 0.0031), (16, 0.00158)])
 def test_the_variance_of_the_mean_falls_as_one_over_the_number_of_peers(n_peers: int, variance: float) -> None:
-    steps = 3_000
+    steps = 2_500
     done = train(
         NoisyQuadratic(n_peers), "ring()", "full()", peers=n_peers, rate=0.05, batch=1, steps=steps,  # type: ignore[arg-type]
         delays="exponential(mean=1.0)", records=False,

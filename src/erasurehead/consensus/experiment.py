@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ from erasurehead.consensus.recording import PeerRecorder
 from erasurehead.consensus.training import ConsensusRun, Plan, Watcher, carry_out, plan
 from erasurehead.datasets.base import Dataset
 from erasurehead.drills.schedule import read_schedule
-from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, invalid
+from erasurehead.errors import DataError, InvalidArgument, invalid
 from erasurehead.problems.base import Problem
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
@@ -25,7 +28,7 @@ from erasurehead.runs.config.toml import located, read_tables, to_toml
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.locks import check_unlocked
 from erasurehead.runs.names import CONFIG, ENCODING, LOCK, check_free, check_tame, next_free
-from erasurehead.training.signals import stopped_by, terminable
+from erasurehead.training.signals import Terminated, stopped_by
 
 RUNS = "runs"
 """The folder that run folders are made in if the user names none."""
@@ -158,17 +161,20 @@ class ConsensusExperiment:
     def run(self, watchers: Sequence[Watcher] = ()) -> ConsensusRun:
         """Train, and record everything in the run folder.
 
-        Returns:
-            The run; `stopped` says so after Ctrl-C and the like.
-        """
-        with np.errstate(over="ignore", invalid="ignore"), terminable():
-            return self._run(watchers)
+        Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end it at its next look at the mean model, with a checkpoint; a second one
+        at once.
 
-    def _run(self, watchers: Sequence[Watcher]) -> ConsensusRun:
-        steps, every = self.config.run.steps, self.config.run.evaluate_every
-        if self.out is None:
-            return carry_out(self.plan, steps=steps, evaluate_every=every, watchers=watchers)
+        Returns:
+            The run; `stopped` says why it ended early.
+        """
+        with np.errstate(over="ignore", invalid="ignore"), _Ending() as ending:
+            return self._run(watchers, ending)
+
+    def _run(self, watchers: Sequence[Watcher], ending: _Ending) -> ConsensusRun:
         section = self.config.run
+        if self.out is None:
+            return carry_out(self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=watchers,
+                             stop=ending.said)  # fmt: skip
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
         else:
@@ -176,21 +182,51 @@ class ConsensusExperiment:
             folder.write(ENCODING, self.data.encoding.to_json())
         tables = self.config.model_dump(exclude_none=True)
         tables["run"] = {key: value for key, value in tables["run"].items() if key not in ("out", "overwrite")}
-        folder.write(CONFIG, to_toml(tables))
         recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming)
         try:
+            folder.write(CONFIG, to_toml(tables))
             done = carry_out(
-                self.plan, steps=steps, evaluate_every=every, watchers=[recorder, *watchers], resume=recorder.state,
-                records=False,
+                self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=[recorder, *watchers],
+                resume=recorder.state, records=False, stop=ending.said,
             )  # fmt: skip
-        except KeyboardInterrupt as error:
-            recorder.end(None, "stopped", stopped_by(error))
+        except BaseException as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            with contextlib.suppress(OSError):  # a full disk may be what ended the run
+                recorder.end(None, "stopped" if stopped else "failed", stopped_by(error) if stopped else str(error))
             raise
-        except ErasureHeadError as error:
-            recorder.end(None, "failed", str(error))
-            raise
-        recorder.end(done, "failed" if done.stopped else "finished", done.stopped)
+        status = "stopped" if ending.said() else "failed" if done.stopped else "finished"
+        recorder.end(done, status, done.stopped)
         return done
+
+
+class _Ending:
+    """Takes note of the signals that end a run in good order; a second one ends it at once."""
+
+    def __init__(self) -> None:
+        self._said = ""
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+                usual = (signal.default_int_handler, signal.SIG_DFL)
+                if signal.getsignal(number) in usual:
+                    self._before[number] = signal.signal(number, self._take_note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _take_note(self, number: int, frame: object) -> None:
+        error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        if self._said:
+            raise error
+        self._said = stopped_by(error)
+
+    def said(self) -> str:
+        """Return what has ended the run; empty if nothing has."""
+        return self._said
 
 
 def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:

@@ -171,16 +171,14 @@ class LocalPeer(Peer):
     def joined(self, sender: int, message: Message) -> bool:
         """Serve those who come back; returns whether the message was about that."""
         if message.tag == "join":
-            self.port.send(
-                sender, Message("model", self.round, (), self.algorithm.vector(self.memory)[: len(self.model)])
-            )
+            self.port.send(sender, Message("model", self.round, (), self.model))
             return True
         if message.tag == "model":
             if self.joining and sender in self.awaited:
                 self.awaited[sender] = (message.round, message.vector)
                 self._join()
             return True
-        return self.joining
+        return False
 
     def _join(self) -> None:
         """Begin anew at the mean of the neighbours' models, when all of them are there."""

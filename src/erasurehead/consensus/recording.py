@@ -95,11 +95,18 @@ class PeerRecorder(Watcher):
         self._saved, self._saved_at = self._step, time.monotonic()
 
     def end(self, done: ConsensusRun | None, status: str, reason: str) -> None:
-        """Save the last checkpoint, the mean model and the summary, and let the folder go."""
+        """Save the last checkpoint, the mean model and the summary, and let the folder go.
+
+        Arguments:
+            done: the run, whose last look is a moment between two events; None where it was cut off in the midst of
+                one, so that it goes on from the checkpoint before.
+            status: `"finished"`, `"stopped"` or `"failed"`.
+            reason: why it ended early.
+        """
         if self._lock is None:
             return
         try:
-            if done is None or done.stopped or self.section.keep_finished:
+            if done is not None and (done.stopped or self.section.keep_finished):
                 self.checkpoint()
             for file in self._files.values():
                 file.close()

@@ -13,7 +13,6 @@ from erasurehead._internal.rng import stream
 from erasurehead._internal.text_parser import read
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid, listed, real
 from erasurehead.problems.base import Problem
-from erasurehead.problems.penalties import L2
 from erasurehead.problems.sampled import Sampled
 
 Shares: TypeAlias = tuple[IntArray, ...]
@@ -135,11 +134,10 @@ class LocalGradients:
                     "batch", f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
                     batch,
                 )  # fmt: skip
-        if problem.regularizer != L2(problem.l2, tuple(problem.unpenalized)):
-            raise invalid(
-                "problem", "must have l2 as its penalty where there is no coordinator", str(problem.regularizer),
-                "leave l1 out",
-            )  # fmt: skip
+        self._penalty = problem.regularizer
+        if self._penalty.sharp:
+            raise invalid("penalty", "must have a gradient everywhere for peers, who average models", self._penalty,
+                          "take L2")  # fmt: skip
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
         self.assign(shares)
 
@@ -171,16 +169,10 @@ class LocalGradients:
             found = self._sampled(self.problem, who, models, np.asarray(steps, dtype=np.int64))
         else:
             found = np.stack([self._whole(peer, model) for peer, model in zip(who.tolist(), models, strict=True)])
-        if self.problem.l2:
-            found += 2.0 * self.problem.l2 * self._penalized(models)
+        if self._penalty.smooth:
+            for own, model in zip(found, models, strict=True):
+                own += self._penalty.gradient(model)
         return found
-
-    def _penalized(self, models: Array) -> Array:
-        if not len(self.problem.unpenalized):
-            return models
-        kept = models.copy()
-        kept[:, list(self.problem.unpenalized)] = 0.0
-        return kept
 
     def _sampled(self, problem: Sampled, who: IntArray, models: Array, steps: IntArray) -> Array:
         factors = self.factors[who][:, None]

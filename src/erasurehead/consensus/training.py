@@ -156,7 +156,7 @@ def plan(
     )  # fmt: skip
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConsensusRun:
     """A run without a coordinator.
 
@@ -195,6 +195,12 @@ class ConsensusRun:
     stopped: str = ""
     state: dict[str, Any] | None = None
     shares: Shares = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"ConsensusRun({self.policy} on {self.graph}: {self.steps} steps of {self.graph.n_peers} peers in "
+            f"{self.seconds:.4g} s)"
+        )
 
     @property
     def x(self) -> Array:

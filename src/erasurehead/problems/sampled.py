@@ -43,44 +43,43 @@ def linear_gradients(
         labels: of them.
         loss: of one sample.
         models, rows: as there.
-        counts: how much each sample counts, 1 in the mean, shape (n_samples of the design,); None for all alike.
+        counts: how much each sample counts, 1 on the mean; None for all alike.
     """
     n_models, n_samples = rows.shape
     weights = np.ascontiguousarray(models).reshape(n_models, loss.n_outputs, design.n_columns)
     found = np.empty_like(weights)
     if isinstance(design, CompressedDesign):
         for model in range(n_models):
-            chosen = rows[model]
-            scales = None if counts is None else counts[chosen]
-            _sparse(design.matrix[chosen], labels[chosen], loss, weights[model], found[model], scales)
+            own = rows[model]
+            count = None if counts is None else counts[own]
+            _sparse(design.matrix[own], labels[own], loss, weights[model], found[model], count)
     else:
         assert isinstance(design, DenseDesign)
         together = max(1, MOST_NUMBERS // (n_samples * design.n_columns))
         for first in range(0, n_models, together):
             part = slice(first, first + together)
-            chosen = rows[part]
-            scales = None if counts is None else counts[chosen]
-            _dense(design.matrix[chosen], labels[chosen], loss, weights[part], found[part], scales)
+            count = None if counts is None else counts[rows[part]].reshape(-1)
+            _dense(design.matrix[rows[part]], labels[rows[part]], loss, weights[part], found[part], count)
     return found.reshape(n_models, -1)
 
 
-def _dense(samples: Array, labels: Labels, loss: SampleLoss, weights: Array, out: Array, scales: Array | None) -> None:
+def _dense(samples: Array, labels: Labels, loss: SampleLoss, weights: Array, out: Array, counts: Array | None) -> None:
     # (models, samples, columns) x (models, columns, outputs): one product a model, so that none depends on the others
     n_models, n_samples, _ = samples.shape
     margins: Array = np.matmul(samples, weights.transpose(0, 2, 1))
     flat = np.ascontiguousarray(margins.reshape(n_models * n_samples, -1).T)
     with np.errstate(over="ignore", invalid="ignore"):
         loss.differentiate(flat, labels.reshape(-1), 1.0 / n_samples)
-        if scales is not None:
-            flat *= scales.reshape(-1)
+        if counts is not None:
+            flat *= counts
     residuals = np.ascontiguousarray(flat.reshape(-1, n_models, n_samples).transpose(1, 0, 2))
     np.matmul(residuals, samples, out=out)
 
 
-def _sparse(samples: Any, labels: Labels, loss: SampleLoss, weights: Array, out: Array, scales: Array | None) -> None:
+def _sparse(samples: Any, labels: Labels, loss: SampleLoss, weights: Array, out: Array, counts: Array | None) -> None:
     margins = np.ascontiguousarray((samples @ weights.T).T)
     with np.errstate(over="ignore", invalid="ignore"):
         loss.differentiate(margins, labels, 1.0 / len(labels))
-        if scales is not None:
-            margins *= scales
+        if counts is not None:
+            margins *= counts
     out[:] = np.asarray(samples.T @ margins.T).T

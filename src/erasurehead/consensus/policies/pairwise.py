@@ -48,7 +48,7 @@ class PairwisePeer(LocalPeer):
             return
         if message.tag == "ask":
             assert message.vector is not None
-            if self.partner is not None or self.ready is not None:
+            if self.partner is not None or self.ready is not None or self.joining:
                 self.port.send(sender, Message("busy", message.round))
                 return
             own = self.algorithm.vector(self.memory)

@@ -99,7 +99,7 @@ class RendezvousPeer(LocalPeer):
             return
         if seen >= 0:
             self.port.send(sender, Message("answer", self.steps, (_NOT_NOW, theirs)))
-        if self.setup.preempt:
+        if self.setup.preempt and not self.joining:
             self.overtaken[sender] = self.overtaken.get(sender, 0) + 1
             if all(self.overtaken.get(peer, 0) > 1 for peer in self.neighbours):  # all have done a step without it
                 self.port.drop_work()
