@@ -87,7 +87,8 @@ def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array |
     between = float(np.mean([_squared(_task_gradient(problem, found, rows) - mean) for rows in parts]))
     random = np.random.default_rng(0)
     within: list[float] = []
-    for rows in (parts[place] for place in random.permutation(len(parts))[:_LOOKED_AT]):
+    for place in random.permutation(len(parts))[:_LOOKED_AT].tolist():
+        rows = parts[place]
         own = _task_gradient(problem, found, rows)
         for sample in random.integers(rows.start, rows.stop, _ROWS).tolist():
             within.append(_squared(_task_gradient(problem, found, slice(sample, sample + 1)) - own))

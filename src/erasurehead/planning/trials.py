@@ -398,8 +398,8 @@ def decided_by_luck(trials: Sequence[Trial]) -> bool:
 def _entrants(plan: Plan) -> list[str]:
     possible = [item for item in plan.front if not item.neglected]
     if len(possible) > _ENTRANTS:
-        places = np.unique(np.linspace(0, len(possible) - 1, _ENTRANTS).round().astype(int))
-        possible = [possible[place] for place in places.tolist()]
+        last = len(possible) - 1
+        possible = [possible[round(number * last / (_ENTRANTS - 1))] for number in range(_ENTRANTS)]
     lossless = [item for item in plan.ranked if item.missing == 0.0 and item.met == 1.0][:1]
     current = [] if plan.current is None else [plan.current]
     chosen = [*plan.distinct[:5], *lossless, *possible, *current, plan.uncoded]
