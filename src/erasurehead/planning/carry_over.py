@@ -158,8 +158,8 @@ def _carried(
                 watch(inside, stop, lost)
         if not alive.any():
             break
-    in_order = [values.T.reshape(-1)[:steps] for values in (seconds, residual, arrived)]
-    return Simulation(in_order[0], in_order[1], in_order[2], in_order[2].copy())
+    came = arrived.T.reshape(-1)[:steps]
+    return Simulation(seconds.T.reshape(-1)[:steps], residual.T.reshape(-1)[:steps], came, came.copy())
 
 
 def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: Arrivals, steps: IntArray, seed: int) -> Array:
