@@ -19,7 +19,7 @@ $(INSTALLED): pyproject.toml
 	touch $(INSTALLED)
 
 $(READY): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --group dev --group docs
+	$(BIN)/python -m pip install --quiet --group dev --group docs --group torch
 	touch $(READY)
 
 .PHONY: install
@@ -30,14 +30,21 @@ demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training rac
 	$(BIN)/erasurehead compare --data amazon --workers 30 --steps 60 --delays 'exponential(mean=0.3, seed=0)' \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 
+TEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+
 .PHONY: test
-test: $(READY)  ## Run the whole test suite (about 40 minutes on 2 cores)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not processes'
-	$(BIN)/python -m pytest -q -m processes
+test: $(READY)  ## Run the whole test suite (at most 8 minutes on 2 cores)
+	$(TEST) -m 'not alone'
+	$(BIN)/python -m pytest -q -m alone
 
 .PHONY: test-quick
-test-quick: $(READY)  ## Run the quick part of the tests (about 5 minutes on 2 cores)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not slow and not processes'
+test-quick: $(READY)  ## Run the quick part of the tests (at most 90 seconds on 2 cores)
+	$(TEST) -m 'not slow and not processes and not alone'
+
+.PHONY: test-thorough
+test-thorough: $(READY)  ## Run the whole test suite with many more random examples (hours)
+	$(TEST) -m 'not alone' --hypothesis-profile thorough
+	$(BIN)/python -m pytest -q -m alone
 
 .PHONY: check
 check: $(READY)  ## Check style, formatting and types

@@ -22,6 +22,7 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
@@ -47,7 +48,7 @@ class Killer(Callback):
         self.engine = engine
         self.timer: threading.Timer | None = None
         self.killed: list[int] = []
-        self.notices: list[str] = []
+        self.deaths = 0
 
     def on_start(self, seconds: float) -> None:
         self._begin(0)
@@ -59,8 +60,8 @@ class Killer(Callback):
             self._kill(row.step)  # the step was shorter than in the baseline run
         self._begin(row.step + 1)
 
-    def on_notice(self, text: str) -> None:
-        self.notices.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.deaths += notice.kind == "died"
 
     def _begin(self, step: int) -> None:
         self.timer = None
@@ -84,7 +85,7 @@ def run(scheme: schemes.Scheme, killed: Sequence[float] = (), seed: int = 0) -> 
     killer = Killer(engine, killed, seed)
     done = train(problem(), scheme, optimizer, engine, STEPS, [killer], evaluate_every=0)
     assert len(killer.killed) == DEATHS
-    return done, sum("died" in text for text in killer.notices)
+    return done, killer.deaths
 
 
 def main() -> None:

@@ -42,4 +42,4 @@ autodoc_type_aliases = {name: name for name in ("Array", "IntArray", "BoolArray"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-napoleon_custom_sections = [("Labels", "params_style")]
+napoleon_custom_sections = [("Structure", "params_style")]

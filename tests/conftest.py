@@ -1,21 +1,46 @@
-"""What all tests share: deterministic hypothesis, Ctrl-C as a terminal has it, and where the real data are."""
+"""What all tests share: deterministic hypothesis, the order they run in, Ctrl-C as a terminal has it, the real data."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "erasurehead", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("erasurehead")
+from erasurehead.drills import keeper
+
+from .leftovers import left_since, unclaimed
+
+_COMMON = settings(derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _COMMON, max_examples=20)
+settings.register_profile("thorough", _COMMON, max_examples=500)
+settings.load_profile("quick")  # but for what `--hypothesis-profile` says
 
 ROOT = Path(__file__).resolve().parent.parent
+
+LONGEST = ("ray", "mpi", "documentation", "sabotage", "exhibits")
+"""Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what takes long."""
+
+    def place(item: pytest.Item) -> int:
+        group = item.get_closest_marker("xdist_group")
+        name = group.args[0] if group else ""
+        if name in LONGEST:
+            return LONGEST.index(name)
+        slow, real = item.get_closest_marker("slow"), item.get_closest_marker("processes")
+        return len(LONGEST) + (0 if slow and real else 1 if slow or real else 2)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,6 +52,38 @@ def ctrl_c_as_in_a_terminal() -> Generator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def nothing_is_left_in_shared_memory() -> Generator[None]:
+    """Fail a test after which there is something in /dev/shm that was not there before, and that nobody uses."""
+    before = unclaimed()
+    yield
+    assert not left_since(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_in_shared_memory_by_all_tests() -> Generator[None]:
+    """The same for the whole session: what any test has left."""
+    before = unclaimed()
+    yield
+    assert not left_since(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_tests_start_ends_with_them() -> Generator[None]:
+    """Have a keeper end every process that tests have started and that is left when they are over, or were killed."""
+    mark = secrets.token_hex(8)
+    command = [sys.executable, "-I", "-S", keeper.__file__, mark]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv(keeper.MARK, mark)
+        yield
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
 
 
 @pytest.fixture(scope="session")

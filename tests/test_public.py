@@ -48,7 +48,7 @@ def test_a_worker_imports_no_code_no_decoder_and_no_other_engine(worker: str) ->
 
 
 def test_what_comes_later_is_what_type_checkers_are_told() -> None:
-    for package in (erasurehead, erasurehead.delays, erasurehead.engines, erasurehead.runs):
+    for package in (erasurehead, erasurehead.delays, erasurehead.engines, erasurehead.runs, erasurehead.testing):
         tree = ast.parse(Path(package.__file__ or "").read_text(encoding="utf-8"))
         told = {
             (alias.asname or alias.name)

@@ -69,7 +69,8 @@ class InvalidArgument(ErasureHeadError, ValueError):
         option = f"({self.option}) " if self.option else ""
         subject = f"{self.argument} {option}" if self.argument else ""
         typed = f" (in {self.typed})" if self.typed else ""
-        came = "" if self.value is UNSAID or self.value is None else f", but it is {shown(self.value)}{typed}"
+        joint = "but it is" if self.rule.startswith(("must be ", "must lie ")) else "got"
+        came = "" if self.value is UNSAID or self.value is None else f", {joint} {shown(self.value)}{typed}"
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.place and f'{self.place}: '}{around}{subject}{self.rule}{came}{hint}."
 

@@ -63,7 +63,7 @@ def test_calls_arguments_nesting_and_operators(text: str, value: tuple[float, fl
         ("point(1).x", "must not contain"),
         ("[point(1) for _ in 'ab']", "must not contain"),
         ("(lambda: 1)()", "must not contain"),
-        ("point(1", r"^place must close its bracket '\(', but it is 'point\(1'; a '\)' is missing\.$"),
+        ("point(1", r"^place must close its bracket '\(', got 'point\(1'; a '\)' is missing\.$"),
         ("several(point(1), [2)", "must be calls joined by operators"),
         ("point([1", r"must close its bracket '\['"),
         ("point('(')", "right types"),

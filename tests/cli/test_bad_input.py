@@ -59,8 +59,8 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--l2", "nan"), "problem.l2 (--l2) must be"),
         (("--synthetic", "always"), "--synthetic is for the data sets amazon, kc_housing, covertype"),
         # columns
-        (("--label", "profit"), "--label must name columns of shop.csv, but it is 'profit'; they are age, town"),
-        (("--one-hot", "age,city"), "--one-hot must name columns of shop.csv, but it is 'city'"),
+        (("--label", "profit"), "--label must name columns of shop.csv, got 'profit'; they are age, town"),
+        (("--one-hot", "age,city"), "--one-hot must name columns of shop.csv, got 'city'"),
         # labels that are not two classes
         (("--loss", "logistic", "--label", "town"), "needs two classes, but the label 'town' has 3"),
     ],

@@ -227,7 +227,7 @@ def test_the_same_seed_gives_the_same_figures(typed: Typed) -> None:
         (["show", "fractional_repetition", "n_workers=12", "load=3", "lod=3"], "which has no 'lod'"),
         (["show", "uncoded(3)", "n_workers=3"], "CODE must be a name where parameters follow it"),
         (["compare", "regular"], "CODE must have its parameters, as in 'regular(n_workers=30, load=4"),
-        (["compare", "uncoded(3"], "but it is 'uncoded(3'"),
+        (["compare", "uncoded(3"], "got 'uncoded(3'"),
         (["compare", "uncoded(12)", "--stragglers", "13"], "--stragglers must be at most the 12 workers of each code"),
         (["compare", "uncoded(12)", "--stragglers", "3-1"], "--stragglers must be numbers, ranges or parts"),
         (["compare", "uncoded(12)", "--stragglers", "101%"], "such as 3,6 or 1-10 or 25%"),

@@ -89,14 +89,14 @@ def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None
     assert "uncoded ended early" in done.out
     assert "| uncoded" in Path("x/comparison.md").read_text()
     assert Path("x/figures/comparison.svg").is_file()
-    assert RunFolder.open("x/uncoded").summary["status"] == "failed"
+    assert RunFolder.open("x/uncoded").summary["status"] == "diverged"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--target", "bought"), "target must be a metric and a value, but it is 'bought'; write auc=0.84"),
-        (("--target", "f1=0.5"), "must name a metric that is measured, but it is 'f1' (in 'f1=0.5'); measured are auc"),
+        (("--target", "f1=0.5"), "must name a metric that is measured, got 'f1' (in 'f1=0.5'); measured are auc"),
         (("--target", "auc=0.5", "--test-fraction", 0), "there are no test rows"),
         (("-s", "uncoded", "-s", "exact(load=7)"), "load must be at most the number of tasks, 6, but it is 7"),
     ],

@@ -19,6 +19,7 @@ from .shop import write_shop
 
 pytestmark = [
     pytest.mark.processes,
+    pytest.mark.usefixtures("nothing_is_left_in_shared_memory"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
 ]
 
@@ -34,7 +35,6 @@ class Typed:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder / "out"
-        self.shm = set(os.listdir("/dev/shm"))
         command = "from erasurehead.cli import main; main()"
         arguments = ["train", "--data", "shop.csv", "--categorical", "--workers", "6", "--out", "out", *options]
         self.process = subprocess.Popen(
@@ -84,14 +84,13 @@ class Typed:
         family = self.family()
         return sorted(pid for pid, parent in family.items() if parent in family)
 
-    def nothing_is_left(self, family: Descendants, within: float) -> bool:
-        """Whether all these processes are gone soon, and nothing has been added to /dev/shm."""
+    def wait_until_gone(self, family: Descendants, within: float) -> None:
+        """Wait until none of these processes is there any more."""
         deadline = time.monotonic() + within
         while living := set(family) & {pid for pid, _ in _processes()}:
             if time.monotonic() > deadline:
                 pytest.fail(f"processes {sorted(living)} are still there after {within} s")
             time.sleep(0.02)
-        return set(os.listdir("/dev/shm")) <= self.shm
 
 
 def _processes() -> Iterator[tuple[int, int]]:
@@ -134,13 +133,13 @@ def test_ctrl_c_ends_everything_and_keeps_the_records(start: Callable[..., Typed
     assert code == 130, err
     assert "stopped by Ctrl-C after" in out
     assert "Traceback" not in err
-    assert command.nothing_is_left(family, within=5.0)
+    command.wait_until_gone(family, within=5.0)
     folder = RunFolder.open(command.folder)
     run = folder.run
     assert [row.step for row in run.steps] == list(range(len(run.steps)))
     assert len(run.steps) >= 5
     assert {row.step for row in run.arrivals} == set(range(len(run.steps)))
-    assert (folder.summary["status"], run.stopped) == ("stopped", "stopped by Ctrl-C")
+    assert (folder.summary["status"], run.stopped) == ("interrupted", "stopped by Ctrl-C")
     assert folder.x.any()
 
 
@@ -153,7 +152,7 @@ def test_ctrl_c_before_the_workers_are_there_leaves_nothing(start: Callable[...,
     assert code == 130, err
     assert "Stopped by Ctrl-C." in err
     assert "Traceback" not in err  # of the fork server neither, which the signal reaches too
-    assert command.nothing_is_left(family, within=5.0)
+    command.wait_until_gone(family, within=5.0)
 
 
 @pytest.mark.parametrize("policy", ["replace", "leave"])
@@ -180,8 +179,8 @@ def test_a_run_that_cannot_go_on_says_which_tasks_are_lost(start: Callable[..., 
     assert "the wait rule decodable() cannot be met any more" in err
     assert "is lost with it" in err
     assert "Traceback" not in err
-    assert command.nothing_is_left(family, within=5.0)
-    assert RunFolder.open(command.folder).summary["status"] == "failed"
+    command.wait_until_gone(family, within=5.0)
+    assert RunFolder.open(command.folder).summary["status"] == "unreachable"
 
 
 def test_when_the_coordinator_is_killed_the_workers_go_too(start: Callable[..., Typed]) -> None:
@@ -190,7 +189,7 @@ def test_when_the_coordinator_is_killed_the_workers_go_too(start: Callable[..., 
     family = command.family()
     command.process.kill()
     command.process.wait()
-    assert command.nothing_is_left(family, within=3.0)
+    command.wait_until_gone(family, within=3.0)
     run = RunFolder.open(command.folder).run
     assert len(run.steps) >= 3
     assert run.stopped == "cut off, or still going on"

@@ -12,6 +12,7 @@ from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
 
 
 class _Kill(Callback):
@@ -65,10 +66,10 @@ def test_the_bar_says_who_is_late_while_it_waits() -> None:
 def test_deaths_are_told_but_not_without_end() -> None:
     console, text = terminal()
     watch([Notices(console)], kill=True)
-    assert text.getvalue() == "worker 2 died: killed; another takes its place\nworker 2 is there, on virtual\n"
+    assert text.getvalue() == "worker 2 died: killed; another takes its place\nworker 2 has joined, on virtual\n"
     many = Notices(console)
     for number in range(14):
-        many.on_notice(f"notice {number}")
+        many.on_notice(Notice("died", text=f"notice {number}"))
     assert "notice 9" in text.getvalue()
     assert "notice 10" not in text.getvalue()
 

@@ -43,7 +43,7 @@ def test_a_run_that_is_going_on_gets_more_and_fewer_workers(typed: Typed, shop: 
     assert (workers_text(run), workers_text(steady)) == ("4 to 9", "6")
     assert abs(run.losses - steady.losses).max() < 1e-9
     lines = [json.loads(line) for line in Path("going/steps.jsonl").read_text().splitlines()]
-    assert any("the code is re-formed for 9 workers" in text for text in lines[3]["failed"])
+    assert [notice["data"]["n_workers"] for notice in lines[3]["notices"] if notice["kind"] == "resized"] == [9]
 
 
 def test_where_no_run_is_going_on_nobody_is_asked(typed: Typed, shop: Path) -> None:

@@ -41,15 +41,26 @@ def wait_for_steps(folder: str, process: subprocess.Popen[str], least: int = 20)
         time.sleep(0.01)
 
 
-LONG = (*SMALL[:-3], 1500, *SMALL[-2:], "--evaluate-every", 500)
-"""A run that is long enough to be caught in the middle."""
+LONG = (*SMALL[:-3], 60, *SMALL[-2:], "--evaluate-every", 25)
+HALFWAY = """
+import signal
+from erasurehead.runs.recorder import Recorder
+on_step_end = Recorder.on_step_end
+def waiting(recorder, row, x):
+    on_step_end(recorder, row, x)
+    if row.step == 30:
+        signal.pause()
+Recorder.on_step_end = waiting
+"""
+"""After half of its steps a run waits for a signal."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed, shop: Path, how: int) -> None:
     typed("train", "--data", shop, *LONG, "--out", "whole", "--quiet")
-    process = started("train", "--data", shop, *LONG, "--out", "run", "--checkpoint-every", 5)
+    options = ("train", "--data", shop, *LONG, "--out", "run", "--checkpoint-every", 5)
+    process = started(*options, before=f"exec({HALFWAY!r})")
     wait_for_steps("run", process)
     refused = typed("train", "--resume", "run")
     assert refused.code == 2
@@ -58,11 +69,11 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     _, said = process.communicate(timeout=60)
     assert process.returncode == (-how if how == signal.SIGKILL else 130)
     if how != signal.SIGKILL:
-        assert RunFolder.open("run").summary["status"] == "stopped"
-        assert "To go on from the last checkpoint: erasurehead train --resume run" in said
+        assert RunFolder.open("run").summary["status"] == "interrupted"
+        assert "To resume it from its last checkpoint: erasurehead train --resume run" in said
     done = typed("train", "--resume", "run")
     assert done.code == 0
-    assert re.search(r"erasurehead: 1500 steps in .*; resumed after step \d+", done.out)
+    assert re.search(r"erasurehead: 60 steps in .*; resumed after step \d+", done.out)
     assert content("run") == content("whole")
     assert sorted(path.name for path in Path("run").iterdir()) == sorted(
         [*NAMES, "checkpoints", "checksums.json", "config.toml", "encoding.json", "summary.json"]
@@ -108,7 +119,7 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
         (("--resume", "empty"), "'empty' is no run folder: there is no steps.jsonl in it"),
         (("--resume", "nowhere"), "'nowhere' is no run folder: it is not there"),
         (("--resume", "shop.csv"), "'shop.csv' is no run folder: it is a file"),
-        (("run",), "The run file 'run' is a folder. To go on with the run in it: erasurehead train --resume FOLDER."),
+        (("run",), "The run file 'run' is a folder. To resume the run in it: erasurehead train --resume FOLDER."),
         (("--resume", "run", "--out", "other"), "must be left out when a run goes on in its own folder"),
         (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),
         (("--resume", "run", "--checkpoint-every", -1), "checkpoints.every_steps (--checkpoint-every) must be"),

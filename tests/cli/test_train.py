@@ -146,7 +146,7 @@ def test_a_model_that_diverges_ends_with_a_sentence_and_its_records(typed: Typed
     assert done.code == 1
     assert "the model has diverged; take a smaller step size" in done.sentence
     assert "The records so far are in x." in done.err
-    assert RunFolder.open("x").summary["status"] == "failed"
+    assert RunFolder.open("x").summary["status"] == "diverged"
 
 
 def test_a_target_is_told_when_it_was_reached(typed: Typed, shop: Path) -> None:

@@ -78,7 +78,7 @@ def test_what_stands_in_a_run_file_is_named_as_there(typed: Typed) -> None:
     assert typed("train", "run.toml").sentence.startswith(said)
     assert typed("train", "run.toml", "--rate", "slow").sentence.startswith("erasurehead: --rate must not")
     assert typed("train", "run.toml", "--rate", 1).sentence.startswith(
-        "erasurehead: run.toml, line 3: data.one_hot must name columns of shop.csv, but it is 'city' (in [\"city\"]);"
+        "erasurehead: run.toml, line 3: data.one_hot must name columns of shop.csv, got 'city' (in [\"city\"]);"
     )
 
 

@@ -39,7 +39,7 @@ def worst_residual(code: GradientCode, stragglers: int) -> float:
 
 def one_step_residual(code: GradientCode, messages: IntArray) -> float:
     """Residual of the constant weights n_tasks / (r s), Charles et al."""
-    load = code.labels["mean_load"]
+    load = code.structure.mean_load
     assert isinstance(load, float)
     alpha = code.n_tasks / (len(messages) * load) * code.encoding.toarray()[messages].sum(axis=0)
     return float(((alpha - 1) ** 2).sum())

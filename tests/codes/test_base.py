@@ -32,9 +32,9 @@ def code_of(matrix: object, **changes: object) -> GradientCode:
         ([[1.0, 1j]], {}, "encoding must be real"),
         ([[1.0, np.nan]], {}, "encoding must be finite"),
         ([[1.0, np.inf]], {}, "encoding must be finite"),
-        ([[1.0, 1.0]], {"n_tasks": 3}, r"encoding must have shape .* = \(1, 3\), but it is \(1, 2\)"),
+        ([[1.0, 1.0]], {"n_tasks": 3}, r"encoding must have shape .* = \(1, 3\), got \(1, 2\)"),
         ([[1.0, 1.0]], {"n_pieces": 0}, "n_pieces must be at least 1, but it is 0"),
-        ([[1.0, 1.0]], {"owner": np.array([1])}, r"owner must name workers 0..0, but it is 1"),
+        ([[1.0, 1.0]], {"owner": np.array([1])}, r"owner must name workers 0..0, got 1"),
         ([[1.0], [1.0]], {"groups": np.array([0])}, "groups must have one entry for each of 2 messages"),
         ([[1.0], [1.0]], {"groups": np.array([0, 2])}, "groups must be numbered 0, 1, 2, ... without gaps"),
     ],
@@ -90,7 +90,7 @@ def test_a_code_cannot_be_changed_nor_changes_what_it_was_made_of() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     with pytest.raises(TypeError):
-        operator.setitem(code.labels, "decoder", "groups")
+        operator.setitem(code.parameters, "decoder", "groups")
     with pytest.raises(AttributeError):
         code.__setattr__("name", "other")
 
@@ -108,7 +108,7 @@ def test_messages_without_stragglers() -> None:
     assert code.messages_without([]).tolist() == list(range(6))
     with pytest.raises(InvalidArgument, match="stragglers must be at most the 3 workers, but it is 4"):
         code.messages_without([0, 1, 2, 0])
-    with pytest.raises(InvalidArgument, match=r"stragglers must name nobody twice, but it is \[1, 1\]"):
+    with pytest.raises(InvalidArgument, match=r"stragglers must name nobody twice, got \[1, 1\]"):
         code.messages_without([1, 1])
     with pytest.raises(InvalidArgument, match=r"workers must be among 0..2, but it is 3"):
         code.messages_without([3])
@@ -129,16 +129,16 @@ def test_a_code_survives_pickling(code: GradientCode) -> None:
     assert (again.encoding != code.encoding).nnz == 0
     assert again.owner.tolist() == code.owner.tolist()
     assert repr(again) == repr(code)
-    assert again.labels["decoder"] == code.labels["decoder"]
+    assert again.structure.decoder == code.structure.decoder
     assert (again.tolerance, again.n_pieces, again.source) == (code.tolerance, code.n_pieces, code.source)
     with pytest.raises(ValueError, match="read-only"):
         again.encoding.data[0] = 1
 
 
-def test_labels_are_copies_that_cannot_be_changed() -> None:
+def test_arrays_of_a_structure_are_copies_that_cannot_be_changed() -> None:
     weights = np.ones(3)
-    code = fractional_repetition(3, 3).with_labels(weights=weights)
+    code = fractional_repetition(3, 3).with_structure(weights=weights)
     weights[:] = 2
-    assert code.labels["weights"].tolist() == [1, 1, 1]
+    assert code.structure.weights.tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="read-only"):
-        code.labels["weights"][0] = 3
+        code.structure.weights[0] = 3

@@ -53,7 +53,7 @@ def test_table_of_charles_et_al(
     assert coins[0] == pytest.approx(60 * (60 - load) / (r * load), rel=1e-3)
     one_step, optimal = means(lambda seed: regular(60, load, seed=seed), r)
     assert (one_step, optimal) == (pytest.approx(even[0], rel=0.06), pytest.approx(even[1], rel=0.06))
-    repetition = fractional_repetition(60, load).with_labels(mean_load=float(load))
+    repetition = fractional_repetition(60, load).with_structure(mean_load=float(load))
     one_step, optimal = means(lambda seed: repetition, r)
     assert (one_step, optimal) == (pytest.approx(repeated[0], rel=0.08), pytest.approx(repeated[1], rel=0.15, abs=0.05))
 

@@ -79,9 +79,9 @@ def test_groups_are_exact_for_every_straggler_set(code: GradientCode, tolerance:
 def test_each_message_is_the_generators_column_over_the_pieces_of_the_sum() -> None:
     code = communication_efficient_groups(12, 4, 2)
     for message in range(12):
-        group, column = int(code.groups[message]), int(code.labels["position"][message])
+        group, column = int(code.groups[message]), int(code.structure.position[message])
         assert code.tasks_of_message(message).tolist() == list(range(4 * group, 4 * group + 4))
-        assert (code.coefficients(message) == code.labels["generators"][group][:, column]).all()
+        assert (code.coefficients(message) == code.structure.generators[group][:, column]).all()
 
 
 def test_group_codes_stay_exact_in_single_precision() -> None:
@@ -107,7 +107,7 @@ def test_group_codes_stay_exact_in_single_precision() -> None:
         (lambda: communication_efficient_cyclic(301, 2, 2), "use communication_efficient_groups"),
         (
             lambda: communication_efficient_cyclic(8, 2, load=4, generator=np.eye(3)),
-            r"generator must have shape \(n - load \+ n_pieces, n\) = \(6, 8\), but it is \(3, 3\)",
+            r"generator must have shape \(n - load \+ n_pieces, n\) = \(6, 8\), got \(3, 3\)",
         ),
         (lambda: communication_efficient_groups(12, 4), "n_pieces must be given with generator='mds'"),
         (lambda: communication_efficient_groups(12, 4, 5), "n_pieces must be at most the 4 workers of the smallest"),

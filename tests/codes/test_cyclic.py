@@ -31,7 +31,7 @@ def test_the_best_of_many_draws_beats_one_draw(n: int, s: int, median_of_one: fl
     ones = [np.abs(cyclic_repetition(n, s, seed=seed, draws=1).encoding.data).max() for seed in range(60)]
     assert np.median(ones) == pytest.approx(median_of_one, rel=0.5)  # SCHEMES 1b, Monte Carlo
     kept = cyclic_repetition(n, s)
-    assert np.abs(kept.encoding.data).max() == kept.labels["largest_coefficient"] < median_of_one / 2.5
+    assert np.abs(kept.encoding.data).max() == kept.structure.largest_coefficient < median_of_one / 2.5
 
 
 def test_same_seed_same_code_and_another_seed_another() -> None:

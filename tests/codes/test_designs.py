@@ -22,7 +22,7 @@ from .oracles import residuals, worst_residual
 
 
 def assert_balanced(code: GradientCode) -> None:
-    v, b, r, k, common = code.labels["bibd"]
+    v, b, r, k, common = code.structure.design
     assert (v, b) == (code.n_workers, code.n_tasks)
     assert (b * k, r * (k - 1)) == (v * r, common * (v - 1))
     assert set(code.loads.tolist()) == {r}
@@ -35,8 +35,8 @@ def assert_balanced(code: GradientCode) -> None:
 @pytest.mark.parametrize("order", [2, 3, 4, 5, 7, 8, 9, 11, 16, 25, 27])
 def test_planes_of_every_prime_power(order: int) -> None:
     plane, affine = projective_plane(order), affine_plane(order)
-    assert plane.labels["bibd"] == (order**2 + order + 1, order**2 + order + 1, order + 1, order + 1, 1)
-    assert affine.labels["bibd"] == (order**2, order**2 + order, order + 1, order, 1)
+    assert plane.structure.design == (order**2 + order + 1, order**2 + order + 1, order + 1, order + 1, 1)
+    assert affine.structure.design == (order**2, order**2 + order, order + 1, order, 1)
     assert_balanced(plane)
     assert_balanced(affine)
 
@@ -53,11 +53,11 @@ def test_difference_set_designs(code: GradientCode) -> None:
 
 
 def test_sizes_of_the_source() -> None:  # SCHEMES 5
-    assert paley(23).labels["bibd"] == (23, 23, 11, 11, 5)
-    assert biquadratic(37).labels["bibd"] == (37, 37, 9, 9, 2)
-    assert biquadratic(101).labels["bibd"] == (101, 101, 25, 25, 6)
-    assert twin_primes(3).labels["bibd"] == (15, 15, 7, 7, 3)
-    assert twin_primes(5).labels["bibd"] == (35, 35, 17, 17, 8)
+    assert paley(23).structure.design == (23, 23, 11, 11, 5)
+    assert biquadratic(37).structure.design == (37, 37, 9, 9, 2)
+    assert biquadratic(101).structure.design == (101, 101, 25, 25, 6)
+    assert twin_primes(3).structure.design == (15, 15, 7, 7, 3)
+    assert twin_primes(5).structure.design == (35, 35, 17, 17, 8)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4, 8, 9, 49])
@@ -111,7 +111,7 @@ def test_adversarial_threshold() -> None:
 def test_a_design_of_your_own() -> None:
     pairs = [[a, b] for b in range(5) for a in range(b)]
     code = block_design(pairs)
-    assert code.labels["bibd"] == (5, 10, 4, 2, 1)
+    assert code.structure.design == (5, 10, 4, 2, 1)
     assert_balanced(code)
     assert_balanced(block_design([block.indices.tolist() for block in projective_plane(4).encoding.T.tocsr()]))
 
@@ -119,9 +119,9 @@ def test_a_design_of_your_own() -> None:
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ([[0, 1], [1, 2]], r"blocks must put equally many on each worker, but it is '1 to 2 a worker'"),
-        ([[0, 1], [2, 3], [0, 1], [2, 3]], r"equally many common tasks, but it is 'pairs that share 0 to 2 tasks'"),
-        ([[0, 1, 2], [1, 2]], r"blocks must all have the same number of workers, at least 2, but it is \[2, 3\]"),
+        ([[0, 1], [1, 2]], r"blocks must put equally many on each worker, got '1 to 2 a worker'"),
+        ([[0, 1], [2, 3], [0, 1], [2, 3]], r"equally many common tasks, got 'pairs that share 0 to 2 tasks'"),
+        ([[0, 1, 2], [1, 2]], r"blocks must all have the same number of workers, at least 2, got \[2, 3\]"),
         ([[0], [1]], "at least 2"),
         ([[0, 0], [0, 0]], "none twice"),
         ([[0, 3], [0, 3]], "without gaps"),
@@ -163,7 +163,7 @@ def test_the_nearest_designs_are_named() -> None:
 def test_design_for_finds_the_nearest(n: int, load: int, name: str, workers: int, tasks: int) -> None:
     code = design_for(n, load)
     assert (code.name, code.n_workers, code.load) == (name, workers, tasks)
-    said = code.labels["rounded"]
+    said = code.structure.rounded
     assert (said == "") == ((n, load) == (workers, tasks))
     assert not said or f"{workers} workers, load {tasks}" in said
 

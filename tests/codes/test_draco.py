@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
+from erasurehead.codes.locating import MISSED
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding.error_location import Checks, locate
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual
@@ -15,7 +18,7 @@ from .oracles import worst_residual
 
 def complex_rows(code: GradientCode) -> np.ndarray:
     rows = np.zeros((code.n_workers, code.n_tasks), dtype=complex)
-    part = code.labels["complex_part"]
+    part = code.structure.complex_part
     for message, row in enumerate(code.encoding.toarray()):
         rows[code.owner[message]] += row * (1j if part[message] else 1)
     return rows
@@ -25,8 +28,8 @@ def complex_rows(code: GradientCode) -> np.ndarray:
 def test_checks_vanish_and_supports_are_cyclic(n: int, s: int) -> None:
     code = draco_cyclic(n, s)
     rows = complex_rows(code)
-    assert code.labels["parity"].shape == (2 * s, n)
-    assert np.abs(code.labels["parity"] @ rows).max() < 1e-12 * np.abs(rows).max()
+    assert code.structure.parity.shape == (2 * s, n)
+    assert np.abs(code.structure.parity @ rows).max() < 1e-12 * np.abs(rows).max()
     assert [code.tasks_of(w).tolist() for w in range(n)] == [
         sorted((w - shift) % n for shift in range(2 * s + 1)) for w in range(n)
     ]
@@ -40,9 +43,35 @@ def test_exact_without_twice_as_many(n: int, s: int) -> None:
 
 
 def test_syndromes_tell_any_two_sets_of_liars_apart() -> None:
-    checks = draco_cyclic(9, 2).labels["parity"]
+    checks = draco_cyclic(9, 2).structure.parity
     for first in combinations(range(9), 4):  # two disjoint pairs of liars together: the columns are independent
         assert np.linalg.svd(checks[:, first], compute_uv=False)[-1] > 1e-3
+
+
+@pytest.mark.parametrize(("n", "most"), [(30, 8), (50, 7), (100, 4), (300, 2), (1000, 2)])
+def test_no_more_liars_are_promised_than_float64_can_tell(n: int, most: int) -> None:
+    """At the largest number that is not refused, neighbours that turn their messages round are named one and all."""
+    code = draco_cyclic(n, most)
+    assert code.structure.located <= 1.0
+    if n > 300:
+        return
+    decoding = make_decoder(code).decode(range(code.n_messages))
+    weights = np.zeros((1, code.n_messages))
+    weights[:, decoding.messages] = decoding.weights.reshape(1, -1)
+    checks = Checks.of(code, np.arange(code.n_messages), weights)
+    prints = code.encoding @ np.random.default_rng(n).standard_normal((n, 8))
+    liars = list(range(3, 3 + most))
+    prints[np.isin(code.owner, liars)] *= -1
+    found = locate(checks, prints, most, MISSED)
+    assert (found.guilty, found.settled) == (tuple(liars), True)
+
+
+@pytest.mark.parametrize(("n", "s"), [(60, 6), (100, 5), (100, 7), (300, 3), (3000, 2), (100_000, 40)])
+def test_liars_that_float64_cannot_tell_are_refused(n: int, s: int) -> None:
+    with pytest.raises(
+        InvalidArgument, match=rf"corrupted must be few enough .* use draco_repetition\({n}, corr.*={s}\)"
+    ):
+        draco_cyclic(n, s)
 
 
 def test_repetition_has_room_for_a_majority() -> None:
@@ -56,9 +85,7 @@ def test_repetition_has_room_for_a_majority() -> None:
 
 def test_too_many_liars() -> None:
     for build in (draco_cyclic, draco_repetition):
-        with pytest.raises(
-            InvalidArgument, match=r"corrupted must leave 2 corrupted \+ 1 .* but it is 2; use corrupted=1"
-        ):
+        with pytest.raises(InvalidArgument, match=r"corrupted must leave 2 corrupted \+ 1 .* got 2; use corrupted=1"):
             build(4, 2)
         with pytest.raises(InvalidArgument, match="corrupted must be at least 1, but it is 0"):
             build(4, 0)

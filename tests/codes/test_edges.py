@@ -26,7 +26,7 @@ def test_two_tasks_a_worker_on_a_regular_graph(replication: int, more: int, seed
     assert set(code.loads.tolist()) == {2}
     assert set(code.replication.tolist()) == {replication}
     rows = code.encoding.toarray()
-    assert (rows[np.arange(code.n_workers)[:, None], code.labels["edges"]] == 1).all()
+    assert (rows[np.arange(code.n_workers)[:, None], code.structure.edges] == 1).all()
     assert optimal_residual(code, np.arange(code.n_workers)) < 1e-20
 
 
@@ -49,7 +49,7 @@ def test_a_graph_of_your_own() -> None:
     [
         ([[0, 1], [1, 2]], "edges must bring the sum of all tasks within reach.*add an edge within one side"),
         ([[0, 1], [2, 3]], "edges must connect all tasks"),
-        ([[0, 1], [1, 1]], r"edges must join two different tasks, but it is \[1, 1\]; look at edge 1"),
+        ([[0, 1], [1, 1]], r"edges must join two different tasks, got \[1, 1\]; look at edge 1"),
         ([[0, 1], [1, 3]], "edges must name the tasks 0, 1, 2, ... without gaps"),
         ([[0, -1]], "edges must name the tasks 0, 1, 2, ... without gaps"),
         ([[0, 1, 2]], "edges must be pairs of whole numbers"),
@@ -75,5 +75,5 @@ def test_the_nearest_sizes_are_named_and_exist() -> None:
 def test_bipartite_draws_are_drawn_again() -> None:
     # One in seven cubic graphs on six vertices is bipartite; its spectrum would have no gap.
     for seed in range(40):
-        assert graph_code(9, 3, seed=seed).labels["edges"].shape == (9, 2)
-        assert sides(6, graph_code(9, 3, seed=seed).labels["edges"]) is None
+        assert graph_code(9, 3, seed=seed).structure.edges.shape == (9, 2)
+        assert sides(6, graph_code(9, 3, seed=seed).structure.edges) is None

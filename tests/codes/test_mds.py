@@ -24,17 +24,17 @@ GENERATORS = {
 @pytest.mark.parametrize(("size", "expected"), GENERATORS.items())
 def test_generators_of_the_source(size: tuple[int, int], expected: list[float]) -> None:
     code = cyclic_mds(*size)
-    assert code.labels["generator"] == pytest.approx(expected, abs=1e-14)
+    assert code.structure.generator == pytest.approx(expected, abs=1e-14)
     assert code.encoding.toarray()[1, 1 : size[1] + 2] == pytest.approx(expected, abs=1e-14)
-    assert code.labels["largest_coefficient"] == pytest.approx(max(expected))
+    assert code.structure.largest_coefficient == pytest.approx(max(expected))
 
 
 @given(st.integers(1, 40), st.data())
 def test_the_generator_vanishes_at_its_roots_and_not_at_one(n: int, data: st.DataObject) -> None:
     s = data.draw(st.integers(0, n - 1).filter(lambda s: (n - s) % 2 == 1))
     code = cyclic_mds(n, s)
-    roots = np.exp(2j * np.pi * code.labels["roots"] / n)
-    generator = code.labels["generator"]
+    roots = np.exp(2j * np.pi * code.structure.roots / n)
+    generator = code.structure.generator
     assert len(roots) == s
     assert np.abs(np.polynomial.polynomial.polyval(roots, generator)).max(initial=0) < 1e-12 * generator.sum()
     assert (generator > 0).all()
@@ -71,10 +71,10 @@ def test_complex_rows_are_two_real_messages_of_one_owner() -> None:
     code = complex_cyclic_mds(8, stragglers=2)
     assert code.n_messages == 16
     assert code.owner.tolist() == [worker for worker in range(8) for _ in range(2)]
-    assert code.labels["complex_part"].tolist() == [0, 1] * 8
+    assert code.structure.complex_part.tolist() == [0, 1] * 8
     rows = code.encoding.toarray()
     first = rows[0, :3] + 1j * rows[1, :3]
-    roots = np.exp(2j * np.pi * code.labels["roots"] / 8)
+    roots = np.exp(2j * np.pi * code.structure.roots / 8)
     assert np.abs(np.polynomial.polynomial.polyval(roots, first)).max() < 1e-13
 
 

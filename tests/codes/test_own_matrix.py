@@ -91,8 +91,8 @@ def test_an_approximate_code_is_taken_when_asked() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: custom([[1, 2], [0, 0]]), "matrix must have no empty row, but it is 'row 1 is empty'"),
-        (lambda: custom([[1, 0], [1, 0]]), "matrix must have no empty column, but it is 'column 1 is empty'"),
+        (lambda: custom([[1, 2], [0, 0]]), "matrix must have no empty row, got 'row 1 is empty'"),
+        (lambda: custom([[1, 0], [1, 0]]), "matrix must have no empty column, got 'column 1 is empty'"),
         (lambda: custom([[1, np.nan], [1, 0]]), "matrix must be finite, but it is 'nan in row 0, column 1'"),
         (lambda: custom([[1, 2], [np.inf, 0]]), "matrix must be finite, but it is 'inf in row 1, column 0'"),
         (lambda: custom(np.array([[1j, 1]])), "matrix must be real.*two rows with the same owner"),
@@ -102,7 +102,7 @@ def test_an_approximate_code_is_taken_when_asked() -> None:
         (lambda: custom(TANDON, owner=[0, 2, 2]), "owner must number the workers 0, 1, 2, ... without gaps"),
         (lambda: custom(TANDON, owner=[0, 1]), "owner must name one worker for each of the 3 messages"),
         (lambda: custom(TANDON, owner=[0.5, 1, 2]), "owner must name one worker for each of the 3 messages"),
-        (lambda: custom(TANDON, n_pieces=2), "n_pieces must divide the 3 columns, but it is 2"),
+        (lambda: custom(TANDON, n_pieces=2), "n_pieces must divide the 3 columns, got 2"),
         (lambda: custom({"shape": [1, 1]}), "matrix must have the keys shape, row, column and value"),
     ],
 )

@@ -43,7 +43,7 @@ def test_the_definition_by_polynomials() -> None:
     held = code.assignment.toarray() > 0
     by_definition = np.array([[np.prod(points[i] - points[~held[:, j]]) for j in range(k)] for i in range(n)])
     rows = code.encoding.toarray()
-    part = code.labels["complex_part"]
+    part = code.structure.complex_part
     for worker in range(n):
         built = sum(rows[m] * (1j if part[m] else 1) for m in code.messages_of(worker))
         tasks = code.tasks_of(worker)

@@ -72,7 +72,7 @@ def test_tolerances_multiply(first: GradientCode, second: GradientCode) -> None:
 def test_groups_of_a_product() -> None:
     both = kronecker(fractional_repetition(4, 2), fractional_repetition(6, 3))
     assert both.replicas
-    assert both.labels["decoder"] == "groups"
+    assert both.structure.decoder == "groups"
     one = kronecker(fractional_repetition(4, 2), projective_plane(2))
     for code in (both, one, kronecker(projective_plane(2), fractional_repetition(4, 2))):
         assert code.groups is not None
@@ -80,12 +80,12 @@ def test_groups_of_a_product() -> None:
         for group in np.unique(code.groups):
             inside = touched[code.groups == group].any(axis=0)
             assert not (inside & touched[code.groups != group].any(axis=0)).any()
-    assert one.labels["decoder"] == "least_squares"
+    assert one.structure.decoder == "least_squares"
     assert kronecker(projective_plane(2), TRIANGLE).groups is None
 
 
 def test_products_need_whole_gradients() -> None:
-    with pytest.raises(InvalidArgument, match="first must have one piece a gradient, but it is 'a code with 2 pieces'"):
+    with pytest.raises(InvalidArgument, match="first must have one piece a gradient, got 'a code with 2 pieces'"):
         kronecker(communication_efficient_groups(12, 4, 2), uncoded(2))
 
 
@@ -109,9 +109,9 @@ def test_cut_evenly_residuals_scale() -> None:
 
 
 def test_finer_tasks_keep_what_is_said_of_messages_only() -> None:
-    assert refine(projective_plane(2), 10).labels == {"decoder": "least_squares"}
+    assert refine(projective_plane(2), 10).structure.known() == {"decoder": "least_squares"}
     fine = refine(stochastic_gradient(6, 2, 0.1), 9)
-    assert fine.labels["decoder"] == "fixed_weights"
-    assert len(fine.labels["weights"]) == 6
+    assert fine.structure.decoder == "fixed_weights"
+    assert len(fine.structure.weights) == 6
     with pytest.raises(InvalidArgument, match="n_tasks must be at least 6, but it is 5"):
         refine(cyclic_mds(6, 3), 5)

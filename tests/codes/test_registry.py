@@ -86,7 +86,7 @@ def test_the_same_numbers_on_every_machine() -> None:
     # Drawn once and written down: a change here changes published runs.
     assert codes.regular(8, 2, seed=0).encoding.indices.tolist() == REGULAR
     assert codes.bernoulli(6, 1.5, seed=1).encoding.indices.tolist() == BERNOULLI
-    assert codes.graph_code(9, 3, seed=2).labels["edges"].ravel().tolist() == EDGES
+    assert codes.graph_code(9, 3, seed=2).structure.edges.ravel().tolist() == EDGES
     assert np.asarray(codes.cyclic_repetition(4, 1, seed=3).encoding.data).round(9).tolist() == CYCLIC
 
 

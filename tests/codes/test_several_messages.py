@@ -37,12 +37,12 @@ def test_partial_stragglers_of_the_source(
     assert code.load / code.n_tasks == pytest.approx(fraction, abs=1e-4)
     assert code.load / code.n_tasks == pytest.approx((s + 1) * slowness / (n * (s + slowness)))
     assert code.owner.tolist() == np.repeat(np.arange(n), 2).tolist()
-    assert code.labels["parts"].tolist() == [0, 1] * n
+    assert code.structure.parts.tolist() == [0, 1] * n
 
 
 def test_partial_stragglers_may_miss_their_second_message() -> None:
     code = partial_stragglers(cyclic_mds(6, 3), 3)
-    first, second = np.flatnonzero(code.labels["parts"] == 0), np.flatnonzero(code.labels["parts"] == 1)
+    first, second = np.flatnonzero(code.structure.parts == 0), np.flatnonzero(code.structure.parts == 1)
     for missing in combinations(second, 3):
         kept = np.setdiff1d(np.arange(12), missing)
         assert optimal_residual(code, kept) < 1e-15
@@ -54,8 +54,8 @@ def test_partial_stragglers_may_miss_their_second_message() -> None:
 def test_nested_is_cyclic_codes_stacked_in_order() -> None:
     code = nested(7, 3)
     assert code.n_messages == 28
-    for level, inner in enumerate(code.labels["inner"]):
-        rows = code.encoding[np.flatnonzero(code.labels["levels"] == level)]
+    for level, inner in enumerate(code.inner):
+        rows = code.encoding[np.flatnonzero(code.structure.levels == level)]
         assert (rows != inner.encoding).nnz == 0
         assert inner.tolerance == level
     for worker in range(7):
@@ -120,5 +120,5 @@ def test_messages_of_errors() -> None:
         partial_stragglers(nested(4, 1), 2)
     with pytest.raises(InvalidArgument, match="stragglers must be at most 3, but it is 4"):
         nested(4, 4)
-    with pytest.raises(InvalidArgument, match="load times 3 workers must cover 5 tasks, but it is 1; use load=2"):
+    with pytest.raises(InvalidArgument, match="load times 3 workers must cover 5 tasks, got 1; use load=2"):
         multi_message(3, 1, 5)

@@ -37,7 +37,7 @@ def test_nobody_is_idle_and_the_density_is_kept() -> None:
 
 
 def test_the_least_overlap_is_the_default() -> None:
-    assert soft_design(24, 6, 0.35).labels["common"] == pytest.approx(1.4739, abs=1e-4)  # SCHEMES 6a: 1.474
+    assert soft_design(24, 6, 0.35).structure.common == pytest.approx(1.4739, abs=1e-4)  # SCHEMES 6a: 1.474
 
 
 @pytest.mark.parametrize(

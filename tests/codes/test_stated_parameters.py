@@ -54,10 +54,10 @@ def test_the_decoder_of_a_huge_design_is_chosen_by_what_it_states():
 def test_blocks_are_as_large_as_they_say(n, block):
     code = codes.stochastic_block(n, block=block, within=1.0, between=0.0)
     largest = int(code.loads.max())
-    assert code.labels["mean_load"] == pytest.approx(float(code.loads.mean()))
-    assert (code.labels["rounded"] == "") == (set(code.loads.tolist()) == {block})
-    if code.labels["rounded"]:
-        assert f"{largest} tasks, not of {block}" in str(code.labels["rounded"])
+    assert code.structure.mean_load == pytest.approx(float(code.loads.mean()))
+    assert (code.structure.rounded == "") == (set(code.loads.tolist()) == {block})
+    if code.structure.rounded:
+        assert f"{largest} tasks, not of {block}" in str(code.structure.rounded)
 
 
 @pytest.mark.parametrize("side", range(2, 9))

@@ -22,7 +22,7 @@ def test_every_task_has_its_copies_and_loads_are_even(n: int, k: int, p: float, 
     assert set(code.replication.tolist()) == {code.parameters["replication"]}
     assert code.loads.max() - code.loads.min() <= 1
     assert code.loads.min() >= 1
-    in_the_mean = (1 - p) * code.labels["weights"] @ code.encoding.toarray()
+    in_the_mean = (1 - p) * code.structure.weights @ code.encoding.toarray()
     assert in_the_mean == pytest.approx(np.ones(k))
 
 
@@ -33,7 +33,7 @@ def test_residual_of_the_fixed_weights() -> None:
     for seed in range(2_000):
         code = stochastic_gradient(n, d, p, seed=seed % 20)
         kept = random.random(n) >= p
-        alpha = (code.labels["weights"] * kept) @ code.encoding.toarray()
+        alpha = (code.structure.weights * kept) @ code.encoding.toarray()
         found.append(((alpha - 1) ** 2).sum())
     assert np.mean(found) == pytest.approx(n * p / (d * (1 - p)), rel=0.03)  # SCHEMES 11: 2.5
 

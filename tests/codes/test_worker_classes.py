@@ -22,7 +22,7 @@ def codes(draw: st.DrawFn) -> GradientCode:
 
 @given(codes())
 def test_each_class_covers_every_task_once(code: GradientCode) -> None:
-    classes = code.labels["classes"]
+    classes = code.structure.classes
     assert set(classes.tolist()) == set(range(code.tolerance + 1))
     for member in range(code.tolerance + 1):
         assert (code.encoding[np.flatnonzero(classes == member)].sum(axis=0) == 1).all()

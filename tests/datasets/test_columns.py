@@ -58,7 +58,7 @@ def test_the_label_is_the_last_column_that_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"drop": ["nam"]}, r"drop must name columns of a.csv, but it is 'nam'; they are id, name, town, size, price"),
+        ({"drop": ["nam"]}, r"drop must name columns of a.csv, got 'nam'; they are id, name, town, size, price"),
         ({"drop": "name"}, "drop must be a list of column names"),
         ({"drop": ["price"], "target": "price"}, "drop must not name the column of the labels"),
         ({"drop": ["town"], "one_hot": ["town"]}, "drop must not name a column that one_hot names"),
@@ -155,7 +155,7 @@ def test_a_delimiter_is_for_text_files(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.eye(4))
     for name in ("a.npy", "a.svm"):
         (tmp_path / "a.svm").write_text("1 1:2\n0 1:3\n")
-        with pytest.raises(InvalidArgument, match=f"delimiter is for CSV files, but it is ';'; {name} is none"):
+        with pytest.raises(InvalidArgument, match=f"delimiter is for CSV files, got ';'; {name} is none"):
             datasets.read(tmp_path / name, delimiter=";")
 
 

@@ -152,7 +152,7 @@ def test_what_is_no_frame_is_none_and_what_is_for_files_is_refused() -> None:
     assert is_frame(HeldFrame({}))
     with pytest.raises(InvalidArgument, match="delimiter is for CSV files"):
         datasets.read(HeldFrame(columns()), delimiter=",")
-    with pytest.raises(InvalidArgument, match="target must name columns of the tests HeldFrame, but it is 'prise'"):
+    with pytest.raises(InvalidArgument, match="target must name columns of the tests HeldFrame, got 'prise'"):
         datasets.read(HeldFrame(columns()), "prise")
 
 

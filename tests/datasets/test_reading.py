@@ -135,9 +135,9 @@ def test_files_that_cannot_be_used_say_where(tmp_path: Path, text: str, said: st
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"target": "price"}, r"target must name columns of houses\.csv, but it is 'price'; they are size, town"),
-        ({"one_hot": ["city"]}, r"one_hot must name columns of houses\.csv, but it is 'city'"),
-        ({"one_hot": ["sold"]}, "one_hot must not name the column of the labels, but it is 'sold'"),
+        ({"target": "price"}, r"target must name columns of houses\.csv, got 'price'; they are size, town"),
+        ({"one_hot": ["city"]}, r"one_hot must name columns of houses\.csv, got 'city'"),
+        ({"one_hot": ["sold"]}, "one_hot must not name the column of the labels, got 'sold'"),
         ({"one_hot": "town"}, 'one_hot must be a list of column names, or "all"'),
         ({"interactions": [("town", "city")]}, "interactions must name columns"),
         ({"interactions": [("town",)]}, "interactions must combine two or more different columns each"),

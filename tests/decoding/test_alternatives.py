@@ -15,7 +15,7 @@ def test_a_complete_class_is_summed_with_weights_of_one():
     code = binary_repetition(11, stragglers=2)
     decoder = make_decoder(code)
     assert isinstance(decoder, Alternatives)
-    classes = np.asarray(code.labels["classes"])
+    classes = np.asarray(code.structure.classes)
     members = np.flatnonzero(classes == 1)
     session = decoder.begin()
     for message in [0, 2, *members[:-1].tolist()]:
@@ -32,7 +32,7 @@ def test_the_smallest_complete_class_is_used_whatever_the_order():
     code = binary_repetition(9, stragglers=1)
     decoder = make_decoder(code)
     first = decoder.decode(range(9))
-    assert first.messages.tolist() == np.flatnonzero(np.asarray(code.labels["classes"]) == 0).tolist()
+    assert first.messages.tolist() == np.flatnonzero(np.asarray(code.structure.classes) == 0).tolist()
     assert decoder.decode(range(8, -1, -1)).messages.tolist() == first.messages.tolist()
 
 
@@ -48,7 +48,7 @@ def test_partial_classes_are_decoded_as_well_as_they_can_be():
 def test_a_nested_code_decodes_at_the_level_that_is_reached():
     code = nested(8, stragglers=2)
     decoder = make_decoder(code)
-    levels = np.asarray(code.labels["levels"])
+    levels = np.asarray(code.structure.levels)
     session = decoder.begin()
     for worker in range(6):
         for message in code.messages_of(worker).tolist():
@@ -61,7 +61,7 @@ def test_a_nested_code_decodes_at_the_level_that_is_reached():
 
 def test_levels_that_decode_only_together():
     code = nested(4, stragglers=1)
-    levels = np.asarray(code.labels["levels"])
+    levels = np.asarray(code.structure.levels)
     zero, one = np.flatnonzero(levels == 0), np.flatnonzero(levels == 1)
     together = [int(zero[1]), int(zero[2]), int(one[0]), int(one[3])]
     decoder = make_decoder(code)

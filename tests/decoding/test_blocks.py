@@ -34,7 +34,7 @@ def test_equal_blocks_share_one_table():
 def test_first_messages_of_partial_stragglers_are_needed_all():
     code = partial_stragglers(cyclic_repetition(9, stragglers=2), slowness=4)
     decoder = make_decoder(code)
-    first, second = np.flatnonzero(code.labels["parts"] == 0), np.flatnonzero(code.labels["parts"] == 1)
+    first, second = np.flatnonzero(code.structure.parts == 0), np.flatnonzero(code.structure.parts == 1)
     assert decoder.decode([*first, *second[2:]]).exact
     missing = decoder.decode([*first[1:], *second[2:]])
     assert missing.residual == pytest.approx(1.0)  # one exclusive task

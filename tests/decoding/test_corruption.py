@@ -205,7 +205,7 @@ def test_fourier_checks_are_those_of_the_encoding():
     for code in (DRACO, codes.draco_cyclic(12, 1), codes.cyclic_mds(11, 4), codes.complex_cyclic_mds(11, 3)):
         checks = fourier_checks(code)
         assert checks is not None
-        parts = np.asarray(code.labels.get("complex_part", np.zeros(code.n_messages)))
+        parts = code.complex_part
         rows = np.zeros((code.n_workers, code.n_tasks), dtype=complex)
         np.add.at(rows, code.owner, np.where(parts[:, None] == 1, 1j, 1) * code.encoding.toarray())
         np.testing.assert_allclose(checks.matrix @ rows, 0, atol=1e-9)

@@ -75,7 +75,7 @@ def test_rules_are_told_the_optimal_residual(order):
 def test_fixed_weights_do_not_depend_on_who_else_arrives():
     code = codes.stochastic_gradient(10, 3, 0.25)
     decoder = FixedWeights(code)
-    np.testing.assert_allclose(decoder.decode([2, 5]).weights, [np.asarray(code.labels["weights"])[[2, 5]]])
+    np.testing.assert_allclose(decoder.decode([2, 5]).weights, [np.asarray(code.structure.weights)[[2, 5]]])
     session = decoder.begin()
     for message in (5, 2):
         session.add(message)

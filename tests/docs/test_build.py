@@ -18,6 +18,8 @@ pytest.importorskip("furo")
 pytest.importorskip("myst_parser")
 
 
+pytestmark = pytest.mark.xdist_group("documentation")  # built once
+
 PACKAGES = sorted(
     match
     for page in (DOCS / "api").glob("*.md")

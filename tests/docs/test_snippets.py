@@ -12,15 +12,21 @@ from .pages import blocks, name, pages
 WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
 
 
-_SLOW = {"clusters-ray.md"}  # it starts a cluster
+_CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("ray"))
+_MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
+
+
+_NEEDS = {"problems.md": ("jax", "torch"), "decompile.md": ("jax",)}
 
 
 def _marked(page: Path) -> Any:
-    return pytest.param(page, id=name(page), marks=[pytest.mark.slow] * (page.name in _SLOW))
+    return pytest.param(page, id=name(page), marks=_MARKS.get(page.name, ()))
 
 
 @pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in _NEEDS.get(page.name, ()):
+        pytest.importorskip(library, reason=f"the page needs {library}: pip install 'erasurehead[{library}]'")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):

@@ -26,11 +26,23 @@ NAMES = {
     "Board", "Calls", "Chronicle", "Crew", "Formation", "Gates", "Gathered", "Gathering", "Instrument", "Ledger",
     "Lent", "Letter", "Loan", "NeverMet", "Oversight", "Parcel", "Part", "Pool", "Posting", "Rooms", "Slots",
     "Station", "Storm", "StormyEngine", "Survival", "Suspicion", "Thinned", "for_code", "later", "muster", "read_storm",
-    "reformed", "reseated", "station_of", "twin", "write_storm",
+    "reformed", "reseated", "station_of", "twin", "write_storm", "Happening", "befallen", "take_happenings",
 }  # fmt: skip
 """Classes and functions that were renamed."""
 
-ATTRIBUTES = {"crew", "epoch", "formation", "inbox", "instruments", "outbox", "oversight", "seats", "thinned"}
+ATTRIBUTES = {
+    "befallen",
+    "crew",
+    "epoch",
+    "formation",
+    "happened",
+    "inbox",
+    "instruments",
+    "outbox",
+    "oversight",
+    "seats",
+    "thinned",
+}
 """Attributes and methods that were renamed."""
 
 

@@ -15,7 +15,7 @@ from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills.journal import Witness
 from erasurehead.engines import LateWork, VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
@@ -88,6 +88,9 @@ def taken(
         fault_policy=fault_policy or FaultPolicy(verify=True),
         **others,
     )
-    told = [one for row in run.steps for one in row.happened if one["what"] in ("died", "joined")]
-    log += [{key: one[key] for key in ("what", "time", "worker")} | {"text": one["why"]} for one in told]
+    log += [
+        {"what": notice.kind, "time": notice.time, "worker": notice.worker, "text": notice.reason}
+        for notice in run.notices
+        if notice.kind in ("died", "joined")
+    ]
     return Faulty(run, log)

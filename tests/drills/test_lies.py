@@ -22,7 +22,7 @@ def test_a_liar_among_three_is_named_outvoted_and_put_aside(lie: str) -> None:
         r"worker 4 lies, and is put aside: its message 4 .*, and workers 3, 5 agree on another", found.said
     )
     assert found.said.count("lies, and is put aside") == 1
-    assert "the code is re-formed for 8 workers" in found.said
+    assert "the code is resized for 8 workers" in found.said
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
     assert found.run.steps[-1].workers == 8
 

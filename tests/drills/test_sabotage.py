@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills import Fault, FaultSchedule, supervisor
 from erasurehead.drills.drill import Drill, Settings
 from erasurehead.drills.supervisor import Performance
 from erasurehead.drills.verdicts import Findings
@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.processes,
     pytest.mark.timeout(300),
+    pytest.mark.xdist_group("sabotage"),  # with one baseline
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
 
@@ -33,9 +34,10 @@ FULL = Fault("disk_full", 8.0, lasting=2.0)
 END = Fault("coordinator", 8.0)
 
 NOTHING_RECORDED = """
-from erasurehead.training.worker_pool import WorkerPool
-taken = WorkerPool.take_happenings
-WorkerPool.take_happenings = lambda pool, origin: [one for one in taken(pool, origin) if one["what"] != {what!r}]
+from dataclasses import replace
+from erasurehead.training.round import RoundRunner
+taken = RoundRunner.take_notices
+RoundRunner.take_notices = lambda rounds: [one for one in taken(rounds) if one.kind != {what!r}]
 """
 
 SABOTAGES = {
@@ -44,16 +46,18 @@ SABOTAGES = {
     ),
     "a death is recorded late": (
         KILL, """
-from erasurehead.training.worker_pool import WorkerPool
-taken = WorkerPool.take_happenings
-WorkerPool.take_happenings = lambda pool, origin: [{**one, "time": one["time"] + 2} for one in taken(pool, origin)]
+from dataclasses import replace
+from erasurehead.training.round import RoundRunner
+taken = RoundRunner.take_notices
+RoundRunner.take_notices = lambda rounds: [replace(one, time=one.time + 2) for one in taken(rounds)]
 """, "1 of 1 kills were noticed, at most 2 s after",
     ),
     "a death is recorded of somebody else": (
         KILL, """
-from erasurehead.training.worker_pool import WorkerPool
-taken = WorkerPool.take_happenings
-WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 5} for one in taken(pool, origin)]
+from dataclasses import replace
+from erasurehead.training.round import RoundRunner
+taken = RoundRunner.take_notices
+RoundRunner.take_notices = lambda rounds: [replace(one, worker=5) for one in taken(rounds)]
 """, "workers 5 died, and nobody had killed them",
     ),
     "a liar is not named": (
@@ -61,9 +65,10 @@ WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 5} for one 
     ),
     "somebody else is named": (
         LIE, """
-from erasurehead.training.worker_pool import WorkerPool
-taken = WorkerPool.take_happenings
-WorkerPool.take_happenings = lambda pool, origin: [{**one, "worker": 3} for one in taken(pool, origin)]
+from dataclasses import replace
+from erasurehead.training.round import RoundRunner
+taken = RoundRunner.take_notices
+RoundRunner.take_notices = lambda rounds: [replace(one, worker=3) for one in taken(rounds)]
 """, "worker 3 was put aside as a liar, and is honest",
     ),
     "silence is not suspected": (
@@ -114,6 +119,14 @@ def quietly(recorder):
     except OSError:
         pass
 Recorder._flush = quietly
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+Checkpointer.on_state = lambda self, step, state: None
+""", "the full disk was told in a sentence",
+    ),
+    "rows are flushed at the end only, and a full disk meets none of them": (
+        FULL, """
+from erasurehead.runs.recorder import Recorder
+Recorder._flush = lambda recorder: None
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
 """, "the full disk was told in a sentence",
@@ -171,6 +184,7 @@ def test_a_sabotage_turns_its_verdict(
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif sys.orig_argv[-1] == 'faulty':\n    exec({sabotage!r})\n"
     )
+    monkeypatch.setattr(supervisor, "_GRACE", 5.0)  # so long is waited for a process that is left running
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
     assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))

@@ -284,6 +284,7 @@ IDLE = """
 """
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_31_ranks_that_wait_for_a_straggler_use_a_third_of_a_core(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

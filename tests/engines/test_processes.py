@@ -22,18 +22,17 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, MessageSpec, Program
 from erasurehead.engines.packed_program import Store, pack
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
 pytestmark = pytest.mark.processes
-
-SHARED = Path("/dev/shm")
 
 GRID = 0.06  # seconds between two injected delays
 
@@ -59,18 +58,7 @@ def wait_until_gone(pids: Sequence[int], seconds: float) -> list[int]:
     return left
 
 
-def shared_memory() -> set[str]:
-    return set(os.listdir(SHARED)) if SHARED.is_dir() else set()
-
-
-@pytest.fixture
-def shared_memory_names() -> Any:
-    before = shared_memory()
-    yield
-    assert shared_memory() <= before
-
-
-@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_closing_ends_every_worker_at_once_whatever_it_does(late: LateWork) -> None:
     with ProcessEngine(Timetable({(w, 0, 0): 1e6 for w in range(3)}), late) as engine:
@@ -100,7 +88,7 @@ SCRIPT = """
 """
 
 
-@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel for a signal at the parent's death: Linux only")
 def test_workers_end_with_a_coordinator_that_is_killed_even_if_they_are_stopped(tmp_path: Path) -> None:
     # The script has no `if __name__ == "__main__"`: workers must not import it, or it would run four times.
@@ -250,11 +238,11 @@ class _Killer(Callback):
             for worker in self.workers:
                 self.engine.kill(worker)
 
-    def on_notice(self, text: str) -> None:
-        self.notices.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice.text)
 
 
-@pytest.mark.usefixtures("shared_memory_names")
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 def test_killed_workers_are_replaced_and_the_run_goes_on() -> None:
     engine = ProcessEngine(Timetable({(w, s, 0): 0.02 for w in range(8) for s in range(6)}))
     killer = _Killer(engine, after=1, workers=(0, 5, 7))
@@ -303,7 +291,7 @@ _FEW_FILES = """
     try:
         run = train(problem, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 6, [Greedy()])
         print(len(run.steps), max(row.residual for row in run.steps), run.steps[-1].workers)
-        print([text for row in run.steps for text in row.failed][0])
+        print([notice.text for notice in run.notices][0])
     except EngineError as error:
         print(error)
 """
@@ -370,9 +358,12 @@ def test_workers_that_are_killed_before_they_have_joined_are_replaced_recorded_a
     problem = Quadratic.random(24, 6, seed=4)
     run = train(problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), _Struck({*victims}), 3)
     assert [row.workers for row in run.steps] == [6] * 3
-    assert {*run.steps[0].befallen("died")} == {*run.steps[0].befallen("joined")} == victims
-    assert all(f"worker {victim} did not start: killed by SIGKILL; another takes its place" in run.steps[0].failed
-               for victim in victims)  # fmt: skip
+    assert {*run.steps[0].workers_noticed("died")} == {*run.steps[0].workers_noticed("joined")} == victims
+    died = run.steps[0].noticed("died")
+    assert all(notice.data == {"reason": "killed by SIGKILL", "replaced": True} for notice in died)
+    assert {notice.text for notice in died} == {
+        f"worker {victim} did not start: killed by SIGKILL; another takes its place" for victim in victims
+    }
     told = figures(run)
     assert (told["deaths"], told["joined"], told["dead"], told["workers_at_end"]) == (len(victims), len(victims), [], 6)
 

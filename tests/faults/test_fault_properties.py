@@ -24,12 +24,13 @@ from erasurehead.engines import Event, Joined, VirtualEngine
 from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.errors import Diverged, EngineError, ErasureHeadError, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems.base import split_samples
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.rows import ArrivalRow, StepRow
 
@@ -172,8 +173,8 @@ class Witness(Callback):
         self.said: list[str] = []
         self.states: list[tuple[Any, int]] = []
 
-    def on_notice(self, text: str) -> None:
-        self.said.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.said.append(notice.text)
 
     def on_arrival(self, row: ArrivalRow) -> None:
         self.arrivals.append(row)

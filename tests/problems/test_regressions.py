@@ -22,7 +22,7 @@ def test_logistic_regression_names_the_labels_that_it_does_not_know(labels: list
 def test_logistic_regression_wants_both_labels() -> None:
     with pytest.raises(InvalidArgument) as refusal:
         LogisticRegression(X, np.ones(4))
-    assert str(refusal.value) == "y must hold both labels, -1 and +1, but it is '+1 throughout'."
+    assert str(refusal.value) == "y must hold both labels, -1 and +1, got '+1 throughout'."
 
 
 def test_many_wrong_labels_are_counted_not_listed() -> None:
@@ -44,7 +44,7 @@ def test_softmax_regression_names_the_labels_that_it_does_not_know(
 
 
 def test_softmax_regression_wants_two_classes() -> None:
-    with pytest.raises(InvalidArgument, match="y must number at least two classes, from 0, but it is '0 at most'"):
+    with pytest.raises(InvalidArgument, match="y must number at least two classes, from 0, got '0 at most'"):
         SoftmaxRegression(X, np.zeros(4))
     with pytest.raises(InvalidArgument, match="n_classes must be at least 2, but it is 1"):
         SoftmaxRegression(X, np.zeros(4), n_classes=1)

@@ -124,7 +124,7 @@ def test_tasks_that_are_not_unions_of_shards_are_refused(tmp_path: Path) -> None
     _, problem = both(tmp_path, "dense labels")
     for fits in (1, 2, 3, 4, 6, 12):
         problem.check_tasks(fits)
-    with pytest.raises(InvalidArgument, match=r"must divide the 12 tasks .* but it is 5; 1, 2, 3, 4, 6, 12 work, or"):
+    with pytest.raises(InvalidArgument, match=r"must divide the 12 tasks .* got 5; 1, 2, 3, 4, 6, 12 work, or"):
         problem.check_tasks(5)
     with pytest.raises(InvalidArgument, match="must begin and end where the shards do"):
         problem.shard(split_samples(problem.n_samples, 5))
@@ -197,7 +197,7 @@ def test_a_damaged_copy_is_named_and_costs_a_replica(tmp_path: Path, said: str, 
     engine = engines.ProcessEngine() if real else engines.VirtualEngine()
     found = trained(problem, CYCLIC, engine, steps=5)
     assert not found.stopped
-    reasons = [reason for row in found.steps for reason in row.failed]
+    reasons = [notice.reason for notice in found.notices if notice.kind == "refused"]
     assert any(name in reason and said in reason and str(tmp_path / "worker-4") in reason for reason in reasons)
     assert all(row.stepped and row.residual < 1e-12 for row in found.steps)
     x = optimizers.Nesterov(problem.initial(), rate=0.05)

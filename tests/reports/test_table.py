@@ -12,8 +12,8 @@ from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
 from erasurehead.reports import comparison_table
 from erasurehead.runs.summaries import figures
+from erasurehead.training import Notice
 from erasurehead.training.result import Evaluation, Run
-from erasurehead.training.rows import Happening, What
 
 
 def test_each_figure_is_the_mean_over_the_steps(runs: list[Run]) -> None:
@@ -74,24 +74,23 @@ def test_runs_of_one_scheme_are_numbered(make_runs) -> None:
 
 
 def test_deaths_and_other_failures_are_told_apart(runs: list[Run]) -> None:
-    said = ["worker 3 died: killed", "worker 5 failed: ValueError: no", "worker 3 is there, on here"]
-    said += [
-        "message 4 of worker 4 is refused: its vector is not finite",
-        "messages 6, 7 refused for now: the equal messages of workers 6, 7 differ, and no majority says who lies",
-        "worker 2 is suspected to hang: silent for 3 s",
-        "worker 9 died: MPI_Send failed: no such rank",
+    notices = [
+        Notice("died", 3, text="failed, refused"),  # whatever a text says, the kind counts
+        Notice("failed", 5),
+        Notice("joined", 3),
+        Notice("refused", 4, data={"messages": [4]}),
+        Notice("doubted", data={"messages": [6, 7], "workers": [6, 7]}),
+        Notice("refused", data={"messages": [6, 7], "workers": [6, 7]}),
+        Notice("suspected", 2),
+        Notice("died", 9),
     ]
-    told: list[tuple[What, int]] = [("died", 3), ("failed", 5), ("joined", 3), ("refused", 4), ("refused", 6)]
-    told += [("suspected", 2), ("died", 9)]
-    happened: list[Happening] = [{"what": what, "worker": worker, "time": 0.0, "why": ""} for what, worker in told]
-    steps = [replace(runs[1].steps[0], dead=[3], failed=said, happened=happened), *runs[1].steps[1:]]
-    run = replace(runs[1], steps=steps)
+    run = replace(runs[1], steps=[replace(runs[1].steps[0], dead=[3], notices=notices), *runs[1].steps[1:]])
     row = comparison_table([run])[0]
-    assert (row.died, row.incidents) == (2, 3)
+    assert (row.died, row.incidents) == (2, 4)
     assert (figures(run)["dead"], figures(run)["deaths"], figures(run)["failures"]) == (
         [3],
         2,
-        3,
+        4,
     )  # the summary of a run counts alike
 
 

@@ -1,4 +1,6 @@
-"""Runs that are killed, in forks of this process: it has imported everything, and has no threads.
+"""Runs that are killed, in forks of this process: it has trained once, so that they need not load anything.
+
+It has no threads.
 
     python crash_driver.py moments FOLDER SEED COUNT    kills at random moments, COUNT of each kind of run
     python crash_driver.py operations FOLDER            crashes at each file operation, in two ways
@@ -14,6 +16,7 @@ import random
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -221,6 +224,7 @@ class Operations:
 
 def at_operations(place: Path) -> dict[str, Any]:
     """Crash at each file operation: as a killed process does at every other one, as a power cut does at the rest."""
+    no_fsync()  # but for the one that is counted in the crashing runs
     whole, crashes = place / "whole", 0
     wrong: list[str] = []
     assert ended(forked(lambda: run(whole, "carry", OPERATED, behind=0)))
@@ -244,7 +248,16 @@ def at_operations(place: Path) -> dict[str, Any]:
     return {"crashes": crashes, "wrong": wrong}
 
 
+def warm_up() -> None:
+    """Train here, so that what is imported or compiled at its first use is there in every fork."""
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory() as scratch:
+            run(Path(scratch) / "run", kind, 2, behind=0)
+            run(Path(scratch) / "run", kind, STEPPED, behind=0)
+
+
 if __name__ == "__main__":
     mode, where, *numbers = sys.argv[1:]
+    warm_up()
     result = at_operations(Path(where)) if mode == "operations" else at_moments(Path(where), *map(int, numbers))
     print(json.dumps(result))

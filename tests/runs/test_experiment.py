@@ -82,7 +82,7 @@ def test_the_configuration_on_record_is_complete() -> None:
     mine.run()
     tables = RunFolder.open("x").tables
     assert tables["scheme"] == "uncoded()"
-    assert set(tables["problem"]) == {"loss", "l2"}
+    assert set(tables["problem"]) == {"loss", "l2", "l1"}
     assert tables["optimizer"]["rate"] == mine.config.optimizer.rate
     assert "out" not in tables["run"]
     again = Experiment.from_config(build_config(tables))
@@ -119,7 +119,7 @@ def test_new_runs_get_new_folders() -> None:
         ({"delays": {"model": "never"}}, "delays must not contain 'never'"),
         ({"delays": {"model": "late([0, 1, 2])"}, "scheme": "exact(load=2)"}, r"workers \[0, 1, 2\] never answer"),
         ({"optimizer": {"rate": "warp"}}, "rate must not contain"),
-        ({"optimizer": {"momentum": 0.5}}, "optimizer.momentum is for heavy_ball only, but it is 0.5"),
+        ({"optimizer": {"momentum": 0.5}}, "optimizer.momentum is for heavy_ball only, got 0.5"),
         ({"data": {"path": "x"}}, "data.path is for the data sets amazon"),
         ({"data": {"source": "amazon", "target": "x"}}, "data.target is for files of your own, not for 'amazon'"),
         ({"data": {"source": "amazon", "rows": 9}}, "data.rows is for synthetic data only"),

@@ -16,7 +16,7 @@ from erasurehead.runs.names import ARRIVALS, MODEL, STEPS
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
+from erasurehead.training.rows import ArrivalRow, StepRow
 
 STEPS_DONE = 6
 
@@ -125,7 +125,8 @@ class _Press(Callback):
 def test_after_ctrl_c_the_records_and_the_model_so_far_are_there(tmp_path: Path) -> None:
     run = train(RunFolder.create(tmp_path), _Press())
     folder = RunFolder.open(tmp_path)
-    assert (folder.summary["status"], folder.summary["reason"]) == ("stopped", "stopped by Ctrl-C")
+    assert (folder.summary["status"], folder.summary["reason"]) == ("interrupted", "stopped by Ctrl-C")
+    assert folder.run.status == "interrupted"
     assert [row.step for row in folder.run.steps] == [0, 1, 2]
     assert folder.run.stopped == "stopped by Ctrl-C"
     assert folder.x.tobytes() == run.x.tobytes()
@@ -142,6 +143,30 @@ class _Kill(Callback):
             self.engine.kill(worker)
 
 
+class _StopsWhileWaiting(Callback):
+    """Ends a run as Ctrl-C does, when a message of an earlier step has come in: in the middle of the waiting."""
+
+    def __init__(self) -> None:
+        self.late: list[ArrivalRow] = []
+        self.steps = 0
+
+    def on_step_end(self, row: StepRow, x: object) -> None:
+        self.steps += 1
+
+    def on_arrival(self, row: ArrivalRow) -> None:
+        if row.late:
+            self.late.append(row)
+            if self.steps == 3:
+                raise KeyboardInterrupt
+
+
+def test_what_came_late_after_the_last_step_is_recorded(tmp_path: Path) -> None:
+    stop = _StopsWhileWaiting()
+    run = train(RunFolder.create(tmp_path), stop)
+    assert (len(run.steps), run.stopped) == (3, "stopped by Ctrl-C")
+    assert [row for row in RunFolder.open(tmp_path).run.arrivals if row.late] == stop.late
+
+
 def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
     problem = Quadratic.random(24, 5, seed=1)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
@@ -152,7 +177,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
             fault_policy=FaultPolicy(death="leave"),
         )  # fmt: skip
     summary = RunFolder.open(tmp_path).summary
-    assert (summary["status"], summary["reason"]) == ("failed", str(caught.value))
+    assert (summary["status"], summary["reason"]) == ("unreachable", str(caught.value))
 
 
 def test_a_run_that_diverges_leaves_valid_json(tmp_path: Path) -> None:
@@ -161,7 +186,7 @@ def test_a_run_that_diverges_leaves_valid_json(tmp_path: Path) -> None:
     for path in tmp_path.glob("*.json*"):
         for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
             json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert RunFolder.open(tmp_path).summary["status"] == "failed"
+    assert RunFolder.open(tmp_path).summary["status"] == RunFolder.open(tmp_path).run.status == "diverged"
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from erasurehead.runs.config import build_config, merged
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
 from erasurehead.training.signals import Terminated
 
 
@@ -263,8 +264,8 @@ class _Notices(Callback):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def on_notice(self, text: str) -> None:
-        self.said.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.said.append(notice.text)
 
 
 def test_an_older_checkpoint_is_gone_on_from_if_the_newest_is_damaged_and_that_is_said() -> None:

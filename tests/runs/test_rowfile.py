@@ -65,6 +65,31 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         RowFile(tmp_path / "nowhere" / "rows")
 
 
+def test_rows_that_found_no_room_are_written_with_the_next_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RowFile(tmp_path / "rows")
+    for number in range(9):
+        file.add({"n": number})
+    write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if len(data) < 60:
+            raise OSError(errno.ENOSPC, "full")
+        return write(descriptor, data[:20])  # two lines, and half a third one
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(RecordsError, match="rows cannot be written: full"):
+            file.flush()
+    assert rows_of(tmp_path / "rows") == [0, 1]
+    file.add({"n": 9})
+    file.flush()
+    file.close()
+    assert rows_of(tmp_path / "rows") == list(range(10))
+    assert file.size == (tmp_path / "rows").stat().st_size
+
+
 _LIMITED = """
 import resource, sys
 from pathlib import Path

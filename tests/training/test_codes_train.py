@@ -102,7 +102,7 @@ def test_a_residual_that_can_be_borne_ends_the_waiting(family: Family) -> None:
 
 
 @pytest.mark.parametrize(
-    "family", [f for f in FAMILIES if f.example_code.labels["decoder"] == "fixed_weights"], ids=name_of
+    "family", [f for f in FAMILIES if f.example_code.structure.decoder == "fixed_weights"], ids=name_of
 )
 def test_fixed_weights_train_without_any_decoding(family: Family) -> None:
     code = family.example_code

@@ -13,16 +13,17 @@ from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Arrived, Order
+from erasurehead.engines.base import Order
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent, Nesterov
+from erasurehead.optimizers.first_order import GradientDescent, Nesterov
 from erasurehead.problems.base import Shard
 from erasurehead.schemes import wait_rules
-from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
+from erasurehead.schemes.aggregation import Aggregation, ByCoverage, LateMessage, Plain
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 
 LEAVE = FaultPolicy(death="leave")
@@ -94,8 +95,8 @@ class _Watch(Aggregation):
         self.counted: list[tuple[int, float]] = []
         self.late_rounds: list[int] = []
 
-    def late(self, arrived: Arrived) -> None:
-        self.late_rounds.append(arrived.order_round)
+    def late(self, message: LateMessage) -> None:
+        self.late_rounds.append(message.order_round)
 
     def estimate(self, decoding: object, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
         return Plain().estimate(decoding, vectors, layout, order)  # type: ignore[arg-type]
@@ -136,7 +137,7 @@ def test_a_death_costs_its_messages_and_nothing_else() -> None:
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.seconds == pytest.approx(8.0)
     assert [2 in row.dead for row in run.steps] == [False] * 3 + [True] * 5
-    assert any("worker 2 died" in text for text in run.steps[3].failed)
+    assert [(one.kind, one.worker) for one in run.steps[3].notices] == [("died", 2), ("joined", 2)]
     assert all(2 not in row.missing for row in run.steps[3:])
 
 
@@ -219,7 +220,7 @@ def test_messages_that_are_not_finite_are_refused_named_and_counted_as_erasures(
     run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), in_order, 3)
     assert np.isfinite(run.x).all()
     for row in run.steps:
-        assert row.failed == ["message 0 of worker 0 is refused: its vector is not finite"]
+        assert [one.text for one in row.notices] == ["message 0 of worker 0 is refused: its vector is not finite"]
         assert row.used == [1, 2, 3, 4]
     said = r"cannot be met any more: worker 0 will .*task 0 is lost with it.* 1 message was refused"
     with pytest.raises(Unreachable, match=said):
@@ -291,7 +292,7 @@ def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
         train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 0)
     engine = VirtualEngine()
-    with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, but it is 5"):
+    with pytest.raises(InvalidArgument, match="optimizer must hold a model of 6 parameters, got 5"):
         train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(5), 0.1), engine, 1)
     with pytest.raises(InvalidArgument, match="n_tasks must be at most"):
         train(PROBLEM, schemes.uncoded(25), GradientDescent(np.zeros(6), 0.1), engine, 1)
@@ -321,8 +322,8 @@ class _Heard(Callback):
     def __init__(self) -> None:
         self.notices: list[str] = []
 
-    def on_notice(self, text: str) -> None:
-        self.notices.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice.text)
 
 
 def test_a_failure_of_every_step_is_recorded_each_time_and_said_once_until_it_changes() -> None:
@@ -332,7 +333,7 @@ def test_a_failure_of_every_step_is_recorded_each_time_and_said_once_until_it_ch
     run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(delays), 8, [heard])
     said = "message 0 of worker 0 is refused: message 0: DataError:"
     torn, worn = f"{said} torn", f"{said} worn"
-    assert [text for row in run.steps for text in row.failed] == [torn] * 3 + [worn] * 4
+    assert [notice.text for notice in run.notices] == [torn] * 3 + [worn] * 4
     assert [row.failures for row in run.steps] == [1, 1, 1, 1, 1, 0, 1, 1]
     assert heard.notices == [torn, worn, worn]
 

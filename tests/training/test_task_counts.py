@@ -11,10 +11,11 @@ from erasurehead import codes, decoding, schemes
 from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.task_counts import LEAST, WINDOW, Counting
 
@@ -33,8 +34,8 @@ class Heard(Callback):
     def on_step_end(self, row: object, x: object) -> None:
         self.steps += 1
 
-    def on_notice(self, text: str) -> None:
-        self.said.append((self.steps, text))
+    def on_notice(self, notice: Notice) -> None:
+        self.said.append((self.steps, notice.text))
 
 
 def trained(scheme: schemes.Scheme, delays: Delays | None, steps: int) -> tuple[Run, Heard]:
@@ -68,7 +69,7 @@ def test_tasks_of_workers_that_are_always_late_are_named_while_the_run_goes_on_a
     assert numbers in first
     assert numbers in last
     assert "worker" not in first.split(":")[0]
-    assert first in run.steps[WINDOW - 1].failed
+    assert [(one.data, one.text) for one in run.steps[WINDOW - 1].notices] == [({"tasks": tasks}, first)]
     assert run.steps[WINDOW - 1].failures == 0
 
 

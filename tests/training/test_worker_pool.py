@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems.base import Shard
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Quadratic, Timetable
@@ -52,7 +52,7 @@ def run_with(
 
 
 def said(run: Run) -> str:
-    return "\n".join(text for row in run.steps for text in row.failed)
+    return "\n".join(notice.text for notice in run.notices)
 
 
 def test_a_dead_worker_is_replaced_and_its_replacement_takes_the_current_order() -> None:
@@ -61,7 +61,7 @@ def test_a_dead_worker_is_replaced_and_its_replacement_takes_the_current_order()
     assert run.seconds == pytest.approx(8.5)  # half of a step's work was lost, nothing else
     assert all(row.residual == 0 and not row.dead for row in run.steps)
     assert "worker 2 died: killed; another takes its place" in said(run)
-    assert "worker 2 is there, on virtual" in said(run)
+    assert "worker 2 has joined, on virtual" in said(run)
 
 
 def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -> None:
@@ -72,7 +72,7 @@ def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -
     run = train(PROBLEM, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), engine, 8, fault_policy=fault_policy)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert "worker 0 died: killed; it was replaced 2 times" in said(run)
-    assert "the code is re-formed for 5 workers" in said(run)
+    assert "the code is resized for 5 workers" in said(run)
     assert [row.workers for row in run.steps][-1] == 5
 
 
@@ -116,7 +116,7 @@ def test_no_room_for_a_replacement_means_that_its_tasks_are_spread() -> None:
 def test_repetition_moves_only_the_data_that_must_move() -> None:
     run = run_with(schemes.exact(12, 3), {4: 2.5}, FaultPolicy(death="spread"))
     # Four groups of three: when one has two left, nobody needs other data.
-    assert "the code is re-formed for 11 workers" in said(run)
+    assert "the code is resized for 11 workers" in said(run)
     assert "0 of them get other data, 0 of" in said(run)
     run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, FaultPolicy(death="spread"))
     assert "2 of them get other data" in said(run)  # two workers are needed where nobody is left
@@ -277,7 +277,7 @@ def train_with_a_pause(
 
 def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> None:
     run = train_with_a_pause(schemes.exact(6, 3), 80, until=60)
-    told = [(row.step, text) for row in run.steps for text in row.failed]
+    told = [(notice.step, notice.text) for notice in run.notices]
     assert len(told) == 2
     assert 21 <= told[0][0] <= 60
     assert told[0][1].startswith("worker 3 is suspected to hang: silent for ")
@@ -291,7 +291,7 @@ def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
     np.testing.assert_allclose(run.x, descend(40), rtol=1e-9)
     assert "worker 3 is suspected to hang" in said(run)
     assert "worker 3 is ended; another takes its place" in said(run)
-    assert "worker 3 is there, on virtual" in said(run)
+    assert "worker 3 has joined, on virtual" in said(run)
 
 
 def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
@@ -299,7 +299,7 @@ def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
     engine = VirtualEngine(delays)
     optimizer = GradientDescent(np.zeros(6), 0.1)
     run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 2, fault_policy=FaultPolicy(suspect_after=2.5))
-    assert [text for row in run.steps for text in row.failed] == [
+    assert [notice.text for notice in run.notices] == [
         "worker 2 is suspected to hang: silent for 2.5 s; 2.5 s were allowed",
         "worker 2 does not hang: it answers after 4 s",
     ] * 2
@@ -319,7 +319,7 @@ def test_a_worker_that_dies_while_others_are_still_started_is_not_waited_for() -
     np.testing.assert_allclose(run.x, descend(4), rtol=1e-9)
     assert run.seconds == pytest.approx(4.0)
     assert run.steps[0].workers == 6
-    assert run.steps[0].befallen("died") == run.steps[0].befallen("joined") == [1]
+    assert run.steps[0].workers_noticed("died") == run.steps[0].workers_noticed("joined") == [1]
     assert (figures(run)["deaths"], figures(run)["joined"], figures(run)["workers_at_end"]) == (1, 1, 6)
 
 
@@ -344,9 +344,9 @@ def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_d
     np.testing.assert_allclose(run.x, descend(2), rtol=1e-9)
     assert run.steps[-1].workers == 6 - len(fatal)
     deaths = sum(min(count, 4 if death == "replace" else 1) for count in Counter(struck).values())
-    assert figures(run)["deaths"] == len(run.steps[0].befallen("died")) == deaths
+    assert figures(run)["deaths"] == len(run.steps[0].workers_noticed("died")) == deaths
     if death == "replace":
-        assert {*run.steps[0].befallen("joined")} == {*struck} - fatal
+        assert {*run.steps[0].workers_noticed("joined")} == {*struck} - fatal
 
 
 class _Struck(VirtualEngine):
@@ -409,7 +409,7 @@ def test_a_wish_that_cannot_be_granted_does_not_keep_the_living_from_taking_over
 
 def test_those_leave_first_whose_tasks_others_hold() -> None:
     run = run_with(schemes.exact(12, 3), {}, FaultPolicy(), wanted={3: 8}.get)
-    assert "the code is re-formed for 8 workers" in said(run)
+    assert "the code is resized for 8 workers" in said(run)
     assert "0 of them get other data" in said(run)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
 
@@ -446,7 +446,7 @@ def test_a_worker_with_nothing_to_send_is_neither_missed_nor_suspected() -> None
     code = codes.GradientCode("idle", {}, sparse.csr_array(np.eye(2)), np.array([0, 1]), 3, 2)
     fault_policy = FaultPolicy(suspected="replace", suspect_after=1.5)
     run = run_with(schemes.custom(code, "decodable()"), {}, fault_policy, steps=4)
-    assert all(row.failed == [] and row.missing == [] for row in run.steps)
+    assert all(row.notices == [] and row.missing == [] for row in run.steps)
 
 
 def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() -> None:
@@ -461,22 +461,6 @@ def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() ->
     run = train(PROBLEM, scheme, optimizer, Slow(delays, "carry"), 4, fault_policy=fault_policy, wanted={1: 3}.get)
     assert run.steps[-1].workers == 3
     assert "suspected" not in said(run)
-
-
-def test_only_so_many_earlier_rounds_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasurehead.training.round.REMEMBERED", 3)
-    delays = Timetable({(0, 0, 0): 1.5, (1, 0, 0): 9.5, **{(w, s, 0): 1.0 for w in range(2, 6) for s in range(12)}})
-    counts: list[int] = []
-
-    class Counts(Callback):
-        def on_state(self, step: int, state: Any) -> None:
-            counts.append(len(state()["rounds"]["begun"]))
-
-    scheme = schemes.custom(codes.uncoded(6), "first(4)")
-    engine = VirtualEngine(delays, "carry")
-    run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 12, [Counts()])
-    assert counts == [0, 1, 2] + 10 * [3]
-    assert [(row.worker, row.step) for row in run.arrivals if row.late and row.step == 0] == [(0, 0)]
 
 
 def test_an_idle_message_is_no_step() -> None:

@@ -1,15 +1,17 @@
-"""The one door to numba: what is compiled, is compiled here, once, for types that are stated."""
+"""The one door to numba. Importing it takes half a second: modules that compile are imported where they are needed."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 # numba has no type stubs: it is Any from here on, and nothing but this module touches it.
 _numba: Any = importlib.import_module("numba")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
 
 FLOAT: Any = _numba.types.float64
 NOTHING: Any = _numba.types.void
@@ -47,3 +49,14 @@ def compiled(result: Any, *arguments: Any) -> Callable[[Function], Function]:
             return _numba.njit(signature, **options)(function)
 
     return decorate
+
+
+def compiled_when_called(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Return the function as machine code, compiled at its first call, for the types that it then has.
+
+    The machine code is kept on disk where that is possible. For code of the coordinator, which has a second to spare.
+    """
+    try:
+        return cast("Callable[Args, Result]", _numba.njit(cache=True)(function))
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+        return cast("Callable[Args, Result]", _numba.njit(function))

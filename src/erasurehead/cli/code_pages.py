@@ -81,10 +81,8 @@ def facts(found: Analysis) -> dict[str, object]:
     }
     if (found.curves.bound == found.curves.bound).any():
         said |= {"spectral_gap": code.spectrum.gap, "spectral_ratio": code.spectrum.ratio}
-    for label in ("rounded", "expected_residual", "aligned_residual", "corrupted", "second_eigenvalue"):
-        if label in code.labels:
-            said[label] = code.labels[label]
-    return said
+    shown = ("rounded", "expected_residual", "aligned_residual", "corrupted", "second_eigenvalue")
+    return said | {name: value for name, value in code.structure.known().items() if name in shown}
 
 
 def facts_table(found: Analysis) -> Table:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import OutputOptions, shared
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -45,31 +45,12 @@ def run(
         list[str] | None,
         typer.Argument(metavar="NAME|FILE...", help="Data sets to read; none to look only.", show_default=False),
     ] = None,
-    path: Annotated[
-        str | None, option("--path", panel="Data", metavar="PLACE", text="Where to look for public files.")
-    ] = None,
-    label: Annotated[
-        str | None, option("--label", panel="Data", metavar="COLUMN", text="Column to predict (by default the last).")
-    ] = None,
-    drop: Annotated[
-        str | None, option("--drop", panel="Data", metavar="A,B,...", text="Columns that are left out.")
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        option(
-            "--delimiter",
-            panel="Data",
-            metavar="CHARACTER",
-            text="Of a CSV file, or its name: comma, semicolon, tab, bar, blanks; by default it is found out.",
-        ),
-    ] = None,
-    one_hot: Annotated[
-        str | None,
-        option("--one-hot", panel="Data", metavar="A,B,...|all", text="Columns whose distinct values become columns."),
-    ] = None,
-    categorical: Annotated[
-        bool | None, option("--categorical", panel="Data", text="One-hot encode every column of texts.")
-    ] = None,
+    path: Annotated[str | None, shared("data.path", text="Where to look for public files.")] = None,
+    label: Annotated[str | None, shared("data.target")] = None,
+    drop: Annotated[str | None, shared("data.drop")] = None,
+    delimiter: Annotated[str | None, shared("data.delimiter")] = None,
+    one_hot: Annotated[str | None, shared("data.one_hot")] = None,
+    categorical: Annotated[bool | None, shared("data.categorical", off=False)] = None,
     output: OutputOptions,
 ) -> None:
     """Say which data are there."""

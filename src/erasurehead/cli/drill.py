@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import OutputOptions, option, shared
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Rehearse what clusters do to a run, and see that it survives.
 
 [bold]erasurehead drill --engine processes --seconds 120[/bold]
   Two minutes with real processes. mpi and ray are drilled likewise: the ranks
-  are started by mpiexec, the cluster is one of our own.
+  are started by mpiexec, a cluster is started here.
 
 [bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
   Another schedule, of these two kinds only. One seed is always one schedule.
@@ -80,11 +80,8 @@ class FaultOptions:
 class SubjectOptions:
     """The run that it befalls."""
 
-    engine: Annotated[
-        str,
-        typer.Option("--engine", metavar="NAME", help="virtual, processes, mpi or ray.", rich_help_panel=_RUN),
-    ] = "virtual"
-    workers: Annotated[int, typer.Option("--workers", "-w", metavar="N", help="How many.", rich_help_panel=_RUN)] = 30
+    engine: Annotated[str, shared("run.engine", text="virtual, processes, mpi or ray.", default=True)] = "virtual"
+    workers: Annotated[int, shared("run.workers", text="How many.", default=True)] = 30
     seconds: Annotated[
         float,
         typer.Option(
@@ -106,47 +103,35 @@ class SubjectOptions:
     ] = None
     data: Annotated[
         str,
-        typer.Option(
-            "--data",
-            metavar="NAME|FILE",
-            help="A small synthetic stand-in of amazon, kc_housing or covertype, or a file of your own.",
-            rich_help_panel=_RUN,
+        shared(
+            "data.source",
+            text="A small synthetic stand-in of amazon, kc_housing or covertype, or a file of your own.",
+            panel=_RUN,
+            default=True,
         ),
     ] = "covertype"
-    label: Annotated[
-        str | None,
-        option("--label", panel=_RUN, metavar="COLUMN", text="Of a file: column to predict (by default the last one)."),
-    ] = None
-    categorical: Annotated[
-        bool,
-        typer.Option("--categorical", help="Of a file: one-hot encode every column of texts.", rich_help_panel=_RUN),
-    ] = False
-    drop: Annotated[
-        str | None, option("--drop", panel=_RUN, metavar="A,B,...", text="Of a file: columns that are left out.")
-    ] = None
-    delays: Annotated[
-        str,
-        typer.Option("--delays", metavar="MODEL", help="Injected, schedule or not.", rich_help_panel=_RUN),
-    ] = "exponential(mean=0.5, seed=0)"
+    label: Annotated[str | None, shared("data.target", panel=_RUN)] = None
+    categorical: Annotated[bool, shared("data.categorical", panel=_RUN, off=False)] = False
+    drop: Annotated[str | None, shared("data.drop", panel=_RUN)] = None
+    delays: Annotated[str, shared("delays.model", text="Injected, faults or not.", panel=_RUN, default=True)] = (
+        "exponential(mean=0.5, seed=0)"
+    )
     on_suspicion: Annotated[
         str,
-        typer.Option(
-            "--on-suspicion",
-            metavar="WHAT",
-            help="What becomes of workers that seem to hang: report (they are named) or replace.",
-            rich_help_panel=_RUN,
+        shared(
+            "faults.suspected",
+            text="What becomes of workers that seem to hang: report (they are named) or replace.",
+            panel=_RUN,
+            default=True,
         ),
     ] = "report"
-    address: Annotated[
-        str | None, option("--address", panel=_RUN, metavar="HOST:PORT", text="Of a Ray cluster that is there.")
-    ] = None
+    address: Annotated[str | None, shared("run.address", text="Of a Ray cluster that is there.")] = None
     records: Annotated[
         str,
-        typer.Option(
-            "--records",
-            metavar="WHEN",
-            help="What a full disk does: training ends and is continued (required), or goes on (optional).",
-            rich_help_panel="Output",
+        shared(
+            "run.records",
+            text="What a full disk does: training ends and is continued (required), or goes on (optional).",
+            default=True,
         ),
     ] = "required"
 

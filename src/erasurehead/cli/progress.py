@@ -16,6 +16,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.reports.units import duration, seconds_text
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
@@ -163,10 +164,10 @@ class Notices(Callback):
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._count = 0
 
-    def on_notice(self, text: str) -> None:
+    def on_notice(self, notice: Notice) -> None:
         self._count += 1
         if self._count <= _MOST_NOTICES:
-            self._say(text)
+            self._say(notice.text)
 
     def on_end(self, run: Run) -> None:
         if self._count > _MOST_NOTICES:

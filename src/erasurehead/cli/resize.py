@@ -16,7 +16,7 @@ Give a run that is going on more workers, or take some away.
 [bold]erasurehead resize runs/houses 20[/bold]
   From its next step on, the run in that folder has 20 workers.
 
-The code is formed anew for them; data go only to those who need other data
+The code is resized for them; data go only to those who need other data
 than they hold, and no step is lost. The run says what it did, and from then
 on every record names the number of workers.
 """
@@ -33,4 +33,4 @@ def run(
 
     screen = Screen(output)
     ask_for_workers(Path(folder), workers)
-    screen.result({"folder": folder, "workers": workers}, f"{folder} is asked to go on with {workers} workers")
+    screen.result({"folder": folder, "workers": workers}, f"{folder} is asked to continue with {workers} workers")

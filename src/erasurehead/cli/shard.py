@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import OutputOptions, option, shared
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -45,26 +45,11 @@ _DATA, _SHARDS = "Data", "Shards"
 class EncodingOptions:
     """How the rows of the file become rows of numbers."""
 
-    label: Annotated[
-        str | None,
-        option("--label", panel=_DATA, metavar="COLUMN", text="Column to predict (the last one); for .npy "
-               "and .npz the file of the labels."),
-    ] = None  # fmt: skip
-    drop: Annotated[str | None, option("--drop", panel=_DATA, metavar="A,B,...", text="Columns that are left out.")] = (
-        None
-    )
-    delimiter: Annotated[
-        str | None,
-        option("--delimiter", panel=_DATA, metavar="CHARACTER", text="Of a CSV file, or its name: comma, semicolon, "
-               "tab, bar, blanks; by default it is found out."),
-    ] = None  # fmt: skip
-    one_hot: Annotated[
-        str | None,
-        option("--one-hot", panel=_DATA, metavar="A,B,...|all", text="Columns whose distinct values become columns."),
-    ] = None
-    categorical: Annotated[bool, option("--categorical", panel=_DATA, text="One-hot encode every column of texts.")] = (
-        False
-    )
+    label: Annotated[str | None, shared("data.target")] = None
+    drop: Annotated[str | None, shared("data.drop")] = None
+    delimiter: Annotated[str | None, shared("data.delimiter")] = None
+    one_hot: Annotated[str | None, shared("data.one_hot")] = None
+    categorical: Annotated[bool, shared("data.categorical", off=False)] = False
     interactions: Annotated[
         list[str] | None,
         option("--interaction", panel=_DATA, metavar="A,B,...", text="Columns whose distinct combinations become "
@@ -78,14 +63,8 @@ class EncodingOptions:
     constant: Annotated[
         bool, option("--constant/--no-constant", panel=_DATA, text="Add a column of ones (the default).")
     ] = True
-    loss: Annotated[
-        str | None,
-        option("--loss", panel=_DATA, metavar="NAME", text="logistic, least_squares or softmax; by default what the "
-               "labels ask for."),
-    ] = None  # fmt: skip
-    test_fraction: Annotated[
-        float, option("--test-fraction", panel=_DATA, metavar="SHARE", text="Set aside for testing (0.2); 0 for none.")
-    ] = 0.2
+    loss: Annotated[str | None, shared("problem.loss", panel=_DATA)] = None
+    test_fraction: Annotated[float, shared("data.test_fraction")] = 0.2
     seed: Annotated[int, option("--seed", panel=_DATA, metavar="N", text="Of that random split (0).")] = 0
 
     def arguments(self) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from typer import BadParameter
 from typer.core import TyperCommand
 
-from erasurehead.cli.options import KEYS, value_of
+from erasurehead.cli.options import value_of
+from erasurehead.runs.config.keys import keys
 
 if TYPE_CHECKING:
     from erasurehead.errors import InvalidArgument
@@ -25,22 +26,19 @@ _WORDS: Mapping[str, str] = {
     "n_workers": "--workers",
     "settings": "--scheme",
     "task": "--loss",
-    "faults.death": "--on-death",
-    "faults.lost": "--on-loss",
-    "faults.suspected": "--on-suspicion",
 }
 """The subject of an error -> the option that it is about, where that is not of the same name."""
 
 _PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "names"}
 """The subject of an error -> the argument of the command that it is about, where that is not of the same name."""
 
-_SECTIONS = frozenset(key.partition(".")[0] for key in KEYS.values())
+_SECTIONS = frozenset(key.section for key in keys() if key.options)
 """Of a run file, some of which are called as an option is."""
 
 _MAY_BE_EMPTY = frozenset({"address"})
 """Options whose own check says more of an empty text."""
 
-_SPELLED: Mapping[str, str] = {key: f"--{name.replace('_', '-')}" for name, key in KEYS.items()}
+_SPELLED: Mapping[str, str] = {key.path: key.option for key in keys() if key.options}
 
 
 class Command(TyperCommand):

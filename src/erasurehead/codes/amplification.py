@@ -50,7 +50,7 @@ def hardest(code: GradientCode, weights: ExactWeights, stragglers: int) -> Harde
     found = judged(np.zeros(0, dtype=np.int64))
     if not 0 < stragglers < n:
         return found
-    shifted = "shift" in code.labels  # all runs are alike then
+    shifted = code.structure.shift is not None  # all runs are alike then
     width = stragglers * code.n_messages / n
     price = width**2 * max(weights.nullity, 1) + 20_000 + 20 * n
     left = int(min(_SETS_OF_SHIFTED if shifted else _SETS, max(_LEAST, _WORK / price)))
@@ -86,7 +86,7 @@ def _exchanged(stragglers: IntArray, n: int, random: np.random.Generator) -> Int
 def certified(
     code: GradientCode, weights: ExactWeights | None, instead: str, most: float = MOST_AMPLIFIED
 ) -> GradientCode:
-    """Return a code with the labels `amplification` and `hardest`, or refuse it if float64 does not bear its tolerance.
+    """Return a code that knows its `amplification`, or refuse it if float64 does not bear its tolerance.
 
     Arguments:
         code: with a tolerance.
@@ -111,7 +111,7 @@ def certified(
     if left > EXACT / 4:
         who = listed(found.stragglers.tolist())
         raise _refused(code, f"{left:.1e} of the gradient is left without workers {who}", instead)
-    return code.with_labels(amplification=found.amplification, hardest=found.stragglers)
+    return code.with_structure(amplification=found.amplification, hardest=found.stragglers)
 
 
 def borne(code: GradientCode, weights: ExactWeights | None, least: int, instead: str) -> GradientCode:

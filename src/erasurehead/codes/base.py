@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead.codes.assemble import frozen, is_settled, settle
+from erasurehead.codes.assemble import is_settled, settle
 from erasurehead.codes.call_text import call_text
 from erasurehead.codes.equal_rows import first_equal_row
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
@@ -47,54 +48,9 @@ class GradientCode:
         tolerance: any set of at most this many straggling workers still decodes exactly; None where nothing of
             the kind is promised, not even for all workers together.
         source: paper, section and equation.
-        labels: what else the construction knows, for decoders, reports and analysis. The vocabulary:
-
-            `decoder` (str): the decoder that suits; least squares always works.
-                `"least_squares"`: no structure is known;
-                `"groups"`: the messages of a group are equal, the first one speaks for it (`groups`);
-                `"classes"`: the messages of one class, all in, add up to the target (`classes`);
-                `"bibd"`: equal weights are optimal, `r / (r + lambda * (arrived - 1))` (`bibd`);
-                `"graph"`: each message is the sum of two tasks, decoded by components (`edges`);
-                `"cyclic_mds"`: row i is the generator polynomial shifted by i (`generator`, `roots`);
-                `"pieces_by_group"`: in each group the messages are a linear code over the pieces of the
-                    group's sum (`generators`, `position`);
-                `"levels"`: nested codes, each level decodes by itself (`levels`, `inner`);
-                `"parts"`: uncoded first messages, then an inner code (`parts`, `inner`);
-                `"fixed_weights"`: the sum with the fixed `weights` is unbiased (`weights`, `straggling`);
-                `"majority"`: as `"groups"`, and at most `corrupted` equal messages may lie;
-                `"syndrome"`: `parity` locates at most `corrupted` corrupted workers.
-            `classes` (IntArray, (n_messages,)): the class of each message.
-            `bibd` (tuple of 5 int): (v, b, r, k, lambda): workers, tasks, load, replication, and common
-                tasks of any two workers.
-            `edges` (IntArray, (n_workers, 2)): the two tasks of each worker.
-            `generator` (Array): coefficients, constant first; `roots` (IntArray): exponents j such that the
-                polynomial vanishes at exp(2 pi i j / n). Worker i holds tasks i, i+1, ... around the circle.
-            `generators` (tuple of Array): for each group its generator, shape (n_pieces, messages of the group);
-                `position` (IntArray, (n_messages,)): the generator's column of each message.
-            `levels` (IntArray, (n_messages,)): stragglers that the message's own code bears.
-            `parts` (IntArray, (n_messages,)): 0 for an uncoded first message, 1 for a coded second one.
-            `inner` (GradientCode, or a tuple of them by level): the code of the coded messages alone; of refined tasks,
-                the code over the whole ones.
-            `weights` (Array, (n_messages,)): fixed weights; `straggling` (Array, (n_workers,)): the
-                probabilities of straggling for which they are unbiased.
-            `expected_residual`, `aligned_residual` (float): mean residual of the fixed weights, for orthogonal and for
-                equal partial gradients.
-            `mean_load` (float): expected load s of a random 0/1 code: one-step decoding has rho = n_tasks/(r s).
-            `complex_part` (IntArray, (n_messages,)): 0 for the real, 1 for the imaginary row of a complex one;
-                the two are neighbours.
-            `corrupted` (int): corrupted workers that can be located and outvoted; `parity` (complex array,
-                (checks, n_workers)): `parity @ complex rows == 0`.
-            `factors` (tuple of two GradientCode): the encoding is their Kronecker product.
-            `largest_coefficient` (float): largest coefficient in magnitude, where rows begin with one.
-            `second_eigenvalue` (float): of a graph, in magnitude; `lambda` of the expander bounds.
-            `common` (float): expected inner product lambda of two rows of a soft design, whose equal weights are
-                `mean_load / (mean_load + common * (arrived - 1))`.
-            `shift` (int): the rows of a code are one row, complex where there is a `complex_part`; that of worker i is
-                moved by `i * shift` tasks around the circle.
-            `amplification` (float): the worst factor that a search found, over sets of `tolerance` stragglers, between
-                the rounding error of a message and the relative error of the decoded gradient; `hardest` (IntArray):
-                those stragglers.
-            `rounded` (str): what the construction had to round, as a sentence.
+        inner: the codes that this one is made of, if any: by level; of the coded messages alone; or, of refined tasks,
+            the code over the whole ones.
+        structure: what the construction knows beyond that, for decoders, reports and analysis.
     """
 
     name: str
@@ -107,7 +63,8 @@ class GradientCode:
     groups: IntArray | None = None
     tolerance: int | None = None
     source: str = ""
-    labels: Mapping[str, object] = field(default_factory=dict[str, object])
+    inner: tuple[GradientCode, ...] = ()
+    structure: Structure = field(default_factory=Structure)
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "n_tasks", "n_pieces"):
@@ -140,12 +97,10 @@ class GradientCode:
         object.__setattr__(self, "owner", owner)
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        object.__setattr__(self, "labels", MappingProxyType({key: frozen(self.labels[key]) for key in self.labels}))
 
     def __reduce__(self) -> tuple[Callable[..., GradientCode], tuple[object, ...]]:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        plain = {"parameters": dict(self.parameters), "labels": dict(self.labels)}  # the proxies cannot be pickled
-        return _rebuilt, ({**values, **plain},)
+        return _rebuilt, ({**values, "parameters": dict(self.parameters)},)  # the proxy cannot be pickled
 
     @property
     def n_messages(self) -> int:
@@ -241,6 +196,12 @@ class GradientCode:
         return table
 
     @cached_property
+    def complex_part(self) -> IntArray:
+        """For each message 0 if it is real, or the real part of a complex one, and 1 if it is an imaginary part."""
+        part = self.structure.complex_part
+        return np.zeros(self.n_messages, dtype=np.int64) if part is None else part
+
+    @cached_property
     def totals(self) -> Array:
         """Sum over tasks of each message's coefficients, by piece, shape (n_messages, n_pieces)."""
         pieces = np.tile(np.eye(self.n_pieces), (self.n_tasks, 1))
@@ -277,9 +238,9 @@ class GradientCode:
 
         return spectrum_of(self.encoding)
 
-    def with_labels(self, **labels: object) -> GradientCode:
-        """Return the same code with more labels."""
-        return replace(self, labels={**self.labels, **labels})
+    def with_structure(self, **known: Any) -> GradientCode:
+        """Return the same code with more known of its structure."""
+        return replace(self, structure=replace(self.structure, **known))
 
     def __repr__(self) -> str:
         return call_text(self.name, self.parameters)

@@ -10,6 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid, real
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def bernoulli(
         nobody_idle: give each worker without a task, and each task without a worker, one at random. Without it,
             about n exp(-load) workers answer first with nothing, and as many tasks can never be decoded.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load.
 
     Guarantees: none for any one draw. With r random workers, one-step decoding leaves a residual of
@@ -118,7 +119,7 @@ def regularised_bernoulli(
         seed: of the assignment.
         nobody_idle: as for `bernoulli`.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load.
 
     Guarantees: no worker holds more than 2 load tasks (and one more for each task that nobody else took).
@@ -170,7 +171,7 @@ def stochastic_block(
             blocks in order to do harm.
         nobody_idle: as for `bernoulli`.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load: within * b + between * (n_tasks - b) for blocks of b tasks, in the mean
             over the workers; rounded: by how much the blocks differ from what was asked, as a sentence.
 
@@ -180,7 +181,7 @@ def stochastic_block(
     Raises:
         InvalidArgument: a probability outside [0, 1], both zero, or a block larger than the tasks.
 
-    >>> stochastic_block(60, block=10, within=0.5, between=0.02).labels["mean_load"]
+    >>> stochastic_block(60, block=10, within=0.5, between=0.02).structure.mean_load
     6.0
     """
     n_workers = check_count("n_workers", n_workers)
@@ -209,7 +210,7 @@ def stochastic_block(
         "nobody_idle": nobody_idle,
     }
     source = "Charles and Papailiopoulos (arXiv:1805.10378), stochastic block codes"
-    return _code("stochastic_block", parameters, cells, load, source).with_labels(rounded=rounded)
+    return _code("stochastic_block", parameters, cells, load, source).with_structure(rounded=rounded)
 
 
 def _block_cells(
@@ -254,5 +255,5 @@ def _code(name: str, parameters: Mapping[str, object], cells: IntArray, load: fl
         n_tasks=n_tasks,
         tolerance=None,
         source=source,
-        labels={"decoder": "least_squares", "mean_load": float(load)},
+        structure=Structure(decoder="least_squares", mean_load=float(load)),
     )

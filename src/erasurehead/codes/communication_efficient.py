@@ -14,6 +14,7 @@ from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import dense_weights
 from erasurehead.codes.linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _LARGEST_CYCLIC = 300
@@ -43,7 +44,7 @@ def communication_efficient_cyclic(
             if not given, whose codes are MDS.
         seed: of the Gaussian generator.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; amplification, hardest.
 
     Guarantees: exact for any set of at most load - n_pieces stragglers; with a generator of your own, of fewer than
@@ -93,7 +94,7 @@ def communication_efficient_cyclic(
         n_pieces=n_pieces,
         tolerance=tolerance,
         source="Ye and Abbe (arXiv:1802.03475), section 3, with a Gaussian instead of a Vandermonde matrix",
-        labels={"decoder": "least_squares"},
+        structure=Structure(decoder="least_squares"),
     )
     hint = f"use communication_efficient_groups({n_workers}, load={load}, n_pieces={n_pieces}), or another seed"
     return certified(code, dense_weights(code), hint)
@@ -123,7 +124,7 @@ def communication_efficient_groups(
         n_tasks: number of tasks; `n_workers` if not given.
         seed: of Gaussian generators.
 
-    Labels:
+    Structure:
         decoder: `"pieces_by_group"`; generators, position.
 
     Guarantees: exact as soon as every group has enough messages (with `"mds"` any `n_pieces`), so for any set of at
@@ -179,11 +180,11 @@ def communication_efficient_groups(
         groups=groups,
         tolerance=min(_borne(generator, table) for table in by_width.values()),
         source="Kadhe, Koyluoglu, Ramchandran (arXiv:2005.07184), communication-efficient codes from linear codes",
-        labels={
-            "decoder": "pieces_by_group",
-            "generators": tuple(by_width[int(width)] for width in widths.tolist()),
-            "position": position,
-        },
+        structure=Structure(
+            decoder="pieces_by_group",
+            generators=tuple(by_width[int(width)] for width in widths.tolist()),
+            position=position,
+        ),
     )
 
 

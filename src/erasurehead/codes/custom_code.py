@@ -16,6 +16,7 @@ from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.augmented import augmented_weights
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, MOST_ELIMINATED
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def custom(
             200 random ones where there are too many. If not given, it is worked out as far as a few seconds allow.
         approximate: accept a code that does not decode exactly even when all workers answer.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`.
 
     Guarantees: the tolerance, as said above; none if `approximate` and the target is out of reach.
@@ -86,7 +87,7 @@ def custom(
         n_tasks=n_columns // n_pieces,
         n_pieces=n_pieces,
         source="given by its matrix",
-        labels={"decoder": "least_squares"},
+        structure=Structure(decoder="least_squares"),
     )
     if _decodes(code, ()):
         known = None if tolerance is None else check_count("tolerance", tolerance, 0, code.n_workers - 1)

@@ -12,10 +12,12 @@ from erasurehead.codes.complex_rows import ComplexArray, real_rows
 from erasurehead.codes.exact_weights import banded_weights, dense_weights, shifted_weights
 from erasurehead.codes.exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, Unbearable
 from erasurehead.codes.reed_solomon import reed_solomon
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 _DRAWS = 50
 _WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
+_SYSTEM = 1_500  # the same, for what each linear system costs beside them
 _ENTRIES = 4_000_000  # of the linear systems that are solved at once
 _DENSE = 200  # workers up to which a dense decomposition says what rounding does
 
@@ -36,7 +38,7 @@ def cyclic_repetition(
         draws: how many sets of coefficients are tried, the best of which is kept; 50 if not given, or as many as can be
             tried in a few seconds where the load is large.
 
-    Labels:
+    Structure:
         largest_coefficient: largest coefficient in magnitude, when the first of each row is one;
             amplification, hardest.
 
@@ -47,7 +49,7 @@ def cyclic_repetition(
         InvalidArgument: load beyond the number of workers, or float64 does not bear so many stragglers.
 
     >>> code = cyclic_repetition(12, stragglers=3)
-    >>> code.load, code.tolerance, code.labels["largest_coefficient"] < 10
+    >>> code.load, code.tolerance, code.structure.largest_coefficient < 10
     (4, 3, True)
     """
     n_workers = check_count("n_workers", n_workers)
@@ -69,7 +71,7 @@ def cyclic_repetition(
         n_tasks=n_workers,
         tolerance=s,
         source="Tandon et al. (ICML 2017), cyclic repetition",
-        labels={"decoder": "least_squares", "largest_coefficient": largest},
+        structure=Structure(decoder="least_squares", largest_coefficient=largest),
     )
     weights = dense_weights(code) if n_workers <= _DENSE else banded_weights(code, coefficients)
     most = MOST_AMPLIFIED if n_workers <= DENSE else MOST_ELIMINATED
@@ -77,7 +79,7 @@ def cyclic_repetition(
 
 
 def _affordable(n_workers: int, s: int) -> int:
-    return max(1, min(_DRAWS, int(_WORK / (n_workers * max(s, 1) ** 3))))
+    return max(1, min(_DRAWS, int(_WORK / (n_workers * (_SYSTEM + s**3)))))
 
 
 def _coefficients(n_workers: int, s: int, random: np.random.Generator) -> Array:
@@ -113,7 +115,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
         stragglers: how many stragglers must be borne; n - stragglers must be odd. Give this or `load`.
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
-    Labels:
+    Structure:
         decoder: `"cyclic_mds"`; generator, roots, shift, largest_coefficient, amplification, hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks; the
@@ -126,7 +128,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
         InvalidArgument: n - stragglers is even, the load exceeds the number of workers, or float64 does not bear so
             many stragglers.
 
-    >>> cyclic_mds(6, stragglers=3).labels["generator"].round(6).tolist()
+    >>> cyclic_mds(6, stragglers=3).structure.generator.round(6).tolist()
     [1.0, 2.0, 2.0, 1.0]
     """
     n_workers = check_count("n_workers", n_workers)
@@ -149,13 +151,13 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
         n_tasks=n_workers,
         tolerance=s,
         source=_SOURCE,
-        labels={
-            "decoder": "cyclic_mds",
-            "generator": generator,
-            "roots": _roots(n_workers, s),
-            "shift": 1,
-            "largest_coefficient": float(generator.max()),
-        },
+        structure=Structure(
+            decoder="cyclic_mds",
+            generator=generator,
+            roots=_roots(n_workers, s),
+            shift=1,
+            largest_coefficient=float(generator.max()),
+        ),
     )
     return certified(code, shifted_weights(code), _instead(n_workers, load))
 
@@ -168,7 +170,7 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
         stragglers: how many stragglers must be borne; give this or `load`.
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; complex_part, roots, shift, largest_coefficient, amplification, hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
@@ -199,13 +201,13 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
         n_tasks=n_workers,
         tolerance=s,
         source=_SOURCE,
-        labels={
-            "decoder": "least_squares",
-            "roots": roots,
-            "shift": 1,
-            "complex_part": part,
-            "largest_coefficient": float(np.abs(generator).max()),
-        },
+        structure=Structure(
+            decoder="least_squares",
+            roots=roots,
+            shift=1,
+            complex_part=part,
+            largest_coefficient=float(np.abs(generator).max()),
+        ),
     )
     return certified(code, shifted_weights(code), _instead(n_workers, load))
 
@@ -221,7 +223,7 @@ def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode
         stragglers: how many stragglers must be borne; the load is one more.
         seed: of the random coefficients, where they are needed.
 
-    Labels:
+    Structure:
         as the chosen code's own.
 
     Guarantees: exact for any set of at most `stragglers` stragglers.

@@ -9,9 +9,11 @@ from itertools import count, product
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.resources import check_memory
 from erasurehead.codes.assemble import AnyIntArray, ShortIntArray, from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.fields import Field, is_prime, prime_power
+from erasurehead.codes.structure import BlockDesign, Structure
 from erasurehead.errors import check_count, invalid
 
 _SOURCE = "Kadhe, Koyluoglu, Ramchandran (arXiv:1904.13373)"
@@ -24,7 +26,7 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
         blocks: for each task the workers that hold it, equally many, counted from 0 without gaps; any two workers
             must share equally many tasks.
 
-    Labels:
+    Structure:
         decoder: `"bibd"`; bibd, mean_load.
 
     Guarantees: exact when all workers answer. With any s stragglers the best weights are all equal, and the residual
@@ -35,7 +37,7 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
     Raises:
         InvalidArgument: the blocks are not such a design; the message says which count is off.
 
-    >>> block_design([[0, 1], [1, 2], [0, 2]]).labels["bibd"]
+    >>> block_design([[0, 1], [1, 2], [0, 2]]).structure.design
     (3, 3, 2, 2, 1)
     """
     sizes = {len(block) for block in blocks}
@@ -72,7 +74,7 @@ def design_code(
         construction: where the design comes from.
     """
     n_workers, load = len(columns), len(columns[0])
-    design = (n_workers, n_tasks, load, n_workers * load // n_tasks, common)
+    design = BlockDesign(n_workers, n_tasks, load, n_workers * load // n_tasks, common)
     source = construction if construction == _SOURCE else f"{_SOURCE}; {construction}"
     return GradientCode(
         name=name,
@@ -83,7 +85,7 @@ def design_code(
         n_tasks=n_tasks,
         tolerance=0,
         source=source,
-        labels={"decoder": "bibd", "bibd": design, "mean_load": float(load)},
+        structure=Structure(decoder="bibd", design=design, mean_load=float(load)),
     )
 
 
@@ -93,7 +95,7 @@ def projective_plane(order: int) -> GradientCode:
     Arguments:
         order: q, a prime power.
 
-    Labels:
+    Structure:
         decoder: `"bibd"`; bibd = (q^2 + q + 1, q^2 + q + 1, q + 1, q + 1, 1), mean_load.
 
     Guarantees: as `block_design`.
@@ -101,7 +103,7 @@ def projective_plane(order: int) -> GradientCode:
     Raises:
         InvalidArgument: `order` is not a prime power.
 
-    >>> projective_plane(2).labels["bibd"]
+    >>> projective_plane(2).structure.design
     (7, 7, 3, 3, 1)
     """
     _check_order(order, lambda q: f"{q * q + q + 1} workers, load {q + 1}")
@@ -118,7 +120,7 @@ def affine_plane(order: int) -> GradientCode:
     Arguments:
         order: q, a prime power.
 
-    Labels:
+    Structure:
         decoder: `"bibd"`; bibd = (q^2, q^2 + q, q + 1, q, 1), mean_load.
 
     Guarantees: as `block_design`.
@@ -126,7 +128,7 @@ def affine_plane(order: int) -> GradientCode:
     Raises:
         InvalidArgument: `order` is not a prime power.
 
-    >>> affine_plane(3).labels["bibd"]
+    >>> affine_plane(3).structure.design
     (9, 12, 4, 3, 1)
     """
     _check_order(order, lambda q: f"{q * q} workers, load {q + 1}")
@@ -186,7 +188,7 @@ def paley(n_workers: int) -> GradientCode:
     Arguments:
         n_workers: number of workers and of tasks (n): a prime power, 3 modulo 4, at least 7.
 
-    Labels:
+    Structure:
         decoder: `"bibd"`; bibd = (n, n, (n - 1) / 2, (n - 1) / 2, (n - 3) / 4), mean_load.
 
     Guarantees: as `block_design`.
@@ -194,7 +196,7 @@ def paley(n_workers: int) -> GradientCode:
     Raises:
         InvalidArgument: no such number; the message says the nearest.
 
-    >>> paley(11).labels["bibd"]
+    >>> paley(11).structure.design
     (11, 11, 5, 5, 2)
     """
     _check("n_workers", n_workers, is_paley, "must be a prime power, 3 modulo 4 and at least 7")
@@ -215,7 +217,7 @@ def biquadratic(n_workers: int) -> GradientCode:
     Arguments:
         n_workers: number of workers and of tasks (n): 37, 101, 197, 677, ...
 
-    Labels:
+    Structure:
         decoder: `"bibd"`; bibd = (n, n, (n - 1) / 4, (n - 1) / 4, (n - 5) / 16), mean_load.
 
     Guarantees: as `block_design`.
@@ -223,7 +225,7 @@ def biquadratic(n_workers: int) -> GradientCode:
     Raises:
         InvalidArgument: no such number; the message says the nearest.
 
-    >>> biquadratic(37).labels["bibd"]
+    >>> biquadratic(37).structure.design
     (37, 37, 9, 9, 2)
     """
     _check("n_workers", n_workers, is_biquadratic, "must be a prime of the form 4 a^2 + 1 with a odd, from 37 on")
@@ -239,7 +241,7 @@ def twin_primes(smaller: int) -> GradientCode:
     Arguments:
         smaller: q, such that q and q + 2 are both odd prime powers: 3, 5, 7, 9, 11, 17, ...
 
-    Labels:
+    Structure:
         decoder: `"bibd"`; bibd = (n, n, (n - 1) / 2, (n - 1) / 2, (n - 3) / 4), mean_load.
 
     Guarantees: as `block_design`.
@@ -247,7 +249,7 @@ def twin_primes(smaller: int) -> GradientCode:
     Raises:
         InvalidArgument: no such number; the message says the nearest.
 
-    >>> twin_primes(3).labels["bibd"]
+    >>> twin_primes(3).structure.design
     (15, 15, 7, 7, 3)
     """
     _check("smaller", smaller, is_twin, "must be an odd prime power such that two more is one as well")
@@ -276,6 +278,8 @@ def develop(differences: IntArray, modulus: int) -> ShortIntArray:
     >>> develop(np.array([0, 1, 3]), 7)[2].tolist()
     [1, 2, 6]
     """
+    entries = len(differences) * modulus
+    check_memory(f"A design of {modulus:,} workers with {len(differences):,} tasks each", 32.0 * entries)
     opposite = np.sort(-differences % modulus)
     twice = np.concatenate([opposite - modulus, opposite]).astype(np.int32)
     turns = np.arange(modulus, dtype=np.int32)
@@ -329,7 +333,7 @@ def design_for(n_workers: int, load: int) -> GradientCode:
         n_workers: wished number of workers, at least 3.
         load: wished tasks per worker, at least 2, less than `n_workers`.
 
-    Labels:
+    Structure:
         as the design's own; `rounded`: what was rounded, as a sentence; empty if the wish is met.
 
     Guarantees: as `block_design`.
@@ -337,7 +341,7 @@ def design_for(n_workers: int, load: int) -> GradientCode:
     Raises:
         InvalidArgument: a wish out of range.
 
-    >>> design_for(30, load=5).labels["rounded"]
+    >>> design_for(30, load=5).structure.rounded
     'No balanced design here has 30 workers and load 5; the nearest is projective_plane(5): 31 workers, load 6.'
     """
     n_workers = check_count("n_workers", n_workers, at_least=3)
@@ -351,7 +355,7 @@ def design_for(n_workers: int, load: int) -> GradientCode:
         else f"No balanced design here has {n_workers} workers and load {load}; the nearest is"
         f" {code.name}({argument}): {workers} workers, load {tasks}."
     )
-    return code.with_labels(rounded=rounded)
+    return code.with_structure(rounded=rounded)
 
 
 def _nearest(n_workers: int, load: int) -> tuple[float, _Candidate]:

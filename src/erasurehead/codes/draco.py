@@ -11,7 +11,12 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
 from erasurehead.codes.cyclic import fourier_generator
 from erasurehead.codes.exact_weights import shifted_weights
+from erasurehead.codes.exactness import Unbearable
+from erasurehead.codes.locating import smallest_lie
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
+
+_LARGEST = 1.0  # lengths of an honest message: a lie of opposite sign has two
 
 _SOURCE = "Chen, Wang, Charles, Papailiopoulos (arXiv:1803.09877), DRACO"
 
@@ -24,7 +29,7 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
         corrupted: how many workers may send anything at all (s).
         n_tasks: number of tasks; `n_workers` if not given.
 
-    Labels:
+    Structure:
         decoder: `"majority"`; corrupted.
 
     Guarantees: if at most `corrupted` workers lie and all answer, the sum of the groups' majorities is the full
@@ -54,7 +59,7 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
         groups=groups,
         tolerance=n_workers // n_groups - 1,
         source=f"{_SOURCE}, repetition code",
-        labels={"decoder": "majority", "corrupted": corrupted},
+        structure=Structure(decoder="majority", corrupted=corrupted),
     )
 
 
@@ -66,28 +71,37 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
 
     The source checks the frequencies next to zero; here they are those next to n / 2, as in `complex_cyclic_mds`. Any
     2 s neighbours without zero do, and next to zero the weights that decode all messages, with nobody missing, would
-    grow to 10^7 at (100, 4) and beyond what float64 bears at (100, 7).
+    grow to 10^7 at (100, 4).
 
     Arguments:
         n_workers: number of workers and of tasks (n).
         corrupted: how many workers may send anything at all (s), at least 1.
 
-    Labels:
-        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest.
+    Structure:
+        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest; located: how
+        large the lies of s neighbours must be for float64 to tell who they are, in lengths of an honest message.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located, as far as their lies stand out
-        from rounding, and the rest decode exactly. With honest workers, exact for any set of at most `code.tolerance`
-        stragglers: 2 s, or as many as float64 bears, at least s.
+        from rounding (`structure.located`, at most 1), and the rest decode exactly. With honest workers, exact for any
+        set of at most `code.tolerance` stragglers: 2 s, or as many as float64 bears, at least s.
     Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
     Raises:
-        InvalidArgument: fewer than 2 s + 1 workers, or float64 cannot decode without s of them.
+        InvalidArgument: fewer than 2 s + 1 workers, or float64 cannot decode without s of them, or not tell lies of
+            the size of an honest message: s of at most 7 for 50 workers, 4 for 100, 2 for 1,000.
 
     >>> code = draco_cyclic(9, corrupted=2)
-    >>> code.load, code.tolerance, code.labels["parity"].shape
+    >>> code.load, code.tolerance, code.structure.parity.shape
     (5, 4, (4, 9))
     """
     n_workers = check_count("n_workers", n_workers)
     corrupted = _check_corrupted(corrupted, n_workers)
+    instead = f"use draco_repetition({n_workers}, corrupted={corrupted})"
+    located = smallest_lie(n_workers, corrupted)
+    if located > _LARGEST:
+        raise Unbearable(
+            f"corrupted must be few enough for float64 to tell who lies, but with corrupted={corrupted} of {n_workers} "
+            f"workers only lies of {located:.1e} times the length of an honest message are located; {instead}."
+        )
     checks, load = 2 * corrupted, 2 * corrupted + 1
     roots = _roots(n_workers, checks)
     columns = (np.arange(n_workers)[:, None] - np.arange(load)[::-1]) % n_workers
@@ -102,15 +116,15 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         n_tasks=n_workers,
         tolerance=checks,
         source=f"{_SOURCE}, cyclic code",
-        labels={
-            "decoder": "syndrome",
-            "corrupted": corrupted,
-            "parity": _checks(n_workers, roots),
-            "complex_part": part,
-            "shift": 1,
-        },
+        structure=Structure(
+            decoder="syndrome",
+            corrupted=corrupted,
+            parity=_checks(n_workers, roots),
+            complex_part=part,
+            shift=1,
+            located=located,
+        ),
     )
-    instead = f"use draco_repetition({n_workers}, corrupted={corrupted})"
     return borne(code, shifted_weights(code), corrupted, instead)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, cast, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
@@ -135,12 +136,13 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
     """
     n, width = coefficients.shape
     s = width - 1
-    table = np.zeros((n, s + 1))  # the weights for each choice of the first s, and with all of them zero
+    table = np.zeros((n, s + 1), order="F")  # the weights for each choice of the first s, and with all of them zero
     table[:s, :s] = np.eye(s)
-    along = coefficients[np.arange(n - s)[:, None] + np.arange(s), np.arange(s, 0, -1)]
-    for task in range(s, n):
-        table[task] = -along[task - s] @ table[task - s : task]
-        table[task, s] += 1.0
+    table[s:, s] = 1.0
+    band = coefficients.T.copy()  # a triangle: the diagonal, and what is below it
+    for below in range(1, s + 1):
+        band[below, : s - below] = 0.0
+    table = lapack.dtbtrs(band, table, uplo="L", diag="U", overwrite_b=1)[0]
     lengths = np.sqrt(np.einsum("wc,wc->w", coefficients, coefficients))
     table *= lengths[:, None]
     if not np.isfinite(table).all():
@@ -196,7 +198,7 @@ class _Waves(ExactWeights):
 
 
 def shifted_weights(code: GradientCode) -> ExactWeights | None:
-    """Return all exact weights of a code whose rows are shifts of one row (label `shift`), else None.
+    """Return all exact weights of a code whose rows are shifts of one row (`Structure.shift`), else None.
 
     The Fourier transform of a shifted row is that of the row, turned: so every frequency of the weights has equations
     of its own, one unknown or two.
@@ -208,7 +210,7 @@ def shifted_weights(code: GradientCode) -> ExactWeights | None:
     sizes = np.sqrt(np.einsum("pt,pt->p", generator, generator))
     spectrum = np.fft.fft(generator / sizes[:, None], axis=1).T  # (n_tasks, parts)
     # Weights of frequency q meet the frequencies f of the tasks with f * replication = q around the workers' circle.
-    replication = n * int(cast("int", code.labels["shift"])) // n_tasks
+    replication = n * (code.structure.shift or 0) // n_tasks
     meets = np.arange(n_tasks) * replication % n
     order = np.argsort(meets, kind="stable")
     rank = np.arange(n_tasks) - np.searchsorted(meets[order], meets[order])
@@ -244,12 +246,12 @@ def shifted_weights(code: GradientCode) -> ExactWeights | None:
 
 
 def _parts(code: GradientCode) -> IntArray:
-    return np.asarray(code.labels.get("complex_part", np.zeros(code.n_messages)), dtype=np.int64)
+    return code.complex_part
 
 
 def _generator(code: GradientCode) -> Array | None:
     """Return the real and the imaginary part of the row that all others are shifts of, shape (parts, n_tasks)."""
-    shift, n = code.labels.get("shift"), code.n_workers
+    shift, n = code.structure.shift, code.n_workers
     if not isinstance(shift, int) or code.n_pieces != 1 or code.n_messages % n:
         return None
     part, n_parts = _parts(code), code.n_messages // n
@@ -273,10 +275,9 @@ def exact_weights(code: GradientCode) -> ExactWeights | None:
     Arguments:
         code: any code.
     """
-    inner = code.labels.get("inner")
-    if code.name == "refine" and isinstance(inner, GradientCode):
-        return exact_weights(inner)  # whatever counts each task once counts its parts once
-    if "shift" in code.labels:
+    if code.name == "refine" and code.inner:
+        return exact_weights(code.inner[0])  # whatever counts each task once counts its parts once
+    if code.structure.shift is not None:
         return shifted_weights(code)
     if code.n_messages <= min(DENSE, 2 * code.encoding.shape[1]):
         return dense_weights(code)

@@ -22,4 +22,4 @@ DENSE = 1024
 
 
 class Unbearable(InvalidArgument):
-    """A code was asked to bear more stragglers than float64 can decode it without."""
+    """A code was asked to bear more stragglers, or liars, than float64 can decode it without, or locate."""

@@ -10,6 +10,7 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.assemble import from_rows, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
 _DRAWS = 20
@@ -24,7 +25,7 @@ def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int 
         n_tasks: number of tasks, a divisor of n_workers * load; `n_workers` if not given.
         seed: of the assignment. A draw that falls apart into unconnected parts is redrawn, 20 times at most.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load.
 
     Guarantees: exact when all workers answer. With s stragglers, whichever they are, the residual is at most
@@ -61,7 +62,7 @@ def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int 
         n_tasks=n_tasks,
         tolerance=0,
         source="Charles, Papailiopoulos, Ellenberg (arXiv:1711.06771), s-regular codes",
-        labels={"decoder": "least_squares", "mean_load": float(load)},
+        structure=Structure(decoder="least_squares", mean_load=float(load)),
     )
 
 
@@ -75,7 +76,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
         slack: the second eigenvalue must be at most `slack * 2 * sqrt(d - 1)` (1 is a Ramanujan graph); a draw that
             misses it, or is bipartite or disconnected, is redrawn, 20 times at most.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load, second_eigenvalue.
 
     Guarantees: exact when all workers answer. With s stragglers, whichever they are, one-step decoding leaves at most
@@ -89,7 +90,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     n / ((n - s) d). Its diagonal is zero: worker i does not hold task i.
 
     >>> code = expander(50, load=3)
-    >>> code.labels["second_eigenvalue"] <= 1.1 * 2 * 2**0.5
+    >>> code.structure.second_eigenvalue <= 1.1 * 2 * 2**0.5
     True
     """
     n_workers = check_count("n_workers", n_workers, at_least=4)
@@ -109,7 +110,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
             columns,
             "Raviv, Tamo, Tandon, Dimakis (arXiv:1707.03858), codes from expander graphs",
         )
-        second = float(code.labels["second_eigenvalue"])  # pyright: ignore[reportArgumentType]
+        second = code.spectrum.second
         if second <= bound:
             return code
         best = min(best, second)
@@ -126,7 +127,7 @@ def margulis(side: int) -> GradientCode:
     Arguments:
         side: of the grid; there are side^2 workers and tasks. At least 2.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load (8, the sum of a row), second_eigenvalue (at most 5 sqrt(2) = 7.07).
 
     Guarantees: as `expander`, with 8 in the place of the load. Vertices that are neighbours twice over count twice (a
@@ -134,7 +135,7 @@ def margulis(side: int) -> GradientCode:
     Choose it: when an expander must be the same for everybody without a seed. Random ones have a larger gap.
 
     >>> code = margulis(5)
-    >>> code.n_workers, code.labels["second_eigenvalue"] < 7.08
+    >>> code.n_workers, code.structure.second_eigenvalue < 7.08
     (25, True)
     """
     side = check_count("side", side, at_least=2)
@@ -147,7 +148,6 @@ def margulis(side: int) -> GradientCode:
 
 def _adjacency_code(name: str, parameters: dict[str, object], columns: IntArray, source: str) -> GradientCode:
     n_workers, degree = len(columns), len(columns[0])
-    labels: dict[str, object] = {"decoder": "least_squares", "mean_load": float(degree)}
     code = GradientCode(
         name=name,
         parameters=parameters,
@@ -157,9 +157,9 @@ def _adjacency_code(name: str, parameters: dict[str, object], columns: IntArray,
         n_tasks=n_workers,
         tolerance=0,
         source=source,
-        labels=labels,
+        structure=Structure(mean_load=float(degree)),
     )
-    return code.with_labels(second_eigenvalue=code.spectrum.second)
+    return code.with_structure(second_eigenvalue=code.spectrum.second)
 
 
 def _connected_columns(n_workers: int, load: int, n_tasks: int, replication: int, seed: int) -> IntArray:

@@ -12,6 +12,7 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.assemble import from_rows, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_graphs import is_connected, random_regular_edges, sides
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 _SOURCE = "Glasgow and Wootters (arXiv:2006.09638), graph-based assignment"
@@ -25,7 +26,7 @@ def graph_code(n_workers: int, replication: int, *, seed: int = 0) -> GradientCo
         replication: workers per task: the degree d, at least 3; a divisor of 2 n_workers.
         seed: of the graph and of its vertices' order. A disconnected or bipartite draw is redrawn.
 
-    Labels:
+    Structure:
         decoder: `"graph"`; edges.
 
     Guarantees: exact when all workers answer, and as long as every task lies on a component of answering workers that
@@ -66,7 +67,7 @@ def edge_code(edges: Sequence[Sequence[int]] | IntArray) -> GradientCode:
     Arguments:
         edges: the two tasks of each worker, different, counted from 0 without gaps; shape (n_workers, 2).
 
-    Labels:
+    Structure:
         decoder: `"graph"`; edges.
 
     Guarantees: exact when all workers answer, if every connected part has an odd cycle or equally many tasks on both
@@ -127,5 +128,5 @@ def _code(name: str, parameters: dict[str, object], edges: IntArray) -> Gradient
         n_tasks=n_tasks,
         tolerance=0,
         source=_SOURCE,
-        labels={"decoder": "graph", "edges": edges},
+        structure=Structure(decoder="graph", edges=edges),
     )

@@ -16,6 +16,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _SOURCE = "Song and Choi (arXiv:2510.22539)"
@@ -33,7 +34,7 @@ def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int
             where some never do the others get nothing.
         n_tasks: number of tasks (k); the number of workers if not given.
 
-    Labels:
+    Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
 
     Guarantees: the plain sum of what arrives is unbiased, and its variance, if all partial gradients are equal, is the
@@ -44,7 +45,7 @@ def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int
         InvalidArgument: a probability outside [0, 1], or all one.
 
     >>> code = heterogeneous_staircase([0.1, 0.2, 0.5])
-    >>> code.loads.tolist(), round(code.labels["aligned_residual"], 4)
+    >>> code.loads.tolist(), round(code.structure.aligned_residual, 4)
     ([2, 2, 1], 0.6429)
     """
     p, n_tasks = _checked(probabilities, n_tasks)
@@ -74,7 +75,7 @@ def heterogeneous_exclusive(probabilities: Sequence[float] | Array, n_tasks: int
         probabilities: as for `heterogeneous_staircase`.
         n_tasks: number of tasks (k); the number of workers if not given.
 
-    Labels:
+    Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
 
     Guarantees: unbiased, with the same least variance for equal partial gradients as `heterogeneous_staircase`. The
@@ -118,7 +119,7 @@ def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence
         probabilities: as for `heterogeneous_staircase`.
         holders: for each task the workers that hold it.
 
-    Labels:
+    Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
 
     Guarantees: the plain sum of what arrives is unbiased, and its expected residual is the least possible for these
@@ -163,7 +164,7 @@ def heterogeneous_balanced(
         load: tasks per worker.
         n_tasks: number of tasks (k); the number of workers if not given.
 
-    Labels:
+    Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
 
     Guarantees: unbiased; the expected residual is the least possible for the holders chosen.
@@ -268,11 +269,11 @@ def _code(
         n_tasks=n_tasks,
         tolerance=0,
         source=source,
-        labels={
-            "decoder": "fixed_weights",
-            "weights": np.ones(len(owner)),
-            "straggling": p,
-            "expected_residual": float((p[workers] * (1 - p[workers]) * sent**2).sum()),
-            "aligned_residual": float((p * (1 - p) * row_sums**2).sum()),
-        },
+        structure=Structure(
+            decoder="fixed_weights",
+            weights=np.ones(len(owner)),
+            straggling=p,
+            expected_residual=float((p[workers] * (1 - p[workers]) * sent**2).sum()),
+            aligned_residual=float((p * (1 - p) * row_sums**2).sum()),
+        ),
     )

@@ -8,25 +8,11 @@ from scipy import sparse
 from erasurehead.codes.assemble import blocks
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import MOST_ELIMINATED
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
-# Decoders whose weights stay optimal when tasks are cut, and labels that say nothing about single tasks.
+# Decoders whose weights stay optimal when tasks are cut.
 _DECODERS = ("groups", "classes", "pieces_by_group", "fixed_weights", "majority", "syndrome")
-_LABELS_OF_MESSAGES = (
-    "amplification",
-    "largest_coefficient",
-    "classes",
-    "complex_part",
-    "corrupted",
-    "generators",
-    "hardest",
-    "levels",
-    "parity",
-    "parts",
-    "position",
-    "straggling",
-    "weights",
-)
 
 
 def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
@@ -38,8 +24,8 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
         first: a code with one piece.
         second: a code with one piece; an all-ones row, `fractional_repetition(t, t)`, makes t exact replicas.
 
-    Labels:
-        decoder: `"groups"` if both are repetition codes, else `"least_squares"`; factors.
+    Structure:
+        decoder: `"groups"` if both are repetition codes, else `"least_squares"`.
 
     Guarantees: exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that bear t1 and t2; for any
         max(t1, t2), where the factors together amplify rounding too much for float64. For
@@ -80,10 +66,9 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
         groups=groups,
         tolerance=tolerance,
         source=f"Sakorikar and Wang (arXiv:2105.05231), product codes; factors: {first.source}; {second.source}",
-        labels={
-            "decoder": "groups" if first.replicas and second.replicas else "least_squares",
-            "factors": (first, second),
-        },
+        structure=Structure(
+            decoder="groups" if first.replicas and second.replicas else "least_squares",
+        ),
     )
 
 
@@ -96,7 +81,7 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         code: any code.
         n_tasks: number of finer tasks, at least `code.n_tasks`.
 
-    Labels:
+    Structure:
         as the code's own, as far as they speak of messages and not of tasks; inner, a cyclic or Reed-Solomon code.
 
     Guarantees: the code's own tolerance; its residuals, where all tasks are cut into equally many, times that number.
@@ -111,10 +96,6 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
     n_tasks = check_count("n_tasks", n_tasks, at_least=code.n_tasks)
     part = blocks(n_tasks, code.n_tasks)
     whole = part[:, None] * code.n_pieces + np.arange(code.n_pieces)
-    labels = {key: value for key, value in code.labels.items() if key in _LABELS_OF_MESSAGES}
-    if "shift" in code.labels:
-        labels["inner"] = code  # its exact weights, known in closed form, are those of the finer tasks too
-    labels["decoder"] = code.labels.get("decoder") if code.labels.get("decoder") in _DECODERS else "least_squares"
     return GradientCode(
         name="refine",
         parameters={"code": described(code), "n_tasks": n_tasks},
@@ -126,13 +107,36 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         groups=code.groups,
         tolerance=code.tolerance,
         source=code.source,
-        labels=labels,
+        # Exact weights that are known in closed form are those of the finer tasks, too.
+        inner=() if code.structure.shift is None else (code,),
+        structure=_of_messages(code),
+    )
+
+
+def _of_messages(code: GradientCode) -> Structure:
+    """Return what is known of a code's messages, and stays true where its tasks are cut."""
+    known = code.structure
+    return Structure(
+        decoder=known.decoder if known.decoder in _DECODERS else "least_squares",
+        amplification=known.amplification,
+        largest_coefficient=known.largest_coefficient,
+        classes=known.classes,
+        complex_part=known.complex_part,
+        corrupted=known.corrupted,
+        generators=known.generators,
+        hardest=known.hardest,
+        levels=known.levels,
+        parity=known.parity,
+        parts=known.parts,
+        position=known.position,
+        straggling=known.straggling,
+        weights=known.weights,
     )
 
 
 def amplified(code: GradientCode) -> float:
     """Return by how much a code says that it amplifies rounding; 1 where it says nothing."""
-    return max(1.0, float(np.asarray(code.labels.get("amplification", 1.0))))
+    return max(1.0, code.structure.amplification or 1.0)
 
 
 def described(code: GradientCode) -> dict[str, object]:

@@ -10,6 +10,7 @@ from erasurehead.codes.amplification import certified
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import real_rows
 from erasurehead.codes.exact_weights import shifted_weights
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 
@@ -25,7 +26,7 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         load: tasks per worker (w).
         n_tasks: number of tasks (k), a divisor of n_workers * load; `n_workers` if not given.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; complex_part, shift, largest_coefficient, amplification, hardest.
 
     Guarantees: exact for any set of at most d - 1 stragglers, d = n_workers * load / n_tasks; the least possible load.
@@ -71,12 +72,12 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         n_tasks=n_tasks,
         tolerance=replication - 1,
         source="Halbawi, Azizan, Salehi, Hassibi (arXiv:1706.05436), section 3",
-        labels={
-            "decoder": "least_squares",
-            "complex_part": part,
-            "shift": load,
-            "largest_coefficient": float(np.abs(encoding.data).max()),
-        },
+        structure=Structure(
+            decoder="least_squares",
+            complex_part=part,
+            shift=load,
+            largest_coefficient=float(np.abs(encoding.data).max()),
+        ),
     )
     hint = f"use binary_repetition({n_workers}, stragglers={replication - 1}, n_tasks={n_tasks})"
     return certified(code, shifted_weights(code), hint)

@@ -44,7 +44,7 @@ from erasurehead.errors import InvalidArgument, invalid, real
 
 Status = Literal["exact", "approximate", "depends"]
 
-_SECTIONS = ("Arguments", "Labels", "Guarantees", "Choose it", "Raises")
+_SECTIONS = ("Arguments", "Structure", "Guarantees", "Choose it", "Raises")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Family:
             "choose": self.choose,
             "source": self.source,
             "arguments": dict(self.arguments),
-            "decoder": code.labels["decoder"],
+            "decoder": code.structure.decoder,
             "example": {
                 "call": repr(code),
                 "n_workers": code.n_workers,

@@ -9,6 +9,7 @@ import numpy as np
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.assemble import even_sizes, from_rows, ranges, stragglers_and_load
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 
@@ -20,7 +21,7 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
         n_tasks: number of tasks, at least one a worker; `n_workers` if not given. They are dealt out in
             consecutive blocks whose sizes differ by at most one.
 
-    Labels:
+    Structure:
         decoder: `"groups"`: each worker is its own group.
 
     Guarantees: exact when every worker answers; each straggler costs its own tasks and nothing else.
@@ -46,7 +47,7 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
         groups=np.arange(n_workers),
         tolerance=0,
         source="the baseline of Tandon et al. (ICML 2017); backup workers: Chen et al. (arXiv:1604.00981)",
-        labels={"decoder": "groups"},
+        structure=Structure(decoder="groups"),
     )
 
 
@@ -64,7 +65,7 @@ def fractional_repetition(
         n_tasks: number of tasks (the paper's n), which may exceed or fall short of `n_workers`, the default.
         sizes: number of workers of each group, at least 1 each; by default as even as possible, the larger ones first.
 
-    Labels:
+    Structure:
         decoder: `"groups"`: all messages of a group are equal.
 
     Guarantees: exact as soon as one worker of every group has answered, often long before all but the stragglers
@@ -112,7 +113,7 @@ def fractional_repetition(
         groups=groups,
         tolerance=int(workers_each.min()) - 1,
         source="Tandon et al. (ICML 2017), fractional repetition; ErasureHead (arXiv:1901.09671), section 3",
-        labels={"decoder": "groups"},
+        structure=Structure(decoder="groups"),
     )
 
 
@@ -127,7 +128,7 @@ def binary_repetition(n_workers: int, stragglers: int, n_tasks: int | None = Non
         stragglers: how many stragglers must be borne (s), less than `n_workers`.
         n_tasks: number of tasks, at least as many as the largest class has workers; `n_workers` if not given.
 
-    Labels:
+    Structure:
         decoder: `"classes"`; classes.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, with no rounding at all. Loads differ between
@@ -161,5 +162,5 @@ def binary_repetition(n_workers: int, stragglers: int, n_tasks: int | None = Non
         n_tasks=n_tasks,
         tolerance=stragglers,
         source="Charalambides, Mahdavifar, Hero (arXiv:2109.10484), numerically stable binary gradient coding",
-        labels={"decoder": "classes", "classes": classes},
+        structure=Structure(decoder="classes", classes=classes),
     )

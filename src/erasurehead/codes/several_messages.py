@@ -9,6 +9,7 @@ from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.cyclic import one_message_cyclic
 from erasurehead.codes.product import described
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid
 
 
@@ -23,7 +24,7 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
         slowness: how many times slower a straggler is (the paper's alpha), more than 1; d / (slowness - 1), the number
             of exclusive tasks, must be whole.
 
-    Labels:
+    Structure:
         decoder: `"parts"`; parts, inner (the inner code), weights none.
 
     Guarantees: exact when all first messages are in and all but `code.tolerance` of the second ones: full stragglers
@@ -65,7 +66,8 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
         n_tasks=n_workers * exclusive + code.n_tasks,
         tolerance=0,
         source="Tandon et al. (ICML 2017), partial stragglers",
-        labels={"decoder": "parts", "parts": np.tile([0, 1], n_workers), "inner": code},
+        inner=(code,),
+        structure=Structure(decoder="parts", parts=np.tile([0, 1], n_workers)),
     )
 
 
@@ -81,7 +83,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
         stragglers: the largest number of stragglers to be borne (s).
         seed: of the levels that need random coefficients (those with n - t even).
 
-    Labels:
+    Structure:
         decoder: `"levels"`; levels (t of each message), inner (the codes, by level).
 
     Guarantees: exact as soon as n - t workers have finished t + 1 tasks, for any t; so for any set of at most
@@ -91,7 +93,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
         InvalidArgument: more stragglers than workers, or more than float64 bears.
 
     >>> code = nested(8, stragglers=2)
-    >>> code.n_messages, code.labels["levels"][code.messages_of(0)].tolist()
+    >>> code.n_messages, code.structure.levels[code.messages_of(0)].tolist()
     (24, [0, 1, 2])
     """
     n_workers = check_count("n_workers", n_workers)
@@ -108,7 +110,8 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
         n_tasks=n_workers,
         tolerance=stragglers,
         source="Massny, Hofmeister, Egger, Bitar, Wachter-Zeh (arXiv:2212.08580), nested gradient codes, reconstructed",
-        labels={"decoder": "levels", "levels": np.tile(np.arange(n_levels), n_workers), "inner": inner},
+        inner=inner,
+        structure=Structure(decoder="levels", levels=np.tile(np.arange(n_levels), n_workers)),
     )
 
 
@@ -123,7 +126,7 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> Grad
         load: tasks per worker.
         n_tasks: number of tasks; `n_workers` if not given.
 
-    Labels:
+    Structure:
         decoder: `"groups"`: all messages of one task are equal.
 
     Guarantees: exact as soon as every task has arrived once; so for any set of at most (rarest task's copies - 1)
@@ -155,5 +158,5 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> Grad
         groups=tasks,
         tolerance=int(np.bincount(tasks, minlength=n_tasks).min()) - 1,
         source="Amiri and Gündüz (arXiv:1810.09992), Ozfatura, Ulukus, Gündüz (arXiv:2004.04948): cyclic schedule",
-        labels={"decoder": "groups"},
+        structure=Structure(decoder="groups"),
     )

@@ -10,6 +10,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.bernoulli import bernoulli_cells, check_probability, fill_empty, matrix_of
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, invalid, real
 
 
@@ -35,7 +36,7 @@ def soft_design(
         n_tasks: number of tasks (K); `n_workers` if not given.
         seed: of coins and coefficients. Who is left without a task, or a worker, gets one at random.
 
-    Labels:
+    Structure:
         decoder: `"least_squares"`; mean_load (L), common (lambda).
 
     Guarantees: none for any one draw. With s stragglers and the equal weights c = L / (L + lambda (N - s - 1)) the
@@ -50,7 +51,7 @@ def soft_design(
     With n_tasks = n_workers and a true design's lambda = L (L - 1) / (K - 1), only density 1 would do: a sparse soft
     design has a larger lambda.
 
-    >>> round(soft_design(24, load=6, density=0.35).labels["common"], 3)
+    >>> round(soft_design(24, load=6, density=0.35).structure.common, 3)
     1.474
     """
     n_workers = check_count("n_workers", n_workers, at_least=2)
@@ -80,7 +81,7 @@ def soft_design(
         n_tasks=n_tasks,
         tolerance=None,
         source="Jiang, Zhang, Wang (arXiv:2604.10374), sparse Gaussian gradient code",
-        labels={"decoder": "least_squares", "mean_load": load, "common": common},
+        structure=Structure(decoder="least_squares", mean_load=load, common=common),
     )
 
 

@@ -9,6 +9,7 @@ from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.bernoulli import check_probability
 from erasurehead.codes.random_graphs import biregular_columns
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _DRAWS = 100
@@ -26,7 +27,7 @@ def stochastic_gradient(
         n_tasks: number of tasks; `n_workers` if not given. Loads differ by at most one.
         seed: of the assignment.
 
-    Labels:
+    Structure:
         decoder: `"fixed_weights"`; weights, straggling.
 
     Guarantees: the fixed-weight sum is unbiased when workers straggle independently with that probability, and its
@@ -39,7 +40,7 @@ def stochastic_gradient(
     are equal, loads up to one, and pairs share what chance gives them.
 
     >>> code = stochastic_gradient(20, replication=3, straggling=0.2)
-    >>> set(code.loads.tolist()), float(code.labels["weights"][0])
+    >>> set(code.loads.tolist()), float(code.structure.weights[0])
     ({3}, 1.25)
     """
     n_workers = check_count("n_workers", n_workers)
@@ -72,11 +73,11 @@ def stochastic_gradient(
         n_tasks=n_tasks,
         tolerance=0,
         source="Bitar, Wootters, El Rouayheb (arXiv:1905.05383), weights; random biregular assignment",
-        labels={
-            "decoder": "fixed_weights",
-            "weights": np.full(n_workers, 1.0 / (1.0 - straggling)),
-            "straggling": np.full(n_workers, float(straggling)),
-        },
+        structure=Structure(
+            decoder="fixed_weights",
+            weights=np.full(n_workers, 1.0 / (1.0 - straggling)),
+            straggling=np.full(n_workers, float(straggling)),
+        ),
     )
 
 
@@ -89,7 +90,7 @@ def batched_coupons(n_workers: int, load: int, n_tasks: int | None = None, *, se
         n_tasks: number of tasks; `n_workers` if not given.
         seed: of the picks. A draw that leaves a batch to nobody is redrawn, 100 times at most.
 
-    Labels:
+    Structure:
         decoder: `"groups"`: a batch's workers are its group.
 
     Guarantees: exact as soon as every batch has been seen, so for any set of at most (rarest batch - 1) stragglers.
@@ -120,7 +121,7 @@ def batched_coupons(n_workers: int, load: int, n_tasks: int | None = None, *, se
         groups=picks,
         tolerance=int(np.bincount(picks).min()) - 1,
         source="Li, Mousavi Kalan, Avestimehr, Soltanolkotabi (arXiv:1710.09990), batched coupon's collector",
-        labels={"decoder": "groups"},
+        structure=Structure(decoder="groups"),
     )
 
 

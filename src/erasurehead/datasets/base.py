@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -64,6 +63,7 @@ class Dataset:
         notes: what a user should know of how they were read, one sentence each without a full stop.
         published: the settings of the paper's runs, for the data sets of the paper.
         uses: what became of each column of a table of the user's own; empty for other data.
+        synthetic: whether they are a synthetic stand-in.
     """
 
     name: str
@@ -77,6 +77,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     published: Published | None = None
     uses: tuple[ColumnUse, ...] = ()
+    synthetic: bool = False
 
     def __repr__(self) -> str:
         return (
@@ -135,6 +136,7 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         raise invalid("test_fraction", "must lie in [0, 1)", test_fraction)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:
         raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")
-    selection: Any = importlib.import_module("sklearn.model_selection")
-    train, test = selection.train_test_split(np.arange(n_rows), test_size=test_fraction, random_state=seed)
-    return train, test
+    # Drawn here, as importing scikit-learn takes longer than many a short run; the tests hold it against theirs.
+    n_test = int(np.ceil(test_fraction * n_rows))
+    drawn = np.random.RandomState(seed).permutation(n_rows)  # the generator that scikit-learn has
+    return drawn[n_test:], drawn[:n_test]

@@ -28,25 +28,24 @@ def make_decoder(code: GradientCode) -> Decoder:
     """Return the quickest optimal decoder for a code, chosen by the structure of its encoding, not by its name.
 
     In this order: replicas, graphs, blocks without a common task, exact codes of one shifted row by their null space,
-    alternatives (label `classes` or `levels`), repetitions that can be folded away, designs, other exact codes by their
-    null space or by elimination, and least squares: dense for small or ill-conditioned codes, sparse for large ones.
+    alternatives (`Structure.classes` or `levels`), repetitions that can be folded away, designs, other exact codes by
+    their null space or by elimination, and least squares: dense for small or ill-conditioned codes, sparse for large
+    ones.
     """
     if code.replicas:
         return FirstPerGroup(code)
     if is_graph(code):
         return GraphComponents(code)
-    if "bibd" in code.labels and overlap_of(code) is not None:
+    if code.structure.design is not None and overlap_of(code) is not None:
         return UniformOverlap(code)
     blocks = components(code)
     if np.bincount(blocks).max() <= _WHOLE * code.n_messages:
         return Blocks(code, blocks, make_decoder)
-    if code.tolerance and "shift" in code.labels and code.n_messages > _TINY:
+    if code.tolerance and code.structure.shift is not None and code.n_messages > _TINY:
         return NullSpace(code, general(code))
-    for label in ("classes", "levels"):
-        if label in code.labels:
-            alternatives = np.asarray(code.labels[label], dtype=np.int64)
-            if alternatives.max(initial=0) > 0:
-                return Alternatives(code, alternatives, make_decoder, fold(code, make_decoder) or general(code))
+    for alternatives in (code.structure.classes, code.structure.levels):
+        if alternatives is not None and alternatives.max(initial=0) > 0:
+            return Alternatives(code, alternatives, make_decoder, fold(code, make_decoder) or general(code))
     folded = fold(code, make_decoder)
     if folded is not None:
         return folded

@@ -10,6 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.structure import BlockDesign
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, first_times
 from erasurehead.decoding.products import backward, forward, row_sums
 from erasurehead.errors import invalid
@@ -27,14 +28,13 @@ class Overlap(NamedTuple):
 def overlap_of(code: GradientCode) -> Overlap | None:
     """Return the overlap that all pairs of messages have in common, or None if they differ.
 
-    A design says so itself (label `bibd`). For others the product of the encoding with itself is never formed: it is
-    applied to random vectors, which a matrix of any
-    other shape passes with probability zero (up to rounding, 1e-9).
+    A design says so itself (`Structure.design`). For others the product of the encoding with itself is never formed: it
+    is applied to random vectors, which a matrix of any other shape passes with probability zero (up to rounding, 1e-9).
     """
     if code.n_pieces != 1 or code.n_messages < 2:
         return None
-    if "bibd" in code.labels:
-        return _stated(code)
+    if code.structure.design is not None:
+        return _stated(code, code.structure.design)
     n = code.n_messages
     totals, squares = row_sums(code), row_sums(code, power=2)
     if not squares.any():
@@ -55,9 +55,9 @@ def overlap_of(code: GradientCode) -> Overlap | None:
     return overlap
 
 
-def _stated(code: GradientCode) -> Overlap | None:
-    """Return the overlap that the label of a design states, if the matrix has ones and loads to go with it."""
-    _, _, load, holders, common = np.asarray(code.labels["bibd"], dtype=np.int64).tolist()
+def _stated(code: GradientCode, design: BlockDesign) -> Overlap | None:
+    """Return the overlap that a design states, if the matrix has ones and loads to go with it."""
+    _, _, load, holders, common = design
     sizes, data = np.diff(code.encoding.indptr), code.encoding.data
     if sizes.min() != load or sizes.max() != load or data.min() != 1.0 or data.max() != 1.0:
         return None

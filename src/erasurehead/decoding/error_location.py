@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.locating import circle, distance
 
 ComplexArray = NDArray[np.complex128]
 
@@ -370,16 +371,16 @@ class FourierChecks:
 def fourier_checks(code: GradientCode) -> FourierChecks | None:
     """Return the checks of a cyclic Fourier code (DRACO's, or cyclic MDS), or None for other codes."""
     n = code.n_workers
-    if "parity" in code.labels:
-        parity = np.asarray(code.labels["parity"], dtype=np.complex128)
+    if code.structure.parity is not None:
+        parity = code.structure.parity
         powers = np.round(np.angle(parity[:, 1 % n]) * n / (2 * np.pi)).astype(np.int64) % n
-    elif "roots" in code.labels:
-        powers = -np.asarray(code.labels["roots"], dtype=np.int64)[::-1] % n
+    elif code.structure.roots is not None:
+        powers = -code.structure.roots[::-1] % n
     else:
         return None
     if not len(powers) or (np.diff(powers) != 1).any():
         return None
-    return FourierChecks(np.exp(2j * np.pi * np.arange(n) / n), int(powers[0]), len(powers))
+    return FourierChecks(circle(n), int(powers[0]), len(powers))
 
 
 def _on_the_circle(
@@ -414,31 +415,13 @@ def _on_the_circle(
     guilty: list[int] = []
     for worker in sorted(best, key=lambda worker: -sizes[worker]):
         noise = tolerance * math.sqrt(len(said)) * float(size[~np.isin(checks.owner, guilty)].max())
-        distance = _distance(fourier, worker, [*missing.tolist(), *(set(best) - {worker})], liars - len(guilty))
-        if not sizes[worker] * distance > off + noise:
+        gone, pretenders = [*missing.tolist(), *(set(best) - {worker})], liars - len(guilty)
+        if len(gone) + pretenders >= fourier.number:
+            break
+        if not sizes[worker] * distance(fourier.points, worker, gone, pretenders) > off + noise:
             break
         guilty.append(worker)
     return guilty, True
-
-
-def _distance(fourier: FourierChecks, worker: int, gone: Sequence[int], pretenders: int) -> float:
-    """Return a lower bound of how far a worker's part in the checks is from those of others, any `pretenders` included.
-
-    Arguments:
-        fourier: the checks.
-        worker: whose part.
-        gone: others that are given.
-        pretenders: so many more, whoever they are.
-    """
-    degree = len(gone) + pretenders
-    if degree >= fourier.number:
-        return 0.0
-    apart: Array = np.abs(fourier.points - fourier.points[worker])
-    others: IntArray = np.setdiff1d(np.arange(len(apart)), [worker, *gone])
-    nearest = np.sort(apart[others])[:pretenders]
-    product = float(np.prod(apart[list(gone)]) * np.prod(nearest))
-    # The length of a polynomial's coefficients is at most its largest size on the circle: at most 2 for each root.
-    return product / 2.0**degree / math.sqrt(len(fourier.points))
 
 
 def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int) -> Iterator[IntArray]:
@@ -448,7 +431,7 @@ def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int)
     np.maximum.at(size, checks.owner, np.abs(said).max(axis=1))
     median = float(np.median(size[checks.workers]))
     huge = np.flatnonzero(size > 1e3 * median)
-    part = np.asarray(code.labels.get("complex_part", np.zeros(code.n_messages)), dtype=np.int64)[checks.messages]
+    part = code.complex_part[checks.messages]
     whole = checks.workers[_complete(code, checks.messages, checks.workers)]
     for peeled in [huge[:0], huge] if 0 < len(huge) <= liars else [huge[:0]]:
         if len(peeled) == liars:

@@ -110,7 +110,7 @@ class FixedWeights(Decoder):
 
     Arguments:
         code: one piece only.
-        weights: shape (n_messages,), finite; those that the code carries (label `weights`) if None.
+        weights: shape (n_messages,), finite; those that the code carries (`Structure.weights`) if None.
         optimal: what the session's residual is taken from; `make_decoder(code)` if None.
 
     Raises:
@@ -121,7 +121,7 @@ class FixedWeights(Decoder):
 
     def __init__(self, code: GradientCode, weights: Array | None = None, optimal: Decoder | None = None) -> None:
         _check_one_piece(code)
-        carried = code.labels.get("weights") if weights is None else weights
+        carried = code.structure.weights if weights is None else weights
         if carried is None:
             hint = "give weights, or use a heterogeneous or stochastic code"
             raise invalid("weights", "must be given for a code that carries none", code, hint)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, BoolArray
-from erasurehead.decoding.compiled import compiled
+from erasurehead._internal.jit import compiled_when_called
 
 Index = NDArray[np.int32]
 
 
-@compiled
+@compiled_when_called
 def join(
     newcomers: Index,
     starts: Index,
@@ -78,7 +78,7 @@ def join(
     scalars[0] = residual
 
 
-@compiled
+@compiled_when_called
 def smooth(
     here: Index,
     firsts: Index,
@@ -128,7 +128,7 @@ def smooth(
         weights[here[place]] += length * direction[place]
 
 
-@compiled
+@compiled_when_called
 def weigh(
     arrived: BoolArray,
     starts: Index,

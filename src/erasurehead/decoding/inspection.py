@@ -8,7 +8,6 @@ from typing import final
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
@@ -35,6 +34,8 @@ class Unit:
 @lru_cache(maxsize=8)
 def units_of(code: GradientCode) -> tuple[Unit, ...]:
     """Return the units of a code that hold at least two messages."""
+    from scipy.sparse import csgraph  # a tenth of a second to import
+
     tasks = sparse.csr_array(
         (np.ones(code.encoding.nnz), code.encoding.indices // code.n_pieces, code.encoding.indptr),
         shape=(code.n_messages, code.n_tasks),

@@ -57,7 +57,7 @@ def conditioning(
     """Return the largest coefficient of a code, and the worst weights over sampled sets of arrivals.
 
     The sets are all workers, runs of neighbouring stragglers (the worst for cyclic codes), random ones, and those that
-    the code itself names as the worst (label `hardest`). Nothing guarantees that a worse set does not exist.
+    the code itself names as the worst (`Structure.hardest`). Nothing guarantees that a worse set does not exist.
 
     Arguments:
         code: any code.
@@ -172,8 +172,8 @@ def _sets(code: GradientCode, stragglers: int, samples: int, seed: int) -> Itera
     yield np.arange(n_workers)
     if not stragglers:
         return
-    hardest = np.asarray(code.labels.get("hardest", ()), dtype=np.int64)
-    if 0 < len(hardest) <= stragglers:
+    hardest = code.structure.hardest
+    if hardest is not None and 0 < len(hardest) <= stragglers:
         others = np.setdiff1d(np.arange(n_workers), hardest)
         yield others[stragglers - len(hardest) :]
     for begin in np.unique(np.linspace(0, n_workers, min(n_workers, samples), endpoint=False).astype(np.int64)):

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, BoolArray
-from erasurehead.decoding.compiled import compiled
+from erasurehead._internal.jit import compiled_when_called
 
 Index = NDArray[np.int32]
 
 
-@compiled
+@compiled_when_called
 def relax(
     newcomers: Index,
     starts: Index,
@@ -97,7 +97,7 @@ def relax(
     scalars[0], scalars[1] = residual, count
 
 
-@compiled
+@compiled_when_called
 def uniform(rows: Index, starts: Index, columns: Index, values: Array, weights: Array, gap: Array) -> float:
     """Set all weights of `rows` to the one number that serves best, and return the residual: two products."""
     gap[:] = 0.0
@@ -117,7 +117,7 @@ def uniform(rows: Index, starts: Index, columns: Index, values: Array, weights: 
     return residual
 
 
-@compiled
+@compiled_when_called
 def conjugate(
     rows: Index,
     starts: Index,
@@ -188,7 +188,7 @@ def conjugate(
     return residual, 4 * iteration
 
 
-@compiled
+@compiled_when_called
 def _sweep_forward(
     rows: Index, starts: Index, columns: Index, values: Array, squares: Array, swept: Array, gradient: Array
 ) -> float:
@@ -207,7 +207,7 @@ def _sweep_forward(
     return square
 
 
-@compiled
+@compiled_when_called
 def _sweep_back(
     rows: Index, starts: Index, columns: Index, values: Array, squares: Array, direction: Array, swept: Array,
     step: Array,
@@ -224,7 +224,7 @@ def _sweep_back(
             swept[columns[entry]] += step[place] * values[entry]
 
 
-@compiled
+@compiled_when_called
 def _to_gain(residual: float, before_last: float, before_that: float, span: int) -> float:
     """Return how much lower the residual will get, by what it gained in the last two spans of iterations."""
     last, earlier = before_last - residual, before_that - before_last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -68,10 +68,8 @@ def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = Non
 
 
 def inner_codes(code: GradientCode) -> list[GradientCode]:
-    """Return the codes that a code says it is made of (its label `inner`)."""
-    inner = code.labels.get("inner")
-    listed = cast("tuple[object, ...]", inner) if isinstance(inner, tuple) else (inner,)
-    return [candidate for candidate in listed if isinstance(candidate, GradientCode)]
+    """Return the codes that a code says it is made of (`GradientCode.inner`)."""
+    return list(code.inner)
 
 
 def same_matrix(first: SparseMatrix, second: SparseMatrix) -> bool:

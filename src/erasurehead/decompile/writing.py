@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from erasurehead.decompile.assemble import Assembled, assemble
+from erasurehead.decompile.identities import with_identities
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.program import Program
 from erasurehead.decompile.running import run_text
@@ -18,6 +19,8 @@ def write_once(
 ) -> tuple[Assembled, Program]:  # fmt: skip
     """Trace a function once and write it; return what was written, and the program that it was written from."""
     program = trace(function, arguments, backend, inline, effects, names, name)
+    if backend == "numpy":
+        with_identities(program.block)
     assembled = assemble(program, backend, comments)
     if backend == "jax":
         jax = jax_module()

@@ -46,6 +46,31 @@ class Delays(ABC):
             out: where to write, shape (count, n_workers), C-contiguous; made if None.
         """
 
+    follows_clock: bool = False
+    """Whether delays depend on when an order is posted, not on its step alone: see `draw_of`."""
+
+    def draw_of(self, step: int, posted: float) -> int:
+        """Return which draw an order meets: a step as `rows` counts them.
+
+        By default that is the order's own step, so that a method with more steps draws more often. A model that
+        follows the clock goes by the time instead, so that a stall lasts as long as it lasts, whatever is asked
+        meanwhile; it says so by `follows_clock`.
+
+        Arguments:
+            step: of the order.
+            posted: when it was submitted, in seconds since training began.
+        """
+        return step
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        """Return the delays of an order, shape (1, n_workers); of models made of others, each by its own draw.
+
+        Arguments:
+            step, posted: as for `draw_of`.
+            n_workers, unit, work: as for `rows`.
+        """
+        return self.rows(self.draw_of(step, posted), 1, n_workers, unit, work)
+
     @abstractmethod
     def __str__(self) -> str:
         """Return the model as it is written in a configuration: `"exponential(mean=0.5, seed=0)"`."""
@@ -66,13 +91,25 @@ class Delays(ABC):
         """
         return
 
-    def row(self, step: int, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+    def row(
+        self, step: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, posted: float | None = None
+    ) -> Array:
         """Return the delays of workers 0..n_workers-1 in one step, in seconds, shape (n_workers,).
+
+        Arguments:
+            step: of the order; without `posted`, the draw.
+            n_workers, unit, work: as for `rows`.
+            posted: when the order was submitted, in seconds since training began.
 
         Raises:
             InvalidArgument: if the model gives what is no delay: NaN, a negative number, or not one a worker.
         """
-        return check_rows(self, self.rows(step, 1, n_workers, unit, work), step, 1, n_workers)[0]
+        drawn = (
+            self.rows(step, 1, n_workers, unit, work)
+            if posted is None
+            else self.rows_at(step, posted, n_workers, unit, work)
+        )
+        return check_rows(self, drawn, step, 1, n_workers)[0]
 
     def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
         """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_workers).
@@ -85,9 +122,9 @@ class Delays(ABC):
         """
         return None
 
-    def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0) -> float:
-        """Return the delay of one worker, in seconds."""
-        return float(self.row(step, worker + 1, unit, work)[worker])
+    def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0, posted: float | None = None) -> float:
+        """Return the delay of one worker, in seconds; arguments as for `row`."""
+        return float(self.row(step, worker + 1, unit, work, posted)[worker])
 
     def __add__(self, other: Delays) -> Delays:
 
@@ -113,6 +150,31 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     return values
 
 
+def rows_of(
+    model: Delays,
+    first: int,
+    count: int,
+    n_workers: int,
+    unit: int = 0,
+    work: float | Array = 1.0,
+    out: Array | None = None,
+) -> Array:
+    """Return a model's rows, which may be changed; those of a model of one's own only if they are delays.
+
+    Arguments:
+        model: asked.
+        first, count, n_workers, unit, work, out: as for `Delays.rows`.
+
+    Raises:
+        InvalidArgument: as `check_rows`.
+    """
+    if type(model).__module__.startswith("erasurehead."):
+        return model.rows(first, count, n_workers, unit, work, out)
+    values = room(out, count, n_workers)
+    values[:] = check_rows(model, model.rows(first, count, n_workers, unit, work), first, count, n_workers)
+    return values
+
+
 def numbers(values: object, argument: str) -> Array:
     """Return an array of float64 of what the user gave for one.
 
@@ -120,6 +182,8 @@ def numbers(values: object, argument: str) -> Array:
         InvalidArgument: if it holds no numbers, or its rows are not of one length.
     """
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise invalid(argument, "must be numbers, in rows of equal length", values) from None
@@ -177,9 +241,19 @@ class Sum(Delays):
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
-        values = self.terms[0].rows(first, count, n_workers, unit, work, out)
+        values = rows_of(self.terms[0], first, count, n_workers, unit, work, out)
         for term in self.terms[1:]:
-            values += term.rows(first, count, n_workers, unit, work)
+            values += rows_of(term, first, count, n_workers, unit, work)
+        return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return any(term.follows_clock for term in self.terms)
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        values = self.terms[0].rows_at(step, posted, n_workers, unit, work)
+        for term in self.terms[1:]:
+            values = values + term.rows_at(step, posted, n_workers, unit, work)
         return values
 
     def check_workers(self, n_workers: int) -> None:
@@ -212,9 +286,17 @@ class Scaled(Delays):
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
         self.check_workers(n_workers)
-        values = self.model.rows(first, count, n_workers, unit, work, out)
+        values = rows_of(self.model, first, count, n_workers, unit, work, out)
         values *= np.array(self.factors[:n_workers])
         return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.follows_clock
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        self.check_workers(n_workers)
+        return self.model.rows_at(step, posted, n_workers, unit, work) * np.array(self.factors[:n_workers])
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.factors):
@@ -255,7 +337,20 @@ class PerWorker(Delays):
         for kind, model in enumerate(self.models):
             mine = np.flatnonzero(kinds[:n_workers] == kind)
             if len(mine):
-                values[:, mine] = model.rows(first, count, n_workers, unit, work)[:, mine]
+                values[:, mine] = rows_of(model, first, count, n_workers, unit, work)[:, mine]
+        return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return any(model.follows_clock for model in self.models)
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        self.check_workers(n_workers)
+        kinds, values = np.array(self.kinds or range(len(self.models))), np.empty((1, n_workers))
+        for kind, model in enumerate(self.models):
+            mine = np.flatnonzero(kinds[:n_workers] == kind)
+            if len(mine):
+                values[:, mine] = model.rows_at(step, posted, n_workers, unit, work)[:, mine]
         return values
 
     def check_workers(self, n_workers: int) -> None:

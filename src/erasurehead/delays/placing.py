@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding.compiled import compiled
+from erasurehead._internal.jit import compiled_when_called
 
 
-@compiled
+@compiled_when_called
 def place(tile: Array, factor: float, out: Array) -> None:
     """Write draws, multiplied by a factor, into a part of a table.
 

@@ -23,7 +23,7 @@ class Entry:
         text: what was said.
         step: where a life began, or the run was continued.
         resumed: whether a life went on from a checkpoint.
-        kind: of the error that ended a life; empty if none did.
+        kind: of a notice, or of the error that ended a life; else empty.
     """
 
     place: int

@@ -10,6 +10,7 @@ from typing import Any, final
 from erasurehead._internal.storage import Folder
 from erasurehead.runs.jsonl import read_lines, to_line
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
 
 
 @final
@@ -62,5 +63,6 @@ class Witness(Callback):
     def __init__(self, told: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
         self._told, self._time = told, time
 
-    def on_notice(self, text: str) -> None:
-        self._told({"what": "notice", "time": round(self._time(), 6), "text": text})
+    def on_notice(self, notice: Notice) -> None:
+        time = round(self._time(), 6)
+        self._told({"what": "notice", "time": time, "kind": notice.kind, "text": notice.text})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
+from erasurehead.drills.nursery import Nursery
 from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.drills.strikes import Strike
 from erasurehead.drills.supervisor import Played, end_all, launcher, play
@@ -28,6 +31,9 @@ from erasurehead.runs.jsonl import to_text
 
 DELAYS = "exponential(mean=0.05, seed=0)"
 """Injected where the user names none."""
+
+FORKED = ("virtual", "processes")
+"""Engines whose coordinators are forked; the others have threads, or are started by what they bring along."""
 
 _SECONDS = 3.0  # of the run, by the engine's clock
 _LIMIT = 180.0  # seconds that one process may take
@@ -117,6 +123,7 @@ class Lives:
         self.drill.config = self.drill.config.model_copy(update={"checkpoints": checkpoints})
         self.settings = self.drill.settings
         self._over = False
+        self._free = SimpleQueue[Nursery]()
 
     def strike(self, life: int) -> Strike:
         """Return what befalls a life."""
@@ -132,15 +139,22 @@ class Lives:
             EngineError: if the baseline run does not come to its end.
             MissingExtra: if what the engine needs is not installed.
         """
+        with contextlib.ExitStack() as ends:
+            return self._run(ends, say)
+
+    def _run(self, ends: contextlib.ExitStack, say: Callable[[str], None]) -> Outcome:
         begin = time.monotonic()
         self.drill.prepare()
+        at_once = os.cpu_count() or 1 if self.settings.engine == "virtual" else 1
+        if self.settings.engine in FORKED:
+            for _ in range(min(at_once, self.count)):
+                self._free.put(ends.enter_context(Nursery(self.drill.out, self.settings.seed, _LIMIT)))
         baseline = self._play("baseline", -1)
         if baseline.code != 0:
             raise EngineError(
                 f"the baseline run of a drill ended with code {baseline.code}: {baseline.said or 'it said nothing'}"
             )
         expected = RunFolder.open(self.drill.out / "baseline").x
-        at_once = os.cpu_count() or 1 if self.settings.engine == "virtual" else 1
         found: list[Life] = []
         with ThreadPoolExecutor(at_once) as threads:
             try:
@@ -162,8 +176,15 @@ class Lives:
 
     def _play(self, name: str, life: int) -> Played:
         settings = self.settings
+        if settings.engine in FORKED:
+            nursery = self._free.get()
+            try:
+                return nursery.live(name, life)
+            finally:
+                self._free.put(nursery)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        words = ["-P", "-m", "erasurehead.drills.life", str(self.drill.out), name, str(settings.seed), str(life)]
+        module = "rank" if settings.engine == "mpi" else "life"
+        words = ["-P", "-m", f"erasurehead.drills.{module}", str(self.drill.out), name, str(settings.seed), str(life)]
         return play([*launcher(settings.engine, ranks), sys.executable, *words], _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
@@ -211,11 +232,11 @@ def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, e
             yield f"the model has other bits than that of the baseline run: a relative difference of {apart:.2g}"
     elif not apart <= CLOSE:
         yield f"the model differs from that of the baseline run by {apart:.2g}, of {CLOSE:g} that are allowed"
-    died = {worker for row in rows for worker in row.befallen("died")}
+    died = {worker for row in rows for worker in row.workers_noticed("died")}
     if strike.who == "workers":
         if died != set(strike.workers):
             yield f"the records tell of the deaths of workers {sorted(died)}, but {list(strike.workers)} were killed"
-        if summary.get("deaths") != sum(len(row.befallen("died")) for row in rows):
+        if summary.get("deaths") != sum(len(row.workers_noticed("died")) for row in rows):
             yield f"the summary tells of {summary.get('deaths')} deaths, but the steps of others"
     elif died - set(strike.workers):
         yield f"workers {sorted(died - set(strike.workers))} died, and nobody had killed them"

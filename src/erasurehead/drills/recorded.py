@@ -8,9 +8,9 @@ from typing import Any
 
 from erasurehead.errors import ErasureHeadError
 from erasurehead.runs.folder import RunFolder
-from erasurehead.training.rows import What
+from erasurehead.training.notices import NoticeKind
 
-_ENTRIES: Mapping[What, str] = {
+_ENTRIES: Mapping[NoticeKind, str] = {
     "died": "died",
     "joined": "joined",
     "suspected": "suspected",
@@ -28,10 +28,11 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
     except ErasureHeadError:
         return []
     found: list[dict[str, Any]] = [
-        {"what": _ENTRIES[one["what"]], "time": one["time"], "worker": one["worker"], "text": one["why"]}
+        {"what": _ENTRIES[notice.kind], "time": notice.time, "worker": worker, "text": notice.reason}
         for row in rows
-        for one in row.happened
-        if one["what"] in _ENTRIES
+        for notice in row.notices
+        if notice.kind in _ENTRIES
+        for worker in notice.workers
     ]
     found += [{"what": "resumed", "time": 0.0, "step": int(step)} for step in summary.get("resumed", ())]
     if summary.get("unrecorded"):

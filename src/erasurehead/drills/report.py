@@ -74,7 +74,7 @@ def _costs(run: Performance) -> dict[str, str]:
         costs["workers at the end"] = ", ".join(map(str, outcome["workers"]))
     costs["deaths"] = str(len(what.kept("died")))
     costs["workers that joined"] = str(len(what.kept("joined")))
-    costs["the code was re-formed"] = str(sum("code is re-formed" in entry.text for entry in what.kept("notice")))
+    costs["the code was resized"] = str(sum(entry.kind == "resized" for entry in what.kept("notice")))
     costs["coordinators"] = str(run.lives)
     costs["seconds of real time"] = f"{run.seconds:.1f}"
     return costs

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import IO, Any, final
 
 from erasurehead._internal.storage import Folder
 from erasurehead.drills import keeper
@@ -29,8 +29,10 @@ from erasurehead.runs.jsonl import read_lines
 from erasurehead.runs.names import STEPS
 
 _SHARED = Path("/dev/shm")
+GRACE = 20.0
+"""Seconds in which everything that belonged to a coordinator must end after it."""
+
 _RUNNING = set[subprocess.Popen[bytes]]()
-_GRACE = 20.0  # seconds in which everything that belonged to a coordinator must end after it
 
 
 @dataclass
@@ -155,33 +157,66 @@ class Played:
     files: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A command that is going on.
+
+    Attributes:
+        process: its process.
+        said: file of what it prints.
+        mark: in its environment, and in that of all that it starts.
+        folder: its own, for temporary files.
+    """
+
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+    mark: str
+    folder: str
+
+
+@contextlib.contextmanager
+def begun(command: Sequence[str], asked: bool = False) -> Generator[Begun]:
+    """Begin a command, and end all of it with this block. Nothing of it outlives us, however we end.
+
+    Arguments:
+        command: with its words.
+        asked: whether it is written to and answers, by pipes; else its input is empty, and its output is kept.
+    """
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryFile() as said, _own_folders() as folders, _kept(mark, folders.values()):
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE if asked else subprocess.DEVNULL, stdout=subprocess.PIPE if asked else said,
+            stderr=said, start_new_session=True, env={**os.environ, **folders, MARK: mark},
+        )  # fmt: skip
+        _RUNNING.add(process)
+        try:
+            yield Begun(process, said, mark, folders["TMPDIR"])
+        finally:
+            _RUNNING.discard(process)
+            if process.poll() is None:
+                _end(process)
+            sweep(mark, 0.0)
+
+
 def play(command: Sequence[str], limit: float) -> Played:
-    """Run a command to its end, and see what it leaves behind. Nothing of that outlives us, however we end.
+    """Run a command to its end, and see what it leaves behind.
 
     Arguments:
         command: with its words.
         limit: seconds that it may take.
     """
-    mark = secrets.token_hex(8)
-    with tempfile.TemporaryFile() as said, _own_folders() as folders, _kept(mark, folders.values()):
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-            env={**os.environ, **folders, MARK: mark},
-        )  # fmt: skip
+    with begun(command) as it:
         code: int | None = None
-        left: list[str] = []
-        _RUNNING.add(process)
-        try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(max(0.1, limit))
-        finally:
-            _RUNNING.discard(process)
-            if process.poll() is None:
-                _end(process)
-            left = _sweep(mark, 0.0 if code is None else _GRACE)
-        said.seek(0)
-        text = said.read().decode(errors="replace")[-2000:].strip()
-        return Played(code, text, tuple(left), tuple(sorted(os.listdir(folders["TMPDIR"]))))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = it.process.wait(max(0.1, limit))
+        left = [] if code is None else sweep(it.mark)
+        return Played(code, said_by(it.said), tuple(left), tuple(sorted(os.listdir(it.folder))))
+
+
+def said_by(file: IO[bytes]) -> str:
+    """Return the end of what was printed into a file."""
+    file.seek(0)
+    return file.read().decode(errors="replace")[-2000:].strip()
 
 
 def end_all() -> None:
@@ -244,12 +279,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _sweep(mark: str, grace: float) -> list[str]:
-    """Wait until no process with this mark is left; kill those that are left then, and return what they are."""
+def sweep(mark: str, grace: float = GRACE) -> list[str]:
+    """Wait until no process with this mark is left but this one; kill those that are left then, and say what they are.
+
+    Arguments:
+        mark: in their environment.
+        grace: seconds until then.
+    """
     deadline = time.monotonic() + grace
-    while (found := marked(mark)) and time.monotonic() < deadline:
+    while (found := _others(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
-    return [f"{name} ({pid})" for pid, name in found.items()] if grace else []
+    return [f"{name} ({pid})" for pid, name in found.items()]
+
+
+def _others(mark: str) -> dict[int, str]:
+    return {pid: name for pid, name in marked(mark).items() if pid != os.getpid()}

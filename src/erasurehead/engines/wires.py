@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
+from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Moment, Order, Program
 from erasurehead.engines.fault_injection import FaultInjection, injection
 from erasurehead.errors import check_count, invalid, real
 
@@ -335,7 +335,8 @@ class WiredEngine(Engine, FaultInjection):
 
     def __init__(self, engine: Engine, wire: Wire) -> None:
         self.engine, self.wire = engine, wire
-        setattr(self, "name", engine.name)  # noqa: B010  # what runs are told to have run on
+        for told in ("name", "virtual"):  # what runs are told to have run on
+            setattr(self, told, getattr(engine, told))
         self.late = engine.late
         self.message_error = wire.error
 
@@ -382,6 +383,9 @@ class WiredEngine(Engine, FaultInjection):
 
     def now(self) -> float:
         return self.engine.now()
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        return self.engine.stamp(moment, order_round)
 
     def close(self) -> None:
         self.engine.close()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
 
 from erasurehead.errors import check_count, invalid, real
 
 OnDeath: TypeAlias = Literal["replace", "spread", "leave"]
 OnLoss: TypeAlias = Literal["stop", "go_on"]
 OnSuspicion: TypeAlias = Literal["report", "replace", "ignore"]
+
+
+def _said(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
+    """Return what a field means; run files, and the options of the command line, are made from it."""
+    return {"text": text, "option": option, "metavar": metavar, **rules}
 
 
 @dataclass(frozen=True)
@@ -31,21 +36,52 @@ class FaultPolicy:
         verify: whether replicas' messages are compared, and liars outvoted and put aside, before anything is decoded.
     """
 
-    death: OnDeath = "replace"
-    replacements: int = 3
-    lost: OnLoss = "stop"
-    grow: bool = False
-    suspected: OnSuspicion = "report"
-    suspect_after: float | None = None
-    verify: bool = False
+    death: OnDeath = field(
+        default="replace",
+        metadata=_said(
+            "replace dead workers (the default; where there is no room for others, spread), spread their tasks over "
+            "the living, or leave them out.",
+            "--on-death",
+            "WHAT",
+        ),
+    )
+    replacements: int = field(
+        default=3, metadata=_said("How often one worker is replaced.", "--replacements", "N", ge=0)
+    )
+    lost: OnLoss = field(
+        default="stop",
+        metadata=_said(
+            "stop when the wait rule cannot be met any more (the default), or go_on with what can still come.",
+            "--on-loss",
+            "WHAT",
+        ),
+    )
+    grow: bool = field(default=False, metadata=_said("Take more workers when the cluster has room for them.", "--grow"))
+    suspected: OnSuspicion = field(
+        default="report",
+        metadata=_said(
+            "report workers that seem to hang (the default), replace them, or ignore: nobody looks.",
+            "--on-suspicion",
+            "WHAT",
+        ),
+    )
+    suspect_after: float | None = field(
+        default=None,
+        metadata=_said(
+            "Seconds of silence after which a worker seems to hang; by default derived from the arrivals.",
+            "--suspect-after",
+            "SECONDS",
+            gt=0,
+            allow_inf_nan=False,
+        ),
+    )
+    verify: bool = field(
+        default=False, metadata=_said("Compare messages before they are used, and put liars aside.", "--verify")
+    )
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("death", ("replace", "spread", "leave")),
-            ("lost", ("stop", "go_on")),
-            ("suspected", ("report", "replace", "ignore")),
-        ):
-            value = getattr(self, name)
+        for name, kind in (("death", OnDeath), ("lost", OnLoss), ("suspected", OnSuspicion)):
+            value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise invalid(f"fault_policy.{name}", f"must be one of {', '.join(map(repr, choices))}", value)
         check_count("fault_policy.replacements", self.replacements, at_least=0)

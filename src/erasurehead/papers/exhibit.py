@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class Plate:
         """Write the picture as PNG and SVG; notes that several panels share stand below it once."""
         drawn = [exhibit for exhibit in self.exhibits if exhibit.draw is not None]
         rows = -(-len(drawn) // self.columns)
-        notes = _together(note for exhibit in drawn for note in exhibit.notes)
+        notes = _together(exhibit.notes for exhibit in drawn)
         with canvas.drawing():
             width = 5.4 * self.columns
             figure = canvas.new_figure(width, 4.1 * rows + 0.5 + 0.19 * len(notes), self.title)
@@ -106,12 +107,9 @@ class Plate:
             return canvas.save(figure, folder, self.name, ("png", "svg"))
 
 
-def _together(notes: Iterable[str]) -> list[str]:
-    """Return notes without repetitions, those of the same kind (the same first word) one after the other."""
-    kinds: dict[str, dict[str, None]] = {}
-    for note in notes:
-        kinds.setdefault(note.split()[0], {})[note] = None
-    return [note for kind in kinds.values() for note in kind]
+def _together(notes: Iterable[Sequence[str]]) -> list[str]:
+    """Return the notes of several panels without repetitions, those at the same place one after the other."""
+    return list(dict.fromkeys(note for place in zip_longest(*notes) for note in place if note is not None))
 
 
 def write_notes(figure: canvas.Figure, notes: Sequence[str], letters: int) -> None:

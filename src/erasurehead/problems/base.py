@@ -6,12 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Places, squared_norm
+from erasurehead._internal.arrays import Array, Places
 from erasurehead._internal.partition import split_samples as split_samples
+from erasurehead.problems.penalties import L2, Penalty
 
 
 class Shard(ABC):
@@ -63,13 +63,13 @@ class Exact:
 
 
 class Problem(ABC):
-    """What is minimised: the mean loss over the samples plus `l2 * ||x||^2`, with no half before it.
+    """What is minimised: the mean loss over the samples plus a penalty, which by default is `l2 * ||x||^2`.
 
     The penalty is added by the coordinator, outside all coding: its gradient is dense, and messages would lose
-    their support. Parameters in `unpenalized`, such as an intercept, are left out of it.
+    their support. There is no half before it. Parameters in `unpenalized`, such as an intercept, are left out of it.
     """
 
-    preload: ClassVar[tuple[str, ...]] = ()
+    preload: tuple[str, ...] = ()
     """Modules that workers need; engines import them once."""
 
     n_samples: int
@@ -77,6 +77,13 @@ class Problem(ABC):
     l2: float
     unpenalized: Sequence[int] = ()
     """Parameters that the penalty leaves alone."""
+
+    sampled: bool = False
+    """Whether a step's gradients are of samples that are drawn, or otherwise random: exact decoding then gives an
+    estimate all the same."""
+
+    convex: bool = True
+    """Whether a point where the gradient vanishes is a minimum of all; else nobody knows how far one is from it."""
 
     @abstractmethod
     def shard(self, tasks: Sequence[slice]) -> Shard:
@@ -94,25 +101,26 @@ class Problem(ABC):
     def metrics(self, x: Array) -> dict[str, float]:
         """Return what a person wants to know of a model on the test samples, such as `{"auc": 0.84}`; may be empty."""
 
+    def weight(self, rows: slice) -> float:
+        """Return how many of the `n_samples` a range of them counts for: by default each for one."""
+        return float(rows.stop - rows.start)
+
     def initial(self) -> Array:
         """Return the model that training starts from if none is given: zeros."""
         return np.zeros(self.n_parameters)
 
+    @property
+    def regularizer(self) -> Penalty:
+        """The penalty as an object: by default `l2 * ||x||^2` on all parameters but those in `unpenalized`."""
+        return L2(self.l2, tuple(self.unpenalized))
+
     def penalty(self, x: Array) -> float:
-        """Return `l2 * ||x||^2`, without the parameters in `unpenalized`."""
-        if not self.l2:
-            return 0.0
-        if len(self.unpenalized):
-            x = x.copy()
-            x[list(self.unpenalized)] = 0.0
-        return self.l2 * squared_norm(x)
+        """Return the penalty of a model: by default `l2 * ||x||^2`, without the parameters in `unpenalized`."""
+        return self.regularizer.value(x)
 
     def penalty_gradient(self, x: Array) -> Array:
-        """Return `2 * l2 * x`, as the original code writes it, and 0 for what is in `unpenalized`; in a new array."""
-        gradient = 2.0 * self.l2 * x
-        if len(self.unpenalized):
-            gradient[list(self.unpenalized)] = 0.0
-        return gradient
+        """Return the gradient of the penalty's smooth part, in a new array."""
+        return self.regularizer.gradient(x)
 
     def objective(self, x: Array) -> float:
         """Return what is minimised: the mean loss plus the penalty."""
@@ -142,7 +150,7 @@ class Problem(ABC):
         count = sum(rows.stop - rows.start for rows in kept)
         if not count:
             return [Exact(math.nan, np.full(self.n_parameters, math.nan), 0) for _ in points]
-        shard, factor = self.shard(kept), self.n_samples / count
+        shard, factor = self.shard(kept), self.n_samples / sum(self.weight(rows) for rows in kept)
         found: list[Exact] = []
         for x in points:
             gradient = np.zeros(self.n_parameters)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
-from erasurehead.errors import UNSAID, invalid, real
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.errors import UNSAID, invalid
 from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import check_design, check_squares, check_target, intercept_parameters
-from erasurehead.problems.losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.models import LinearModel, check_samples
+from erasurehead.problems.penalties import Penalty, as_penalty
+from erasurehead.problems.sample_weights import check_weights
+from erasurehead.problems.sampled import linear_gradients
 from erasurehead.problems.shards import LinearShard, build_shard, hold_rows
 
 
 class LinearProblem(Problem):
-    """A linear model's mean loss over the training samples, plus `l2 * ||x||^2`.
+    """A linear model's mean loss over the training samples, plus a penalty: `l2 * ||x||^2`, or another.
 
     The parameters are `x.reshape(n_outputs, n_features)`: one row of weights, or one a class (the order of
     scikit-learn's `coef_`). There is no hidden constant term: give X a column of ones to have one, and name it by
@@ -38,9 +41,15 @@ class LinearProblem(Problem):
         test: samples and labels to measure models on, (X_test, y_test); None for none.
         intercept: a column of X that is left out of the penalty, such as one of ones, from 0, or from -1 for the last;
             None for no such column.
+        penalty: another one than l2, which is then left out: `L1(0.01)`, `ElasticNet(0.01, 0.1)`, or your own.
+        sample_weight: how much each training sample counts, at least 0, shape (n_samples,): the loss is the mean by
+            these weights, so that a weight of 2 is a sample that is there twice. None for all alike.
+        class_weight: factor of the weights by class, label -> factor; `"balanced"` for factors by which all classes
+            weigh the same (n_samples / (classes * samples of the class)). Not for least squares.
 
     Raises:
-        InvalidArgument: if shapes do not fit, a number is not finite, or labels are not those that the loss knows.
+        InvalidArgument: if shapes do not fit, a number is not finite, weights are negative or all 0, or labels are not
+            those that the loss knows.
     """
 
     preload = ("erasurehead.problems.kernels",)
@@ -53,18 +62,22 @@ class LinearProblem(Problem):
         l2: float = 0.0,
         test: tuple[Any, Any] | None = None,
         intercept: int | None = None,
+        penalty: Penalty | None = None,
+        sample_weight: Any = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
     ) -> None:
-        if not (np.isfinite(real(l2)) and l2 >= 0):
-            raise invalid("l2", "must be a finite number of at least 0", l2)
+        as_penalty(l2, penalty, ())
         self._design = check_design(X, "X")
         values = check_target(y, "y", self._design.n_rows, "X")
         self.sample_loss = self._choose_loss(values)
         self._labels = self.sample_loss.labels(values, "y")
-        self.l2 = float(l2)
+        self._weights = check_weights(sample_weight, class_weight, self._labels, self.sample_loss)
         self.n_samples = self._design.n_rows
         self.n_features = self._design.n_columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
         self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
+        self._regularizer = as_penalty(l2, penalty, self.unpenalized)
+        self.l2 = float(getattr(self._regularizer, "l2", 0.0))
         self._test = None
         if test is not None:
             self._test = check_samples(*test, self.sample_loss, self.n_features, names=("test[0]", "test[1]"))
@@ -73,8 +86,20 @@ class LinearProblem(Problem):
     def _choose_loss(self, values: Array) -> SampleLoss:
         """Return the loss for the training labels, which are finite numbers."""
 
+    @property
+    def regularizer(self) -> Penalty:
+        return self._regularizer
+
+    @property
+    def heaviest(self) -> float:
+        """The greatest weight of a sample, where their mean is 1: the loss may be so much more curved."""
+        return 1.0 if self._weights is None else float(self._weights.max())
+
+    def weight(self, rows: slice) -> float:
+        return super().weight(rows) if self._weights is None else float(self._weights[rows].sum())
+
     def shard(self, tasks: Sequence[slice]) -> LinearShard:
-        return build_shard(self._design, self._labels, self.sample_loss, tasks)
+        return build_shard(self._design, self._labels, self.sample_loss, tasks, weights=self._weights)
 
     def loss(self, x: Array) -> float:
         return self._whole.loss(x, np.ones(1))
@@ -92,6 +117,15 @@ class LinearProblem(Problem):
             gradient = np.empty(self.n_parameters)
             found.append(Exact(self._whole.combine(x, np.ones(1), 0, gradient), gradient, self.n_samples))
         return found
+
+    @property
+    def labels(self) -> Labels:
+        """The training labels, in the form that the loss computes with, shape (n_samples,)."""
+        return self._labels
+
+    def sample_gradients(self, models: Array, rows: IntArray) -> Array:
+        """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`."""
+        return linear_gradients(self._design, self._labels, self.sample_loss, models, rows, self._weights)
 
     def column_scales(self) -> tuple[float, float] | None:
         scales = np.sqrt(self._design.column_squares() / self.n_samples)
@@ -114,7 +148,7 @@ class LinearProblem(Problem):
 
     @cached_property
     def _whole(self) -> LinearShard:
-        return hold_rows(self._design, self._labels, self.sample_loss)
+        return hold_rows(self._design, self._labels, self.sample_loss, self._weights)
 
 
 @final
@@ -168,6 +202,9 @@ class SoftmaxRegression(LinearProblem):
         test: as for `LinearProblem`.
         n_classes: number of classes, at least 2; None for the greatest label plus one, if all up to it occur.
         intercept: as for `LinearProblem`.
+        penalty: as for `LinearProblem`.
+        sample_weight: as for `LinearProblem`.
+        class_weight: as for `LinearProblem`, by class number.
     """
 
     def __init__(
@@ -179,9 +216,15 @@ class SoftmaxRegression(LinearProblem):
         test: tuple[Any, Any] | None = None,
         n_classes: int | None = None,
         intercept: int | None = None,
+        penalty: Penalty | None = None,
+        sample_weight: Any = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
     ) -> None:
         self._n_classes = n_classes
-        super().__init__(X, y, l2=l2, test=test, intercept=intercept)
+        super().__init__(
+            X, y, l2=l2, test=test, intercept=intercept, penalty=penalty, sample_weight=sample_weight,
+            class_weight=class_weight,
+        )  # fmt: skip
 
     def _choose_loss(self, values: Array) -> SampleLoss:
         if self._n_classes is not None:

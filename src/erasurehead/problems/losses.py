@@ -35,16 +35,16 @@ class SampleLoss(ABC):
         """
 
     @abstractmethod
-    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+    def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
         """Put the derivatives of the losses in place of the margins.
 
         Arguments:
             margins: shape (n_outputs, n_samples); changed.
             labels: shape (n_samples,).
-            scale: factor of the losses and of their derivatives.
+            scale: factor of the losses and of their derivatives: one, or one a sample, shape (n_samples,).
 
         Returns:
-            The sum of the losses, times the scale.
+            The sum of the losses, each times its scale.
         """
 
     @abstractmethod
@@ -79,9 +79,11 @@ class LogisticLoss(SampleLoss):
             )  # fmt: skip
         return values
 
-    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+    def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
         from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
 
+        if isinstance(scale, np.ndarray):
+            return _weighted_logistic(margins[0], labels, scale)
         decays = np.abs(margins[0])
         np.exp(np.negative(decays, out=decays), out=decays)
         return kernels.logistic_residuals(margins[0], decays, labels, scale)
@@ -109,9 +111,11 @@ class SquaredLoss(SampleLoss):
     def labels(self, values: Array, argument: str) -> Labels:
         return values
 
-    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+    def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
         margins -= labels
-        loss = scale * float(margins[0] @ margins[0])
+        loss = (
+            _summed(margins[0] ** 2, scale) if isinstance(scale, np.ndarray) else scale * float(margins[0] @ margins[0])
+        )
         margins *= 2.0 * scale
         return loss
 
@@ -150,13 +154,13 @@ class SoftmaxLoss(SampleLoss):
             )  # fmt: skip
         return values.astype(np.int64)
 
-    def differentiate(self, margins: Array, labels: Labels, scale: float) -> float:
+    def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
         samples = np.arange(len(labels))
         margins -= margins.max(axis=0)  # so that no exponential overflows
         chosen = margins[labels, samples]
         np.exp(margins, out=margins)
         total = margins.sum(axis=0)
-        loss = scale * float((np.log(total) - chosen).sum())
+        loss = _summed(np.log(total) - chosen, scale)
         margins *= scale / total
         margins[labels, samples] -= scale
         return loss
@@ -171,6 +175,18 @@ class SoftmaxLoss(SampleLoss):
     def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
         log_loss = self.differentiate(margins.copy(), labels, 1.0 / len(labels))
         return {"accuracy": accuracy(labels, self.predict(margins)), "log_loss": log_loss}
+
+
+def _summed(losses: Array, scale: float | Array) -> float:
+    return float(losses @ scale) if isinstance(scale, np.ndarray) else scale * float(losses.sum())
+
+
+def _weighted_logistic(margins: Array, labels: Labels, scales: Array) -> float:
+    signed = margins * labels
+    decays = np.exp(-np.abs(signed))
+    loss = float((np.log1p(decays) - np.minimum(signed, 0.0)) @ scales)
+    margins[:] = -scales * labels * np.where(signed >= 0.0, decays, 1.0) / (1.0 + decays)
+    return loss
 
 
 def _few(found: Array, most: int = 6) -> str:

@@ -14,10 +14,11 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets.sharded.folder import ShardFolder
-from erasurehead.errors import DataError, invalid, real
+from erasurehead.errors import DataError, invalid
 from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import intercept_parameters
 from erasurehead.problems.models import LinearModel, Samples, check_samples
+from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.shards import LinearShard, hold_rows
 from erasurehead.problems.stored import Store, StoredShard
 
@@ -37,6 +38,7 @@ class ShardedProblem(Problem):
             worker's host.
         penalize_intercept: whether the penalty holds for the column of ones that the folder was given when it was
             sharded, too.
+        penalty: another one than l2, which is then left out.
 
     Raises:
         DataError: if there is no such folder, or a file that the coordinator needs is missing or damaged.
@@ -52,22 +54,31 @@ class ShardedProblem(Problem):
         l2: float = 0.0,
         at: str | None = None,
         penalize_intercept: bool = False,
+        penalty: Penalty | None = None,
     ) -> None:
-        if not (np.isfinite(real(l2)) and l2 >= 0):
-            raise invalid("l2", "must be a finite number of at least 0", l2)
+        as_penalty(l2, penalty, ())
         self.folder = folder if isinstance(folder, ShardFolder) else ShardFolder.open(folder)
         manifest = self.folder.manifest
-        self.l2 = float(l2)
         self.sample_loss = LinearModel.named(manifest.task, np.zeros(0), manifest.classes).sample_loss
         self.n_samples = manifest.n_train
         self.n_features = manifest.columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
-        intercept = -1 if self.l2 and not penalize_intercept and self.folder.encoding.constant else None
+        penalized = l2 or penalty is not None
+        intercept = -1 if penalized and not penalize_intercept and self.folder.encoding.constant else None
         self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
+        self._regularizer = as_penalty(l2, penalty, self.unpenalized)
+        self.l2 = float(getattr(self._regularizer, "l2", 0.0))
         own = str(self.folder.path)
         self._store = Store(own, manifest.form, manifest.columns, manifest.n_train, self.sample_loss)
         self._remote = replace(self._store, folder=at or own)
         self._places = {low: task for task, low in enumerate(accumulate((f.rows for f in manifest.tasks), initial=0))}
+
+    heaviest = 1.0
+    """As of `LinearProblem`: all samples count alike."""
+
+    @property
+    def regularizer(self) -> Penalty:
+        return self._regularizer
 
     @property
     def fingerprint(self) -> str:

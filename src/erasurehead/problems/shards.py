@@ -27,11 +27,13 @@ class Piece:
         block: the rows.
         labels: of the rows, shape (n_rows,).
         parts: number of a task within the shard, and its range of the block's rows; in order, and without gaps.
+        weights: of the rows, shape (n_rows,); None if all count alike.
     """
 
     block: Block
     labels: Labels
     parts: tuple[tuple[int, slice], ...]
+    weights: Array | None = None
 
 
 @final
@@ -108,13 +110,15 @@ class LinearShard(Shard):
             if scales[task] == 0.0:
                 margins[:, rows] = 0.0
             else:
-                loss += self.sample_loss.differentiate(margins[:, rows], piece.labels[rows], scales[task])
+                scale = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+                loss += self.sample_loss.differentiate(margins[:, rows], piece.labels[rows], scale)
         return margins, loss
 
 
 def build_shard(
-    design: Design, labels: Labels, sample_loss: SampleLoss, tasks: Sequence[slice], n_samples: int | None = None
-) -> LinearShard:
+    design: Design, labels: Labels, sample_loss: SampleLoss, tasks: Sequence[slice], n_samples: int | None = None,
+    weights: Array | None = None,
+) -> LinearShard:  # fmt: skip
     """Return a shard of the given ranges of rows, one a task, over the columns that they touch.
 
     Arguments:
@@ -123,10 +127,11 @@ def build_shard(
         sample_loss: the loss of one sample.
         tasks: ranges of rows, none of them empty.
         n_samples: of the whole problem; None if the design has all of them.
+        weights: of the rows, with a mean of 1 over the whole problem, shape (n_rows,); None if all count alike.
     """
     n_samples = design.n_rows if n_samples is None else n_samples
     features = design.support(tasks)
-    pieces = _cut(design, labels, tasks, features)
+    pieces = _cut(design, labels, tasks, features, weights)
     if features is None:
         return LinearShard(sample_loss, pieces, len(tasks), n_samples, design.n_columns, None)
     support = parameters_of(features, sample_loss.n_outputs, design.n_columns)
@@ -164,13 +169,15 @@ def restricted(point: Array, support: Places | None) -> Array:
     return local
 
 
-def hold_rows(design: Design, labels: Labels, sample_loss: SampleLoss) -> LinearShard:
+def hold_rows(design: Design, labels: Labels, sample_loss: SampleLoss, weights: Array | None = None) -> LinearShard:
     """Return all rows as a shard of one task, over all columns."""
-    pieces = _cut(design, labels, [slice(0, design.n_rows)], None)
+    pieces = _cut(design, labels, [slice(0, design.n_rows)], None, weights)
     return LinearShard(sample_loss, pieces, 1, design.n_rows, design.n_columns, None)
 
 
-def _cut(design: Design, labels: Labels, tasks: Sequence[slice], features: IntArray | None) -> list[Piece]:
+def _cut(
+    design: Design, labels: Labels, tasks: Sequence[slice], features: IntArray | None, weights: Array | None
+) -> list[Piece]:
     groups: list[list[tuple[int, slice]]] = []
     room = 0
     for task, whole in enumerate(tasks):
@@ -181,11 +188,14 @@ def _cut(design: Design, labels: Labels, tasks: Sequence[slice], features: IntAr
                 room = MOST_ROWS
             groups[-1].append((task, rows))
             room -= rows.stop - rows.start
-    return [_piece(design, labels, group, features) for group in groups]
+    return [_piece(design, labels, group, features, weights) for group in groups]
 
 
-def _piece(design: Design, labels: Labels, group: list[tuple[int, slice]], features: IntArray | None) -> Piece:
+def _piece(
+    design: Design, labels: Labels, group: list[tuple[int, slice]], features: IntArray | None, weights: Array | None
+) -> Piece:
     ranges = [rows for _, rows in group]
     edges = [0, *accumulate(rows.stop - rows.start for rows in ranges)]
     parts = tuple((task, slice(*edge)) for (task, _), edge in zip(group, pairwise(edges), strict=True))
-    return Piece(design.block(ranges, features), np.concatenate([labels[rows] for rows in ranges]), parts)
+    held = None if weights is None else np.concatenate([weights[rows] for rows in ranges])
+    return Piece(design.block(ranges, features), np.concatenate([labels[rows] for rows in ranges]), parts, held)

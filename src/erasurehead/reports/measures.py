@@ -67,7 +67,7 @@ def n_workers(run: Run) -> int:
 
 def died(run: Run) -> set[int]:
     """Return the workers that died, those that came back included."""
-    return {worker for row in run.steps for worker in (*row.dead, *row.befallen("died"))}
+    return {worker for row in run.steps for worker in (*row.dead, *row.workers_noticed("died"))}
 
 
 def mean_over_steps(run: Run, value: Callable[[StepRow], float]) -> float:

@@ -21,7 +21,7 @@ from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import LOWER_IS_BETTER, Run
+from erasurehead.training.result import LOWER_IS_BETTER, Run, Status
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
@@ -132,10 +132,14 @@ class Comparison:
                 opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
             figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title, access)
         folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
-        ends = [run.summary.get("status", "failed") for run in runs]
-        failures = tuple(f"{row.scheme}: {row.stopped}" for row, end in zip(rows, ends, strict=True) if end == "failed")
+        ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
+        failures = tuple(
+            f"{row.scheme}: {row.stopped}"
+            for row, end in zip(rows, ends, strict=True)
+            if end not in ("finished", "interrupted")
+        )
         outcome = Outcome(
-            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "stopped" in ends
+            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "interrupted" in ends
         )
         section = self.experiments[0].config.run
         price = section.seconds_per_task if section.engine == "virtual" else None

@@ -54,9 +54,11 @@ from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import default_scheme, parse_rate, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import stopped_by, uninterrupted
+from erasurehead.training.stopping import TOLERANCE, Until
 
 RUNS = "runs"
 """The folder that run folders are made in if the user names none."""
@@ -113,6 +115,7 @@ class Experiment:
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
         parts.check_optimizer(config.optimizer)
+        _check_until(config)
         if config.delays.model is not None:
             _check_delays(scheme, config, parts.build_delays(config.delays.model))
         if config.run.out is not None:
@@ -122,10 +125,13 @@ class Experiment:
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
-        problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
+        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         _check_tasks(scheme, text, problem)
-        rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        rate = config.optimizer.rate
+        if rate is None:
+            rate = parts.default_rate(data, loss, l2, problem.heaviest)
         restart = config.optimizer.restart
         if restart is None:
             restart = data.published is None and config.optimizer.name == "nesterov"
@@ -135,12 +141,13 @@ class Experiment:
                 "scheme": text,
                 "data": _absolute(config.data),
                 "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
-                "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
+                "problem": minimised,
                 "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
         _check_delays(scheme, complete, delays)
+        scheme.check_late(complete.delays.late)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
         return cls(complete, data, problem, scheme, delays, out, resuming, initial)
@@ -176,7 +183,9 @@ class Experiment:
         check_tame(opened.path)
         check_unlocked(opened.path / LOCK)
         if not opened.tables:
-            raise DataError(f"There is no {CONFIG} in {str(folder)!r}: what was begun from Python goes on from Python.")
+            raise DataError(
+                f"There is no {CONFIG} in {str(folder)!r}: a run that was started from Python is resumed from Python."
+            )
         damage = opened.damage(CONFIG)
         try:
             config = build_config(overridden(opened.tables, changes or {}), options)
@@ -200,9 +209,9 @@ class Experiment:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
         check_same(with_defaults(facts.get("configuration", {})), determining(config))
         if damage:
-            raise DataError(f"{damage} What is to be changed is said when the run goes on.")
+            raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
-            raise DataError(f"{damage} Where it is removed, it is written anew when the run goes on.")
+            raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
         experiment = replace(cls._checked(config, resuming=True), out=opened.path)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
         return experiment
@@ -221,6 +230,7 @@ class Experiment:
         scheme = parse_scheme(text, self.config.run.workers)
         _check_tasks(scheme, text, self.problem)
         _check_delays(scheme, self.config, self.delays)
+        scheme.check_late(self.config.delays.late)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
         named = replace(scheme, name=name) if name else scheme
@@ -269,16 +279,18 @@ class Experiment:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 run = train(
                     self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
-                    fault_policy=parts.build_fault_policy(self.config.faults),
+                    fault_policy=self.config.faults.policy(),
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
+                    until=section.until, patience=section.patience, max_seconds=section.max_seconds,
+                    tolerance=self._tolerance,
                 )  # fmt: skip
         except BaseException as error:
             if recorder is None or checkpointer is None:
                 raise
             with contextlib.suppress(OSError):  # a full disk may be what ended the run
                 if isinstance(error, KeyboardInterrupt):
-                    recorder.end("stopped", stopped_by(error))
+                    recorder.end("interrupted", stopped_by(error))
                 else:
                     recorder.end("failed", _said(error))
             checkpointer.close()
@@ -315,11 +327,14 @@ class Experiment:
                 if place != out:
                     shutil.rmtree(place, ignore_errors=True)
                 continue
+            text = f"the model could not be saved in {out}; it is in {place}"
+            moved = Notice("model_moved", data={"folder": str(place)}, text=text)
             for callback in callbacks:
-                callback.on_notice(f"the model could not be saved in {out}; it is in {place}")
+                callback.on_notice(moved)
             return place
+        text = f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost"
         for callback in callbacks:
-            callback.on_notice(f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost")
+            callback.on_notice(Notice("model_lost", text=text))
         return None
 
     def _remedy(self, coverage: float) -> str:
@@ -332,7 +347,9 @@ class Experiment:
         assert section.rate is not None
         rate = parse_rate(section.rate)(0)
         try:
-            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0))
+            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
+                getattr(self.problem, "heaviest", 1.0),
+            )  # fmt: skip
         except DataError:
             safe = math.inf
         safe *= coverage
@@ -342,6 +359,14 @@ class Experiment:
             f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
             "gradient_descent, which adds no momentum."
         )
+
+    @property
+    def _tolerance(self) -> float | None:
+        """How short an exact gradient ends the run; published settings keep their number of steps."""
+        tolerance = self.config.run.tolerance
+        if tolerance is None:
+            return None if self.data.published is not None else TOLERANCE
+        return tolerance or None
 
     def facts(self) -> dict[str, Any]:
         """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
@@ -356,9 +381,9 @@ class Experiment:
         }
 
     def _recorder(self, out: Path, callbacks: Sequence[Callback]) -> Recorder:
-        def notify(text: str) -> None:
+        def notify(notice: Notice) -> None:
             for callback in callbacks:
-                callback.on_notice(text)
+                callback.on_notice(notice)
 
         facts = {"engine": self.config.run.engine, "data": describe(self.data)}
         required = self.config.run.records == "required"
@@ -366,9 +391,11 @@ class Experiment:
             folder = RunFolder.open(out, self.config.run.access)
             recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
             for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
-                notify(f"the run continues from an older checkpoint: {said}")
+                text = f"the run continues from an older checkpoint: {said}"
+                notify(Notice("older_checkpoint", data={"reason": said}, text=text))
             if said := folder.damage(SUMMARY):
-                notify(f"the summary is written anew: {said}")
+                data = {"file": SUMMARY, "reason": said}
+                notify(Notice("rewritten", data=data, text=f"the summary is written anew: {said}"))
             if not folder.has(ENCODING):
                 folder.write(ENCODING, self.data.encoding.to_json())
         else:
@@ -433,6 +460,14 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
         return initial_model(trained, data.encoding, loss)
     except InvalidArgument as error:
         raise InvalidArgument(f"run.initial ({str(folder)!r}): {error}") from None
+
+
+def _check_until(config: Config) -> None:
+    try:
+        if config.run.until is not None:
+            Until.parse(config.run.until)
+    except InvalidArgument as error:
+        raise error.about("run.until") from None
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

@@ -24,7 +24,7 @@ from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.encoding import Encoding
-    from erasurehead.training.result import FinalModel, Run
+    from erasurehead.training.result import FinalModel, Run, Status
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
@@ -37,6 +37,9 @@ class RunFolder:
     config.toml        all settings; `erasurehead train` takes it as it is
     steps.jsonl        one `StepRow` a line, while the run goes on
     arrivals.jsonl     one `ArrivalRow` a line, while the run goes on
+    peers.jsonl        without a coordinator, one `PeerRow` a line instead; with
+    means.jsonl        one `MeanRow` a line, and
+    troubles.jsonl     one `TroubleRow` a line
     evaluations.jsonl  one `Evaluation` a line, at the end
     model.safetensors  the last model, as the tensor `x`
     encoding.json      how raw rows become rows of the design matrix
@@ -185,7 +188,7 @@ class RunFolder:
             Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
             for row in self._lines(EVALUATIONS)
         ]
-        ended = summary.get("status") == "finished"
+        status: Status = summary.get("status", "running")
         return Run(
             scheme=str(summary.get("scheme", self.path.name)),
             engine=str(summary.get("engine", "")),
@@ -194,7 +197,8 @@ class RunFolder:
             arrivals=arrivals,
             start_seconds=float(summary.get("start_seconds") or 0.0),
             evaluations=evaluations,
-            stopped="" if ended else str(summary.get("reason") or "cut off, or still going on"),
+            status=status,
+            stopped="" if status == "finished" else str(summary.get("reason") or "cut off, or still going on"),
             final=_final(summary.get("final")),
             neglected=[Neglected(**row) for row in summary.get("neglected", ())],
         )
@@ -241,16 +245,16 @@ class RunFolder:
 
         self._write(MODEL, model_bytes(x))
 
-    def rows_may_change(self) -> None:
+    def rows_may_change(self, names: Iterable[str] = ROWS) -> None:
         """Take the files of rows off the list of what is known by a checksum: they are going to be written.
 
         Raises:
             RecordsError: if that cannot be written down.
         """
         with self._writing(CHECKSUMS) as folder:
-            sums = read_checksums(folder)
-            if any(name in sums for name in ROWS):
-                write_checksums(folder, {name: kept for name, kept in sums.items() if name not in ROWS})
+            sums, growing = read_checksums(folder), set(names)
+            if not growing.isdisjoint(sums):
+                write_checksums(folder, {name: kept for name, kept in sums.items() if name not in growing})
 
     def rows_are_final(self, names: Iterable[str] = ROWS) -> None:
         """Flush the files of rows to the disk, and keep their checksums: they are not going to change any more.
@@ -313,6 +317,14 @@ class RunFolder:
         except UnicodeDecodeError as error:
             raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
 
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """Return the lines of a file of rows, as they are; none if there is no such file.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._lines(name)
+
     def _lines(self, name: str, size: int | None = None) -> list[dict[str, Any]]:
         data = self._data(name, check=False)
         if data is None:
@@ -331,7 +343,7 @@ class RunFolder:
             if missing is not None:
                 raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
             # Keys of later versions are passed over.
-            rows.append(kind(**{key: row[key] for key in names & row.keys()}))
+            rows.append(kind.from_dict({key: row[key] for key in names & row.keys()}))
         return rows
 
 

@@ -119,16 +119,17 @@ class RowFile:
         self._lines.append(to_line(row))
 
     def flush(self) -> None:
-        """Write the rows taken so far, so that others can read them.
+        """Write the rows taken so far, so that others can read them; what finds no room is kept for the next flush.
 
         Raises:
             RecordsError: if they cannot be written, or nobody can read them, as the file was removed.
         """
         data = "".join(self._lines).encode()
-        self._lines.clear()
         try:
+            os.lseek(self._file, self.size, os.SEEK_SET)  # after a failure, there may be half a line
             write_all(self._file, data)
             self.size += len(data)
+            self._lines.clear()
             there = os.fstat(self._file).st_nlink
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -139,12 +140,18 @@ class RowFile:
 
     def _keep_whole_lines(self, data: bytes) -> None:
         written = os.lseek(self._file, 0, os.SEEK_CUR) - self.size
-        self.size += data.rfind(b"\n", 0, max(written, 0)) + 1
-        os.ftruncate(self._file, self.size)
-        os.lseek(self._file, self.size, os.SEEK_SET)
+        kept = data.rfind(b"\n", 0, max(written, 0)) + 1
+        os.ftruncate(self._file, self.size + kept)
+        self.size += kept
+        del self._lines[: data.count(b"\n", 0, kept)]
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._file < 0
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
+        """Close the file, without the rows that were not flushed; may be called twice."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import RowFile, to_line
 from erasurehead.runs.locks import FolderLock
-from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, check_tame
+from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, WAITING, check_tame
 from erasurehead.runs.resuming import resumption
 from erasurehead.runs.summaries import figures, versions
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
+from erasurehead.training.notices import Notice
+from erasurehead.training.result import Resumption, Run, Status
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 
@@ -31,16 +35,19 @@ class Recorder(Callback):
         folder: made by `RunFolder.create`.
         facts: what else is to stand in `summary.json`, such as the data's name and shape.
         required: whether training is to end where the records cannot be written any more; else it goes on without.
-        notify: told, in a sentence, when it goes on without.
+        notify: takes a notice when it goes on without.
 
     Attributes:
         checkpoint: where an earlier run goes on; None for a new run.
         resumption: the same, for the training loop.
         resumed: steps after which the run was continued, each time that it was.
         store: of the checkpoints of an earlier run; None for a new run.
+        wait_every: seconds between two notes of who is late.
         x: the newest model; None before the first step.
         saved: whether the last model is in the folder.
     """
+
+    wait_every: float = 1.0
 
     def __init__(
         self,
@@ -48,7 +55,7 @@ class Recorder(Callback):
         facts: Mapping[str, Any] | None = None,
         *,
         required: bool = True,
-        notify: Callable[[str], None] = lambda text: None,
+        notify: Callable[[Notice], None] = lambda notice: None,
     ) -> None:
         self.folder = folder
         self.required = required
@@ -76,7 +83,7 @@ class Recorder(Callback):
         facts: Mapping[str, Any] | None = None,
         *,
         required: bool = True,
-        notify: Callable[[str], None] = lambda text: None,
+        notify: Callable[[Notice], None] = lambda notice: None,
     ) -> Recorder:
         """Return the recorder of a run that goes on from its newest checkpoint, in the same folder.
 
@@ -133,7 +140,7 @@ class Recorder(Callback):
             self.store.tidy()
         self.folder.rows_may_change()
         before = self.checkpoint
-        for name in ROWS:
+        for name in (ARRIVALS, STEPS):  # flushed in this order: whose step is there has its arrivals there, too
             size = before.records[name] if before else 0
             self._files[name] = RowFile(self.folder.path / name, size, self.folder.access)
 
@@ -143,58 +150,67 @@ class Recorder(Callback):
 
     def on_arrival(self, row: ArrivalRow) -> None:
         if not self._lost:
-            self._files[ARRIVALS].add(vars(row))
+            self._files[ARRIVALS].add(row.as_dict())
+
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self._lost:
+            return
+        told = {"step": step, "waited": elapsed, "missing": list(missing), "time": time.time()}
+        with contextlib.suppress(OSError), Folder.open(self.folder.path, self.folder.access) as folder:
+            folder.write_whole(WAITING, [to_line(told).encode()])
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self.x = x
         if not self._lost:
-            self._files[STEPS].add(vars(row))
+            self._files[STEPS].add(row.as_dict())
             self._try(self._flush)
 
     def _flush(self) -> None:
-        self._files[ARRIVALS].flush()  # before the step, so that whose step is there has its arrivals there, too
-        self._files[STEPS].flush()
+        for file in self._files.values():
+            file.flush()
 
     def on_end(self, run: Run) -> None:
         lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
         self.x = run.x
         self._summary |= {"engine": run.engine} | figures(run)
-        status = "finished" if not run.stopped else "stopped" if run.stopped.startswith("stopped") else "failed"
-        self._end(status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
+        self._end(run.status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
 
-    def end(self, status: str, reason: str) -> None:
+    def end(self, status: Status, reason: str) -> None:
         """Save the last model and the summary, and close the files. What was ended once stays as it was.
 
         Arguments:
-            status: `"finished"`, `"stopped"` (by the user) or `"failed"`.
-            reason: why it ended early, in a sentence.
+            status: how it ended.
+            reason: why it ended early, in a sentence; empty if it did not.
 
         Raises:
             RecordsError: if something of it cannot be written; all else is.
         """
         self._end(status, reason)
 
-    def _end(self, status: str, reason: str, first: Callable[[], None] = lambda: None) -> None:
+    def _end(self, status: Status, reason: str, first: Callable[[], None] = lambda: None) -> None:
         if self._summary["status"] != "running":
             return
-        acts: list[Callable[[], None]] = [first]
-        for file in self._files.values():
-            file.close()
-        if self._files:
+        files = self._files.values()
+        # Late messages that came since the last step are not written yet, nor are rows that found no room before.
+        acts: list[Callable[[], None]] = [file.flush for file in files if not file.closed]
+        acts += [first, *(file.close for file in files)]
+        if files:
             acts.append(self.folder.rows_are_final)
         if self.x is not None:
             acts.append(partial(self._write_model, self.x))
         failure = _first_failure(acts)
         serious = status == "finished" and self.required
+        with contextlib.suppress(OSError), Folder.open(self.folder.path) as folder:
+            folder.remove(WAITING)
         if failure is not None and serious:
-            status, reason = "failed", str(failure)  # so that it can be continued, and be finished
+            status, reason = "records", str(failure)  # so that it can be continued, and be finished
         self._summary |= {"status": status, "reason": reason}
         failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
         self._release_lock()
         if failure is not None and serious:
             raise failure
         if failure is not None and not self._lost:
-            self.notify(str(failure))
+            self.unrecorded(failure)
 
     def _write_model(self, x: Array) -> None:
         self.folder.write_model(x)
@@ -213,7 +229,17 @@ class Recorder(Callback):
                 raise
             for file in self._files.values():
                 file.close()
-            self.notify(f"{error} Training goes on without records.")
+            self.unrecorded(error, "Training goes on without records.")
+
+    def unrecorded(self, error: OSError, then: str = "") -> None:
+        """Tell that something of the run cannot be written.
+
+        Arguments:
+            error: why.
+            then: what follows from it, as a sentence.
+        """
+        text = f"{error} {then}".strip()
+        self.notify(Notice("unrecorded", data={"reason": str(error)}, text=text))
 
     def _take_lock(self) -> None:
         path = self.folder.path / LOCK

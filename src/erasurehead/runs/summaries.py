@@ -20,6 +20,10 @@ def figures(run: Run) -> dict[str, Any]:
     last = run.evaluations[-1] if run.evaluations else None
     return {
         "steps": len(steps),
+        "ended": run.ended,
+        "optimum": None if run.optimum is None else asdict(run.optimum),
+        "measured": None if not run.measured else asdict(run.measured[-1]),
+        "measuring_seconds": sum(one.seconds for one in run.measured),
         "steps_without_estimate": sum(not row.stepped for row in steps),
         "seconds": run.seconds,
         "seconds_per_step": run.seconds_per_step,
@@ -35,9 +39,9 @@ def figures(run: Run) -> dict[str, Any]:
         "coverage": fmean(row.coverage for row in steps) if steps else None,
         "bytes_per_step": fmean(row.received for row in steps) if steps else None,
         "dead": sorted({worker for row in steps for worker in row.dead}),
-        "deaths": sum(len(row.befallen("died")) for row in steps),
-        "joined": sum(len(row.befallen("joined")) for row in steps),
-        "liars": sorted({worker for row in steps for worker in row.befallen("lied")}),
+        "deaths": sum(len(row.workers_noticed("died")) for row in steps),
+        "joined": sum(len(row.workers_noticed("joined")) for row in steps),
+        "liars": sorted({worker for row in steps for worker in row.workers_noticed("lied")}),
         "workers_at_end": steps[-1].workers - len(steps[-1].dead) if steps else None,
         "failures": sum(row.failures for row in steps),
     }

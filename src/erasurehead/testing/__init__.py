@@ -1,11 +1,34 @@
-"""Tests for engines of one's own, and what they are made of."""
+"""Tests for engines of one's own, and what they are made of, each imported when it is first used."""
 
-from erasurehead.testing.conformance import EngineConformance as EngineConformance
-from erasurehead.testing.conformance import FaultInjectionConformance as FaultInjectionConformance
-from erasurehead.testing.problems import Quadratic as Quadratic
-from erasurehead.testing.programs import Echo as Echo
-from erasurehead.testing.programs import Faulty as Faulty
-from erasurehead.testing.programs import Raising as Raising
-from erasurehead.testing.programs import Sequel as Sequel
-from erasurehead.testing.programs import Timetable as Timetable
-from erasurehead.testing.programs import Typed as Typed
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from erasurehead.testing.conformance import EngineConformance as EngineConformance
+    from erasurehead.testing.conformance import FaultInjectionConformance as FaultInjectionConformance
+    from erasurehead.testing.problems import Quadratic as Quadratic
+    from erasurehead.testing.programs import Echo as Echo
+    from erasurehead.testing.programs import Faulty as Faulty
+    from erasurehead.testing.programs import Raising as Raising
+    from erasurehead.testing.programs import Sequel as Sequel
+    from erasurehead.testing.programs import Timetable as Timetable
+    from erasurehead.testing.programs import Typed as Typed
+
+# A worker that runs one of the programs needs neither pytest nor a problem.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "EngineConformance": "conformance",
+        "FaultInjectionConformance": "conformance",
+        "Quadratic": "problems",
+        "Echo": "programs",
+        "Faulty": "programs",
+        "Raising": "programs",
+        "Sequel": "programs",
+        "Timetable": "programs",
+        "Typed": "programs",
+    },
+)

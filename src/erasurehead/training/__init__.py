@@ -9,6 +9,7 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.training.callbacks import Callback as Callback
     from erasurehead.training.loop import train as train
+    from erasurehead.training.notices import Notice as Notice
     from erasurehead.training.result import Evaluation as Evaluation
     from erasurehead.training.result import Run as Run
     from erasurehead.training.rows import ArrivalRow as ArrivalRow
@@ -21,6 +22,7 @@ __getattr__, __dir__ = lazy_names(
         "ArrivalRow": "rows",
         "Callback": "callbacks",
         "Evaluation": "result",
+        "Notice": "notices",
         "Run": "result",
         "StepRow": "rows",
         "train": "loop",

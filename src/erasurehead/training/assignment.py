@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.layout import Layout
@@ -18,7 +17,7 @@ from erasurehead.training.programs import CodedProgram
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is re-formed.
+    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is resized.
 
     The code numbers its workers 0..n-1: *places* here, so that they are not confused with the engine's workers, which
     keep their numbers as long as they live. A worker that keeps its data keeps its program, and so the numbers of its
@@ -66,6 +65,25 @@ class Assignment:
     def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
         """The row and the unit of each message, by worker and the number that the worker's program gives it."""
         return {message: (row, self.units[row]) for message, row in self.rows.items()}
+
+    @cached_property
+    def _rows_by_content(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = {}
+        for position, program in enumerate(self.programs):
+            for spec, row in zip(program.message_specs, self.code.messages_of(position).tolist(), strict=True):
+                if spec.content is not None:
+                    found.setdefault(spec.content, []).append(row)
+        return found
+
+    def row_of(self, content: int | None, worker: int) -> int | None:
+        """Return the row that says what a message of an earlier assignment said; None if there is none any more.
+
+        Arguments:
+            content: of the message.
+            worker: who sent it: if it still has such a row, it is that.
+        """
+        rows = () if content is None else self._rows_by_content.get(content, ())
+        return next((row for row in rows if self.workers_of_rows[row] == worker), rows[0] if rows else None)
 
     @cached_property
     def lasts(self) -> frozenset[tuple[int, int]]:
@@ -116,6 +134,8 @@ def reassigned(
     Returns:
         The assignment; and the places whose worker must be given its program, ascending.
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs re-form their code
+
     held = {worker: before.programs[position] for worker, position in before.positions.items()}
     works = [program.work for program in programs]
     cost = np.ones((len(programs), len(workers)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Arrived
 from erasurehead.errors import invalid
-from erasurehead.faults.byzantine import Verifier, check_comparable
+from erasurehead.faults.byzantine import Remark, Verifier, check_comparable
 from erasurehead.faults.failure_detector import FailureDetector
+from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
 from erasurehead.training.worker_pool import WorkerPool
 
@@ -26,19 +27,23 @@ class HealthMonitor:
 
     Arguments:
         pool: whose workers they are.
-        tell: takes a sentence for people.
+        tell: takes what is noticed.
 
     Raises:
         InvalidArgument: messages are to be compared, and code and wait rule never leave anything to compare.
     """
 
-    def __init__(self, pool: WorkerPool, tell: Callable[[str], None]) -> None:
+    def __init__(self, pool: WorkerPool, tell: Callable[[Notice], None]) -> None:
         self.pool = pool
         self.tell = tell
         self._assignment = pool.assignment
         watches = pool.fault_policy.suspected != "ignore"
         self._suspicion = (
-            FailureDetector(after=pool.fault_policy.suspect_after, late=pool.engine.late) if watches else None
+            FailureDetector(
+                after=pool.fault_policy.suspect_after, late="preempt" if pool.engine.late == "preempt" else "carry"
+            )
+            if watches
+            else None
         )
         self._verifier: Verifier | None = None  # made when the first round begins
         if pool.fault_policy.verify:
@@ -85,7 +90,7 @@ class HealthMonitor:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
             if cleared := self._suspicion.heard(event.worker, event.time, event.started, done):
-                self.tell(cleared)
+                self.tell(Notice("cleared", event.worker, data={"reason": cleared}, text=cleared))
 
     def failed(self, worker: int) -> None:
         """Take note that a worker said that it cannot answer."""
@@ -111,8 +116,8 @@ class HealthMonitor:
         gone = self.pool.look(now)
         if self._suspicion is not None:
             for worker in self._suspicion.check(now):
-                self.tell(self._suspicion.suspects[worker])
-                self.pool.happened("suspected", worker, self._suspicion.suspects[worker])
+                why = self._suspicion.suspects[worker]
+                self.tell(Notice("suspected", worker, data={"reason": why}, text=why))
                 if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
         return gone
@@ -125,21 +130,44 @@ class HealthMonitor:
             return False
         view = current.view
         found = self._verifier.examine(current.arrivals, current.read, view.pending.tolist())
-        for sentence in found.reasons:
-            self.tell(sentence)
+        for remark in found.remarks:
+            self.tell(_notice(remark))
         changed = found.settle(view)
         current.doubtful = bool(found.doubtful)
         current.refused.update(found.refused)
-        for message, why in found.refused.items():
+        for message in found.refused:
             arrived = current.arrivals.pop(message)
-            if arrived.worker not in found.accused:
-                self.pool.happened("refused", arrived.worker, why)
             self.pool.engine.release(arrived)
         for worker, why in found.accused.items():
             self.pool.put_aside(worker, why)
             if self._suspicion is not None:
                 self._suspicion.left(worker)
         return changed
+
+    @property
+    def verifies(self) -> bool:
+        """Whether messages are compared with each other."""
+        return self._verifier is not None
+
+    def examine_earlier(self, vectors: Mapping[int, Array], row: int, current: Round) -> str:
+        """Compare a message of an earlier round with the others of that round; return why it is refused, if it is.
+
+        Arguments:
+            vectors: of all messages of that round that have come, by their rows now.
+            row: which of them is new.
+            current: the round by now: a worker that is caught is lost to it.
+        """
+        assert self._verifier is not None
+        found = self._verifier.examine_earlier(vectors)
+        for remark in found.remarks:
+            self.tell(_notice(remark))
+        for worker, why in found.accused.items():
+            self.pool.put_aside(worker, why)
+            if self._suspicion is not None:
+                self._suspicion.left(worker)
+            if worker in current.assignment.positions:
+                current.view.lose(current.assignment.positions[worker])
+        return found.refused.get(row, "")
 
     def accused(self, current: Round) -> list[int]:
         """Return who is put aside for lying, of those that sit anywhere in a round."""
@@ -153,7 +181,8 @@ class HealthMonitor:
             seconds: that all rounds have taken on this machine.
         """
         if self._verifier is not None:
-            self.tell(self._verifier.cost(seconds))
+            cost = self._verifier.cost(seconds)
+            self.tell(Notice("verification_cost", data=vars(cost), text=str(cost)))
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -173,3 +202,12 @@ class HealthMonitor:
             verifier = self._prepared(moved=True)
             verifier.begin()
             verifier.restore(state["verifier"])
+
+
+def _notice(remark: Remark) -> Notice:
+    """Return what the verifier remarks as a notice."""
+    if remark.kind == "lied":
+        return Notice("lied", remark.workers[0], data={"reason": remark.why}, text=remark.text)
+    workers = [*remark.workers]
+    data = {"messages": [*remark.messages], "workers": workers, "reason": remark.why}
+    return Notice(remark.kind, workers[0] if len(workers) == 1 else None, data=data, text=remark.text)

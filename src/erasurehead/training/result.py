@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.training.notices import Notice
+from erasurehead.training.optimum import Optimum
 from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.training.stopping import Ending, Measured
 from erasurehead.training.task_counts import Neglected
+
+Status: TypeAlias = Literal["running", "finished", "interrupted", "unreachable", "diverged", "records", "failed"]
+"""How a run stands: going on, or cut off by something that left no time to say so; done; interrupted by Ctrl-C or a
+signal; ended by the exception `Unreachable`, `Diverged` or `RecordsError`; by another error."""
 
 _SMOOTHED = 50
 """The most steps that a loss is smoothed over."""
@@ -100,11 +107,17 @@ class Run:
         arrivals: one row a message.
         start_seconds: from nothing to all workers ready; not part of any other time.
         evaluations: metrics of the model along the way; empty if there is nothing to evaluate on.
-        stopped: why training ended before its last step; empty if it did not.
+        status: how it ended, one of `Status`.
+        stopped: why training ended before its last step, in words; empty if it did not.
         summary: what `summary.json` says of it, or would, if it could have been written, with `model`: the folder that
             its model was saved in, None if there is none; empty if no records were to be kept.
         final: the exact objective of the final model, and what goes with it; None where it is not known, as after a
             run that was told to end at once, or one that diverged.
+        ended: what has ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
+            `"patience"`, nothing got better; `"max_seconds"`; or `"tolerance"`, the gradient has vanished. None if it
+            was stopped.
+        measured: values of the metric of `until` or `patience`, along the way.
+        optimum: the least value of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never
             in the whole run.
     """
@@ -116,10 +129,19 @@ class Run:
     arrivals: Sequence[ArrivalRow] = ()
     start_seconds: float = 0.0
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    status: Status = "finished"
     stopped: str = ""
     summary: dict[str, Any] = field(default_factory=dict[str, Any])
     final: FinalModel | None = None
     neglected: Sequence[Neglected] = ()
+    ended: Ending | None = None
+    measured: Sequence[Measured] = ()
+    optimum: Optimum | None = None
+
+    @property
+    def notices(self) -> list[Notice]:
+        """All that was noticed in its steps, in order."""
+        return [notice for row in self.steps for notice in row.notices]
 
     @property
     def objective(self) -> float | None:

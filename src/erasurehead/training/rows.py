@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Self
 
-What: TypeAlias = Literal["died", "joined", "suspected", "lied", "failed", "refused"]
-"""What befalls a worker: it is gone; it, or another of its number, is there again; it seems to hang; it lied and is put
-aside; it said that it cannot answer; a message of it cannot be used."""
+if TYPE_CHECKING:
+    from erasurehead.engines.base import Arrived
 
-
-class Happening(TypedDict):
-    """What befell a worker.
-
-    Attributes:
-        what: one of `What`.
-        worker: its number.
-        time: when it was known, in seconds since training began; negative while the workers were started.
-        why: in words; empty if there is nothing to say.
-    """
-
-    what: What
-    worker: int
-    time: float
-    why: str
+from erasurehead.training.notices import Notice, NoticeKind
 
 
 @dataclass(frozen=True)
@@ -41,19 +27,20 @@ class StepRow:
         used: messages with a weight, ascending.
         missing: workers that were still able to answer but had not, ascending.
         dead: workers that were dead by then, ascending.
-        failed: what was noticed in this step, in words: exceptions, deaths, refused messages, suspicions.
         residual: of the decoding, in tasks; 0 is the full gradient.
         coverage: fraction of the full gradient that was counted, and so of the data that `loss` is estimated from.
         stepped: whether the model moved; False when nothing had arrived.
         loss: estimate of the training objective at the model that the step began with (penalty included).
         gradient_norm: Euclidean norm of the estimate with the penalty.
-        received: bytes of the messages that arrived in time.
+        received: bytes of the messages that came in this step, in time or late.
         workers: positions of the code, whether a worker has them or not.
         lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
             others, while residual and coverage are those of the full gradient.
-        happened: what befell workers since the step before, in order; in the first step, also while they were started.
         neglected: tasks of which it was noticed in this step that over the last 50 steps they were counted less than
             a fifth as often as the mean task, or never; ascending. Each is noticed once.
+        notices: what was noticed since the step before, in order: deaths, exceptions, refused messages, suspicions; in
+            the first step, also while the workers were started.
+        late: messages of earlier rounds that came in this step.
     """
 
     step: int
@@ -66,7 +53,6 @@ class StepRow:
     used: list[int]
     missing: list[int]
     dead: list[int]
-    failed: list[str]
     residual: float
     coverage: float
     stepped: bool
@@ -76,20 +62,31 @@ class StepRow:
     workers: int = 0
     lost: list[int] = field(default_factory=list[int])
     neglected: list[int] = field(default_factory=list[int])
-    happened: list[Happening] = field(default_factory=list[Happening])
+    notices: list[Notice] = field(default_factory=list[Notice])
+    late: int = 0
 
-    def befallen(self, *what: What) -> list[int]:
-        """Return the workers that something befell in this step, in order, each as often as it did."""
-        return [one["worker"] for one in self.happened if one["what"] in what]
+    def noticed(self, *kinds: NoticeKind) -> list[Notice]:
+        """Return the notices of some kinds, in order."""
+        return [notice for notice in self.notices if notice.kind in kinds]
+
+    def workers_noticed(self, *kinds: NoticeKind) -> list[int]:
+        """Return the workers that the notices of some kinds are about, in order, each as often as it was noticed."""
+        return [worker for notice in self.noticed(*kinds) for worker in notice.workers]
 
     @property
     def failures(self) -> int:
         """How many failures that nobody died of: exceptions and refused messages; suspicions are none."""
-        return len(self.befallen("failed", "refused"))
+        return len(self.noticed("failed")) + sum(len(notice.data["messages"]) for notice in self.noticed("refused"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""
-        return asdict(self)
+        return vars(self) | {"notices": [vars(notice) for notice in self.notices]}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """Return the row that `as_dict` gave."""
+        fields: dict[str, Any] = {**row, "notices": [Notice(**notice) for notice in row.get("notices", ())]}
+        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,9 @@ class ArrivalRow:
         used: whether it was given a weight.
         rank: how many messages of its round had come before it; None for a message that was not in time. Of messages
             with the same `seconds` it tells who was first.
+        taken: the round in which it came: its own, or for a late message a later one; None if it had not come.
+        place: how many messages, of whatever round, had come in that one before it; None if it had not come.
+        refused: whether it was late, and could not be used: its vector was no number, say.
     """
 
     step: int
@@ -125,7 +125,54 @@ class ArrivalRow:
     late: bool = False
     used: bool = False
     rank: int | None = None
+    taken: int | None = None
+    place: int | None = None
+    refused: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        event: Arrived,
+        row: int,
+        unit: int,
+        begin: float,
+        *,
+        taken: int,
+        place: int,
+        late: bool = False,
+        used: bool = False,
+        rank: int | None = None,
+    ) -> Self:
+        """Return the row of a message that has come.
+
+        Arguments:
+            event: the message.
+            row: of the code.
+            unit: of its worker's messages.
+            begin: when the order that it answers was submitted, in the engine's seconds.
+            taken, place, late, used, rank: as the attributes.
+        """
+        return cls(
+            step=event.step,
+            round=event.order_round,
+            worker=event.worker,
+            message=row,
+            unit=unit,
+            work=event.spec.work,
+            started=event.started - begin,
+            seconds=event.time - begin,
+            late=late,
+            used=used,
+            rank=rank,
+            taken=taken,
+            place=place,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """Return the row that `as_dict` gave."""
+        return cls(**row)

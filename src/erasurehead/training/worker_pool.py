@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,9 +18,9 @@ from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.assignment import Assignment, reassigned
+from erasurehead.training.notices import Notice, NoticeKind
 from erasurehead.training.placement import spread
 from erasurehead.training.programs import CodedProgram
-from erasurehead.training.rows import Happening, What
 
 START_TIMEOUT = 300.0
 """Seconds within which all workers must be ready."""
@@ -32,12 +33,14 @@ class WorkerPool:
     """The workers of a run, under one assignment at a time.
 
     Attributes:
+        assignment: who sits where now. What its scheme learns is this run's alone.
         living: workers that have joined and not died, with their hosts.
         coming: workers that were started and have not joined yet, with the time until which they may take; they can
             still answer the current order.
         dead: workers of the assignment that have died and are not replaced, with the reason.
         gone: all workers that are given up for good, with the reason.
         wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
+        tell: takes what is noticed of the workers.
     """
 
     def __init__(
@@ -48,7 +51,6 @@ class WorkerPool:
         fault_policy: FaultPolicy | None = None,
     ) -> None:
         self.engine = engine
-        self.assignment = assignment
         self.fault_policy = fault_policy or FaultPolicy(death="leave")
         self.living: dict[int, str] = {}
         self.coming: dict[int, float] = {}
@@ -56,13 +58,13 @@ class WorkerPool:
         self.gone: dict[int, str] = {}
         self.wanted: int | None = None
         self._scheme = assignment.scheme  # as the user gave it; later ones are derived from it, not from each other
+        self.assignment = replace(assignment, scheme=self._scheme.begin())
         self._form = form
-        self.tell: Callable[[str], None] = lambda text: None
+        self.tell: Callable[[Notice], None] = lambda notice: None
         self._deaths = Counter[int]()
         self._started = False
-        self._happened: list[Happening] = []
         self._shrunk = False
-        self._held: list[int] | None = None  # what the code was last re-formed by
+        self._held: list[int] | None = None  # what the code was last resized by
 
     def able(self) -> set[int]:
         """Return the positions whose worker can still answer, those that are being replaced included."""
@@ -104,7 +106,8 @@ class WorkerPool:
             elif isinstance(event, Offered):
                 self.offered(event)
             elif isinstance(event, Failed):
-                self.tell(f"worker {event.worker} failed before it was ready: {event.reason}")
+                text = f"worker {event.worker} failed before it was ready: {event.reason}"
+                self._notice("failed", text, event.worker, reason=event.reason)
             elif event is None:
                 raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
         if not self.living:
@@ -119,7 +122,7 @@ class WorkerPool:
         """Take note that a worker is there; return whether it belongs to the assignment."""
         worker = event.worker
         if self._started or self._deaths[worker]:
-            self.happened("joined", worker)
+            self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
         self.living[worker] = event.host
         self.coming.pop(worker, None)
         self.dead.pop(worker, None)
@@ -132,35 +135,24 @@ class WorkerPool:
         what = f"{'did not start' if unborn else 'died'}: {event.reason}"
         self.living.pop(event.worker, None)
         self.coming.pop(event.worker, None)
-        self.happened("died", event.worker, event.reason)
         if event.broken and not (self._started or self.living):  # nobody can run what it is sent: it is not the workers
-            self.tell(f"worker {event.worker} {what}")
+            text = f"worker {event.worker} {what}"
+            self._notice("died", text, event.worker, reason=event.reason, replaced=False)
             self._give_up(event.worker, what)
             return False
-        return self._replace(event.worker, what)
+        return self._replace("died", event.worker, what, event.reason)
 
-    def happened(self, what: What, worker: int, why: str = "") -> None:
-        """Take down what befell a worker, for the record of the step."""
-        self._happened.append({"what": what, "worker": worker, "time": self.engine.now(), "why": why})
-
-    def take_happenings(self, origin: float) -> list[Happening]:
-        """Return what has happened since this was asked last.
-
-        Arguments:
-            origin: when training began, in the engine's seconds.
-        """
-        taken, self._happened = self._happened, []
-        return [{**one, "time": one["time"] - origin} for one in taken]
+    def _notice(self, kind: NoticeKind, text: str, worker: int | None = None, **data: Any) -> None:
+        self.tell(Notice(kind, worker, data=data, text=text))
 
     def replace_suspect(self, worker: int) -> bool:
         """End a worker that seems to hang, and start another in its place; return whether that could be done."""
         self._end(worker)
-        return self._replace(worker, "is ended")
+        return self._replace("ended", worker, "is ended", "it seems to hang")
 
     def put_aside(self, worker: int, reason: str) -> None:
         """Use a worker no more, and let no other take its number: it lied."""
         self._end(worker)
-        self.happened("lied", worker, reason)
         self._give_up(worker, f"lied: {reason}")
 
     def wake(self) -> float:
@@ -172,8 +164,10 @@ class WorkerPool:
         late = [worker for worker, until in self.coming.items() if until <= now]
         for worker in late:
             self._end(worker)
-            self.happened("died", worker, f"not ready within {START_TIMEOUT:.0f} s")
-            self.tell(f"worker {worker} was not ready within {START_TIMEOUT:.0f} s, and is given up")
+            reason = f"not ready within {START_TIMEOUT:.0f} s"
+            self._notice(
+                "died", f"worker {worker} was {reason}, and is given up", worker, reason=reason, replaced=False
+            )
             self._give_up(worker, "did not start")
         return late
 
@@ -181,31 +175,40 @@ class WorkerPool:
         """Take room for more workers, if the user wants to grow."""
         if self.fault_policy.grow:
             self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
-        unless = "none are started there unless that is asked for (--grow)"
+        unless = "to start some there, say --grow"
         does = "they are started before the next step" if self.fault_policy.grow else unless
-        self.tell(f"host {event.host} has room for {event.workers} more workers; {does}")
+        text = f"host {event.host} has room for {event.workers} more workers; {does}"
+        self._notice("offered", text, host=event.host, count=event.workers, taken=self.fault_policy.grow)
 
     def _end(self, worker: int) -> None:
         self.living.pop(worker, None)
         self.coming.pop(worker, None)
         self.engine.assign(worker, None)
 
-    def _replace(self, worker: int, what: str) -> bool:
+    def _replace(self, kind: NoticeKind, worker: int, what: str, reason: str) -> bool:
+        """Start another in a worker's place if there is to be one, and say so; return whether there is.
+
+        Arguments:
+            kind: of the notice.
+            worker: that is gone.
+            what: became of it, as part of a sentence.
+            reason: for that.
+        """
         position = self.assignment.positions.get(worker)
-        if position is None:
+        if position is None:  # it had left the assignment before
+            self._notice(kind, f"worker {worker} {what}", worker, reason=reason, replaced=False)
             return False
         self._deaths[worker] += 1
-        policy = self.fault_policy
+        policy, replaced = self.fault_policy, False
         if policy.death == "replace" and self._deaths[worker] <= policy.replacements:
-            if self._assign(position, self._hosts_for_positions()[position]):
-                self.tell(f"worker {worker} {what}; another takes its place")
-                return True
-            what += "; there is no room for another"
+            replaced = self._assign(position, self._hosts_for_positions()[position])
+            what += "; another takes its place" if replaced else "; there is no room for another"
         elif policy.death == "replace":
             what += f"; it was replaced {policy.replacements} times"
-        self.tell(f"worker {worker} {what}")
-        self._give_up(worker, what)
-        return False
+        self._notice(kind, f"worker {worker} {what}", worker, reason=reason, replaced=replaced)
+        if not replaced:
+            self._give_up(worker, what)
+        return replaced
 
     def _give_up(self, worker: int, reason: str) -> None:
         self.dead[worker] = self.gone[worker] = reason
@@ -260,13 +263,13 @@ class WorkerPool:
         before = self.assignment
         try:
             if self._form is None:
-                raise InvalidArgument("this run cannot be re-formed.")
+                raise InvalidArgument("this run cannot be resized.")
             staying = self._staying(n_workers)
             held = self._replicas(staying)
-            scheme = self._scheme.resized(n_workers, held)
+            scheme = self._scheme.resized(n_workers, held).begin(before.scheme)
             programs, layout = self._form(scheme)
         except InvalidArgument as error:
-            self.tell(f"the code stays as it is: {error}")
+            self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
             return False
         used = {*self.living, *self.coming, *self.gone}
         fresh = (number for number in itertools.count() if number not in used)
@@ -284,7 +287,7 @@ class WorkerPool:
         hosts = self._hosts_for_positions()
         for position in moved:
             self._assign(position, hosts[position])
-        self.tell(self._said_of(programs, moved))
+        self._notice_resized(programs, moved)
         return True
 
     def _staying(self, n_workers: int) -> list[int]:
@@ -305,11 +308,16 @@ class WorkerPool:
         counts: list[int] = np.bincount(rows.indices, minlength=self.assignment.code.n_tasks).tolist()
         return counts
 
-    def _said_of(self, programs: Sequence[CodedProgram], moved: Sequence[int]) -> str:
+    def _notice_resized(self, programs: Sequence[CodedProgram], moved: Sequence[int]) -> None:
         sizes = [program.nbytes for program in programs]
-        return (
-            f"the code is re-formed for {len(programs)} workers, {self.assignment.scheme}; {len(moved)} of them get "
-            f"other data, {sum(sizes[position] for position in moved):,} of {sum(sizes):,} bytes"
+        workers, scheme, fresh = len(programs), str(self.assignment.scheme), sum(sizes[position] for position in moved)
+        text = (
+            f"the code is resized for {workers} workers, {scheme}; {len(moved)} of them get other data, "
+            f"{fresh:,} of {sum(sizes):,} bytes"
+        )
+        generation = self.assignment.generation
+        self._notice(
+            "resized", text, n_workers=workers, generation=generation, scheme=scheme, moved=len(moved), bytes=fresh
         )
 
     # --- state ----------------------------------------------------------------------------------------------------
@@ -343,7 +351,7 @@ class WorkerPool:
         if state["generation"]:
             assert self._form is not None
             self._held = state["held"]
-            scheme = self._scheme.resized(len(worker_ids), self._held)
+            scheme = self._scheme.resized(len(worker_ids), self._held).begin()
             programs, layout = self._form(scheme)
             named = [
                 program.renumbered(messages) if running else program

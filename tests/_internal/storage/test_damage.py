@@ -18,6 +18,7 @@ from erasurehead.runs.config import build_config
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
 
 LINES = "size,town,sold\n" + "".join(f"{n % 7},{('Ely', 'Rye', 'Ayr')[n % 3]},{n * n % 5 % 2}\n" for n in range(60))
 
@@ -32,8 +33,8 @@ class _Notices(Callback):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def on_notice(self, text: str) -> None:
-        self.said.append(text)
+    def on_notice(self, notice: Notice) -> None:
+        self.said.append(notice.text)
 
 
 def experiment(place: Path, out: str, **checkpoints: Any) -> Experiment:
@@ -160,6 +161,15 @@ def test_rows_of_the_last_checkpoint_that_are_damaged_are_taken_again(runs: Path
     assert Experiment.resume(run).run([notices]).x.tobytes() == whole.x.tobytes()
     assert any("arrivals.jsonl is damaged" in said for said in notices.said)
     assert (run / "arrivals.jsonl").read_bytes() == (tmp_path / "whole" / "arrivals.jsonl").read_bytes()
+
+
+def test_a_folder_of_an_earlier_format_is_refused(runs: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(runs / "cut", tmp_path / "run")
+    sums = run / "checksums.json"
+    sums.write_text(sums.read_text().replace('"version":2', '"version":1', 1))
+    for act in READERS.values():
+        with pytest.raises(DataError, match=r"version 1 of the format, .* reads 2; go on with the version that"):
+            act(run, runs / "homes.csv")
 
 
 def test_a_folder_without_checksums_is_of_an_earlier_version(runs: Path, tmp_path: Path) -> None:

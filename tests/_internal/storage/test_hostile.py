@@ -1,4 +1,4 @@
-"""Each file that a run folder, a comparison and a folder of shards hold, in each hostile form, met by commands in turn.
+"""Each file that a run folder, a comparison and a folder of shards hold, in each hostile form, met by every command.
 
 Whatever it is: the command ends in time, with a sentence or as if nothing had been, and no foreign file is touched.
 """
@@ -25,6 +25,7 @@ from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import make_folder
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.replaying import replay
+from erasurehead.runs.resuming import can_be_resumed
 from erasurehead.training.callbacks import Callback
 
 from .hostile import FORMS, SECRET, picture, remove
@@ -110,19 +111,19 @@ def _out(run: Path, data: Path) -> None:
     experiment(data, run).run()
 
 
-LOOKING: dict[str, Callable[[Path, Path], object]] = {
+COMMANDS: dict[str, Callable[[Path, Path], object]] = {
     "predict": _predict,
     "evaluate": _evaluate,
     "read": _read,
     "resize": lambda run, data: ask_for_workers(run, 3),
-}
-
-TRAINING: dict[str, Callable[[Path, Path], object]] = {
     "resume": _resume,
     "replay": lambda run, data: replay(run),
     "overwrite": _overwrite,
     "out": _out,
 }
+
+LOOKING = ("predict", "evaluate", "read", "replay", "out")
+"""Those that leave the folder as it was, whatever comes of them: it is new for all others."""
 
 OF_A_RUN = (
     "config.toml", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors", "encoding.json",
@@ -145,33 +146,35 @@ def _newest(run: Path, name: str) -> Path:
 def test_no_command_follows_what_a_run_folder_holds_out_of_it(
     place: Path, stopped: Path, name: str, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Every file meets every form; of the commands two each, in turn, so that each meets every file and every form.
-    turn = OF_A_RUN.index(name) + list(FORMS).index(form)
-    commands = [list(of.items())[turn % len(of)] for of in (LOOKING, TRAINING)]
     monkeypatch.chdir(place)
     data, foreign = stopped / "homes.csv", picture(place / "elsewhere")
-    honest = place / "honest"
-    (place / "run").rename(honest)
-    for command, act in commands:
-        run = place / "run"
-        shutil.copytree(honest, run)
-        path = _newest(run, name)
-        remove(path)
-        FORMS[form](path, place / "elsewhere" / "foreign")
-        before = picture(run)
-        refused = str(run)
+    run, honest = place / "run", place / "honest"
+    run.rename(honest)
+    for command in sorted(COMMANDS, key=LOOKING.__contains__, reverse=True):
+        if not run.exists():
+            shutil.copytree(honest, run)
+            path = _newest(run, name)
+            remove(path)
+            FORMS[form](path, place / "elsewhere" / "foreign")
+            before = picture(run)
+        refused = ""
         with in_time():
+            hopeful = can_be_resumed(run)
+            assert picture(run) == before
             try:
-                act(run, data)
+                COMMANDS[command](run, data)
             except ErasureHeadError as error:
                 refused = str(error)
-                if command in ("overwrite", "out", "resize", "predict", "evaluate", "read", "replay"):
-                    assert picture(run) == before, f"{command}: refused, after something was touched"
-        assert "run" in refused, f"{command}: {refused}"
+                assert str(run) in refused, f"{command}: {refused}"
+        if command == "resume":
+            assert hopeful == (not refused), refused
         assert picture(place / "elsewhere") == foreign, f"{command} has touched a foreign file"
         if form == "folder" and os.path.lexists(path):
             assert (path / "thesis.tex").read_bytes() == SECRET
-        remove(run)
+        if command in LOOKING or (refused and command in ("overwrite", "resize")):
+            assert picture(run) == before, f"{command} has changed the folder"
+        else:
+            remove(run)
 
 
 @pytest.mark.parametrize("name", [".lock", "steps.jsonl", "arrivals.jsonl"])

@@ -21,7 +21,7 @@ from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, w
 from erasurehead.errors import DataError, check_count
 
 CHECKSUMS = "checksums.json"
-FORMAT, VERSION, KEY = "erasurehead-run", 1, "files"
+FORMAT, VERSION, KEY = "erasurehead-run", 2, "files"
 
 _BITE = 1 << 20
 _SHA256 = 64  # hexadecimal digits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,4 +59,4 @@ def synthetic(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
     n_rows = found.n_rows if rows is None else check_count("rows", rows, _LEAST_ROWS, found.n_rows)
     table = found.table(np.random.default_rng(seed), n_rows)
     source = f"synthetic stand-in of {name}, seed {seed}"
-    return follow(found.recipe, table, source, (), f"{name}-synthetic", found.n_rows)
+    return replace(follow(found.recipe, table, source, (), f"{name}-synthetic", found.n_rows), synthetic=True)

@@ -77,8 +77,6 @@ def check(
             found, amount, flipped = (
                 _bits(wanted, got, draw) if watched is None else _tolerance(watched, given, inputs, wanted, got, draw)
             )
-            if found and watched is None and compiler_options is None:
-                found, amount = _without_fusion(source, original, inputs, found, draw, report)
             report.worst = max(report.worst, amount)
             if flipped and draw:
                 report.flipped += 1
@@ -96,25 +94,6 @@ def check(
     if source.backend == "jax" and other_mode and report.passed:
         _other_mode(source, examples, report)
     return report
-
-
-UNFUSED = {"xla_backend_optimization_level": 0}
-"""Flags with which XLA keeps the rounding of each operation."""
-
-
-def _without_fusion(
-    source: Any, original: Callable[..., Any], inputs: tuple[Any, ...], found: list[Difference], draw: int,
-    report: Report,
-) -> tuple[list[Difference], float]:  # fmt: skip
-    """Compare once more with both compiled without fusion, which rounds intermediate results in other places."""
-    jax = jax_module()
-    wanted = jax.jit(original, compiler_options=UNFUSED)(*_copies(inputs))
-    again, amount, _ = _bits(wanted, jax.jit(source.function, compiler_options=UNFUSED)(*inputs), draw)
-    if again:
-        return again, amount
-    fused = max(d.amount for d in found)
-    report.notes = [f"XLA fuses the two differently: up to {fused:.0f} units in the last place with its usual flags."]
-    return [], amount
 
 
 def _copies(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

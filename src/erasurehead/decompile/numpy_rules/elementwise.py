@@ -95,6 +95,11 @@ def _rsqrt(scope: Scope, statement: Statement) -> Expr:
     return infix(one, "/", root)
 
 
+@rule("logaddexp")
+def _logaddexp(scope: Scope, statement: Statement) -> Expr:
+    return call("np.logaddexp", *scope.pair(statement))
+
+
 @rule("logistic")
 def _logistic(scope: Scope, statement: Statement) -> Expr:
     return help_call(scope, "logistic", scope.operand(statement.inputs[0]))

@@ -1,15 +1,17 @@
 """Lies: messages are examined before anything is decoded, and a worker that is caught is put aside."""
 
 from erasurehead.faults.byzantine.comparable import check_comparable
-from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Undecided, unusable
+from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Remark, Undecided, unusable
 from erasurehead.faults.byzantine.inspecting import Inspection, inspect
-from erasurehead.faults.byzantine.verifier import Verifier
+from erasurehead.faults.byzantine.verifier import VerificationCost, Verifier
 
 __all__ = [
     "NOT_FINITE",
     "Examination",
     "Inspection",
+    "Remark",
     "Undecided",
+    "VerificationCost",
     "Verifier",
     "check_comparable",
     "inspect",

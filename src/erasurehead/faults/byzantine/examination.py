@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from erasurehead._internal.arrays import Array, finite
 from erasurehead.engines.base import MessageLost
@@ -53,6 +53,25 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """Something in an examination that was not known before in its round.
+
+    Attributes:
+        kind: `"lied"`: a worker is put aside; `"refused"`: messages are erasures; `"doubted"`: they are for now.
+        workers: of whom: one that lied, or who sent the messages.
+        messages: that are refused or doubted, ascending; none of a worker that lied.
+        why: as part of a sentence.
+        text: all of it, as a sentence without a full stop.
+    """
+
+    kind: Literal["lied", "refused", "doubted"]
+    workers: tuple[int, ...]
+    messages: tuple[int, ...]
+    why: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Examination:
     """What was found in all messages of a round that are in.
 
@@ -66,7 +85,7 @@ class Examination:
         positions: of the accused: their numbers in the code.
         compared: number of comparisons of whole vectors that it took.
         seconds: that it took.
-        reasons: sentences for people, each told once a round.
+        remarks: what is new in this round, each told once.
         undecided: sets of workers that contradict each other, where nothing that has arrived tells who lies.
         error: bound of what lies too small to be seen do to the gradient decoded from sound messages, relative to the
             length of a sum of independent partial gradients; it holds for as many liars as are allowed for.
@@ -79,9 +98,14 @@ class Examination:
     positions: tuple[int, ...]
     compared: int
     seconds: float
-    reasons: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     undecided: tuple[Undecided, ...] = ()
     error: float = 0.0
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The remarks as sentences, for people."""
+        return tuple(remark.text for remark in self.remarks)
 
     @property
     def clean(self) -> bool:

@@ -5,28 +5,29 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.error_location import Checks, Located, locate, most_liars
 from erasurehead.decoding.inspection import Unit, units_of
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost
-from erasurehead.errors import check_count, invalid, listed, real
-from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Finding, Read, Undecided
+from erasurehead.errors import check_count, invalid, numbered, real
+from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Finding, Read, Remark, Undecided
 from erasurehead.faults.byzantine.prints import Prints
 from erasurehead.faults.byzantine.votes import Ballot, vote
 
 TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 """Largest difference of two honest replicas over their largest element, by the bytes of a number."""
 
-SLACK: Mapping[int, float] = {8: 1e-11, 4: 1e-4, 2: 1e-2}
+SLACK: Mapping[int, float] = {8: MISSED, 4: 1e-4, 2: 1e-2}
 """By how much honest messages may miss the code's checks, over the largest message, by the bytes of a number."""
 
 _ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums of other coefficients are never equal to the bit
@@ -141,11 +142,23 @@ class Verifier:
         sound = tuple(message for message in here if message not in refused and message not in doubtful)
         self._compared += compared
         self._seconds += (seconds := time.perf_counter() - begin)
-        reasons = self._sentences(accused, refused, guilty, doubtful)
+        remarks = self._remarks(accused, refused, guilty, doubtful)
         positions = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
         return Examination(
-            accused, refused, doubtful, sound, tuple(positions), compared, seconds, reasons, tuple(undecided), error
+            accused, refused, doubtful, sound, tuple(positions), compared, seconds, remarks, tuple(undecided), error
         )
+
+    def examine_earlier(self, vectors: Mapping[int, Array]) -> Examination:
+        """Examine the messages of an earlier round, of which one has come late; nothing more of it is waited for.
+
+        Arguments:
+            vectors: of all its messages that have come, by their rows.
+        """
+        found, self._found = self._found, {}
+        try:
+            return self.examine(vectors, vectors.__getitem__)
+        finally:
+            self._found = found
 
     def joined(self, worker: int) -> None:
         """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
@@ -153,22 +166,21 @@ class Verifier:
         self._probed.discard(worker)
 
     def resized(self, code: GradientCode, layout: Layout | None, worker_ids: Sequence[int] | None = None) -> Verifier:
-        """Return the verifier of a re-formed code, which knows what this one knows of the workers."""
+        """Return the verifier of a resized code, which knows what this one knows of the workers."""
         new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, worker_ids=worker_ids)
         new.restore(self.state())
         new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared
         return new
 
-    def cost(self, seconds: float) -> str:
-        """Return what verification has cost, as a sentence.
+    def cost(self, seconds: float) -> VerificationCost:
+        """Return what verification has cost.
 
         Arguments:
             seconds: that the same rounds have taken in all, in real time.
         """
         rounds = max(1, self._rounds)
-        share = f" ({self._seconds / seconds:.1%} of the step)" if seconds > 0.0 else ""
-        each = f"{1e3 * self._seconds / rounds:.3g} ms a step{share}"
-        return f"verification cost {each}, with {self._compared / rounds:.1f} comparisons a step"
+        share = self._seconds / seconds if seconds > 0.0 else None
+        return VerificationCost(self._seconds / rounds, share, self._compared / rounds)
 
     def state(self) -> dict[str, Tree]:
         """Return what is known of the workers; what verification has cost is not part of it."""
@@ -270,7 +282,7 @@ class Verifier:
     @property
     def _built_for(self) -> int | None:
         """How many liars the code was built for; None if for none."""
-        return int(np.asarray(self.code.labels["corrupted"])) if "corrupted" in self.code.labels else None
+        return self.code.structure.corrupted
 
     def _most(self, checks: Checks) -> int:
         if self.liars is not None:
@@ -284,22 +296,47 @@ class Verifier:
     def _stated(self, dtype: np.dtype[Any]) -> float:
         return TOLERANCES.get(dtype.itemsize, 1e-2) if self._tolerance is None else self._tolerance
 
-    def _sentences(
+    def _remarks(
         self,
         accused: Mapping[int, str],
         refused: Mapping[int, str],
         guilty: Mapping[int, str],
         doubtful: Mapping[int, str],
-    ) -> tuple[str, ...]:
-        """Return what is new, as sentences; messages with one reason together."""
-        found = [f"worker {worker} lies, and is put aside: {why}" for worker, why in accused.items()]
-        reasons: dict[str, list[int]] = {}
+    ) -> tuple[Remark, ...]:
+        """Return what is new; messages with one reason together."""
+        found = [
+            Remark("lied", (worker,), (), why, f"worker {worker} lies, and is put aside: {why}")
+            for worker, why in accused.items()
+        ]
+        reasons: dict[tuple[bool, str], list[int]] = {}
         for message, why in {**refused, **doubtful}.items():
             if message not in guilty:
-                reasons.setdefault(why, []).append(message)
-        for why, messages in reasons.items():
-            for_now = " for now" if messages[0] in doubtful else ""
-            found.append(f"message{'s' * (len(messages) > 1)} {listed(messages)} refused{for_now}: {why}")
-        new = tuple(sentence for sentence in found if sentence not in self._told)
-        self._told.update(new)
+                reasons.setdefault((message in doubtful, why), []).append(message)
+        for (doubted, why), messages in reasons.items():
+            senders: list[int] = self._worker[messages].tolist()
+            text = f"{numbered('message', messages)} refused{' for now' * doubted}: {why}"
+            kind = "doubted" if doubted else "refused"
+            found.append(Remark(kind, tuple(dict.fromkeys(senders)), tuple(sorted(messages)), why, text))
+        new = tuple(remark for remark in found if remark.text not in self._told)
+        self._told.update(remark.text for remark in new)
         return new
+
+
+@dataclass(frozen=True)
+class VerificationCost:
+    """What examining messages has cost.
+
+    Attributes:
+        seconds: a step.
+        share: of the time of a step; None if that is not known.
+        comparisons: of whole vectors, a step.
+    """
+
+    seconds: float
+    share: float | None
+    comparisons: float
+
+    def __str__(self) -> str:
+        share = "" if self.share is None else f" ({self.share:.1%} of the step)"
+        each = f"{1e3 * self.seconds:.3g} ms a step{share}"
+        return f"verification cost {each}, with {self.comparisons:.1f} comparisons a step"

@@ -251,9 +251,9 @@ class FailureDetector:
 
     def _learn(self, now: float) -> None:
         """Learn from the latest samples, and from those who are silent now; not from the silence of suspects."""
-        seconds, censored = self._window.samples(list(self.suspects))
-        if np.count_nonzero(~censored) < self.least:
+        if self._window.kept_answers < self.least:
             return
+        seconds, censored = self._window.samples(list(self.suspects))
         longest = float(seconds[~censored].max())  # a worker that hangs must not pass for proof that answers are slow
         silent = [
             min(now - state.since, longest)

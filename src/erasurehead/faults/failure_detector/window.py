@@ -50,10 +50,11 @@ class Window:
     Attributes:
         taken: samples ever taken.
         answers: how many of them were answers.
+        kept_answers: how many of those that are kept are.
     """
 
     def __init__(self, size: int) -> None:
-        self.taken = self.answers = 0
+        self.taken = self.answers = self.kept_answers = 0
         # Seconds, censored, worker; written through Python's own array, which takes a tenth of the time for a number.
         self._cells = array("d", bytes(24 * size))
         self._ring = np.frombuffer(self._cells).reshape(size, 3)
@@ -64,14 +65,19 @@ class Window:
     def add(self, seconds: float, censored: bool, worker: int) -> None:
         """Take a sample: of an answer, or (censored) of a silence that ended without one."""
         cells, place = self._cells, 3 * (self.taken % len(self._ring))
+        if self.taken >= len(self._ring):
+            self.kept_answers -= cells[place + 1] == 0.0
         cells[place], cells[place + 1], cells[place + 2] = max(0.0, seconds), censored, worker
         self.taken += 1
         self.answers += not censored
+        self.kept_answers += not censored
 
     def samples(self, suspects: Sequence[int]) -> tuple[Array, BoolArray]:
         """Return seconds and whether they are censored, without the silence of suspects."""
         ring = self._ring[: len(self)]
         censored = ring[:, 1] > 0.0
+        if not suspects:
+            return ring[:, 0].copy(), censored
         kept = ~(censored & np.isin(ring[:, 2], suspects))
         return ring[kept, 0], censored[kept]
 
@@ -83,3 +89,4 @@ class Window:
         """Continue from a state of a window of the same size."""
         self._ring[: len(state["samples"])] = state["samples"]
         self.taken, self.answers = int(state["taken"]), int(state["answers"])
+        self.kept_answers = int(np.count_nonzero(self._ring[: len(self), 1] == 0.0))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from erasurehead.datasets import Dataset
 from erasurehead.datasets.published.public import where
 from erasurehead.delays.base import Delays
 from erasurehead.delays.distributions import Exponential
@@ -54,14 +55,15 @@ class Bench:
     @property
     def is_twin(self) -> bool:
         """Whether the data are synthetic."""
-        return self.experiment.data.source.startswith("synthetic stand-in")
+        data = self.experiment.data
+        return isinstance(data, Dataset) and data.synthetic
 
     @property
     def kind(self) -> str:
         """Whether the data are real, in a few words."""
         if self.is_twin:
             return "synthetic stand-in"
-        return "part of the real data" if self._part else "real data"
+        return "part of the real data" if self.part else "real data"
 
     @property
     def title(self) -> str:
@@ -75,7 +77,7 @@ class Bench:
         shape = f"{data.n_train:,} rows x {data.n_columns:,} columns for training, {data.n_test:,} rows for testing"
         if self.is_twin:
             return f"Data, {TITLES[self.name]}: not real, but a {data.source}; {shape}."
-        part = f" ({self._part})" if self._part else ""
+        part = f" ({self.part})" if self.part else ""
         return f"Data, {TITLES[self.name]}: real, {Path(data.source).name}{part}; {shape}."
 
     def run(self, method: Method, delayed: bool, seed: int = 0) -> Run:
@@ -117,5 +119,6 @@ class Bench:
         return run
 
     @cached_property
-    def _part(self) -> str:
+    def part(self) -> str:
+        """Which part of the real data is here; empty if all are, or none."""
         return "" if self.is_twin else where(self.name, self.settings.path).part

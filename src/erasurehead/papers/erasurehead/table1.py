@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from erasurehead.optimizers import Geometric
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.published import TABLE1, TITLES
 from erasurehead.papers.exhibit import Exhibit
 from erasurehead.papers.numbers import Numbers
+from erasurehead.schemes.text import parse_rate
 
 _MODELS = {"logistic": "logistic", "least_squares": "least squares"}
 
@@ -43,11 +45,10 @@ def _entries(name: str, bench: Bench) -> list[tuple[str, str, str, str, str, str
 def _why(bench: Bench) -> str:
     if bench.is_twin and bench.settings.rows is not None:
         return f"a synthetic stand-in of {bench.settings.rows:,} rows"
-    return "only a part of the data is here" if bench.kind.startswith("part") else ""
+    return "only a part of the data is here" if bench.part else ""
 
 
 def _rate(rate: float | str | None) -> str:
-    if isinstance(rate, str):
-        first, factor = rate.removeprefix("geometric(").removesuffix(")").split(", ")
-        return f"{float(first):g} * {float(factor):g}^t"
-    return f"{rate:g}"
+    assert rate is not None  # the published one, where none is given
+    schedule = parse_rate(rate)
+    return f"{schedule.rate:g} * {schedule.factor:g}^t" if isinstance(schedule, Geometric) else f"{schedule(0):g}"

@@ -89,6 +89,9 @@ class Checkpointer(Callback):
     def on_start(self, seconds: float) -> None:
         self._began = self._last = time.monotonic()
 
+    def on_last_step(self, step: int) -> None:
+        self._steps = step
+
     def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
         records = self.recorder.sizes
         if self._off or records is None:  # without records, nothing could be continued
@@ -120,7 +123,7 @@ class Checkpointer(Callback):
             else:
                 self.store.clear()
         except OSError as error:  # the run is finished all the same
-            self.recorder.notify(f"{error} The run is finished, and what it would be continued from may be missing.")
+            self.recorder.unrecorded(error, "The run is finished, and what it would be continued from may be missing.")
 
     def close(self) -> None:
         """Write the last state that was taken, if it is not on disk yet, and end the thread.
@@ -135,7 +138,7 @@ class Checkpointer(Callback):
                     self._background.hand_over(taken.step, taken)
             self._background.close()
         except OSError as error:
-            self.recorder.notify(f"the last checkpoint could not be written: {error}")
+            self.recorder.unrecorded(error, "So the last checkpoint is missing.")
 
     def _due(self, step: int, now: float) -> bool:
         by_steps = self.every_steps > 0 and step % self.every_steps == 0
@@ -153,7 +156,7 @@ class Checkpointer(Callback):
             if self.recorder.required:
                 raise
             self._off = True
-            self.recorder.notify(f"{error} Training goes on without checkpoints.")
+            self.recorder.unrecorded(error, "Training goes on without checkpoints.")
 
 
 def last_good(step: int | None) -> str:

@@ -1,15 +1,37 @@
-"""What a run file may say: its sections and keys, their types, and the values of those that are left out."""
+"""What a run file may say: its keys, their types, ranges and defaults, and what each means.
+
+This is the one description of them: options of the command line and their help, the JSON schema for editors, and the
+table in the documentation are made from it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field, Strict, create_model
 
 from erasurehead._internal.storage import Access
+from erasurehead.faults.policy import FaultPolicy
 
 Texts = Annotated[tuple[str, ...], Strict(False)]
 """Several texts; TOML brings them as a list."""
+
+
+def _key(default: Any, text: str, *, option: str = "", metavar: str = "", panel: str = "", **rules: Any) -> Any:
+    """Return the field of a key.
+
+    Arguments:
+        default: its value where it is left out; None for a value that depends on the others.
+        text: what it means, in a sentence or two, for help and documentation.
+        option: how the command line spells it, such as `"--workers, -w"`; empty if it has no option.
+        metavar: stands for its value in the help.
+        panel: of the help, if not that of its section.
+        **rules: of pydantic, such as `ge`, and `examples`.
+    """
+    extra = {"x-option": option, "x-metavar": metavar, "x-panel": panel}
+    shown: Any = {name: said for name, said in extra.items() if said}
+    return Field(default=default, description=text, json_schema_extra=shown, **rules)
 
 
 class _Section(BaseModel):
@@ -17,192 +39,336 @@ class _Section(BaseModel):
 
 
 class DataSection(_Section):
-    """`[data]`: what is learned from.
+    """What is learned from."""
 
-    Attributes:
-        source: a data set of the paper (`amazon`, `kc_housing`, `covertype`), a file of the user's own, or a folder
-            that `erasurehead shard` made of one.
-        path: for the paper's: the public file, or a folder that holds it.
-        synthetic: for the paper's: whether synthetic data of the same shape stand in. By default never when training,
-            and where the data are not available when schemes are compared.
-        rows: of a synthetic stand-in, before a fifth is set aside for testing; by default as many as the original has.
-        target: for files: the column of the labels, or the file that holds them.
-        drop: for files: columns that are left out.
-        delimiter: for CSV files: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks`; by default it is
-            found out.
-        one_hot: for files: columns whose distinct values become columns, or `"all"`.
-        categorical: for files: one-hot encode every column of texts.
-        interactions: for files: combinations of columns that are one-hot encoded together.
-        standardize: for files: shift and scale columns of numbers.
-        constant: for files: add a column of ones.
-        test_fraction: for files: share of the rows set aside for testing.
-        seed: of the split of a file, or of the synthetic stand-in.
-        worker_path: for a folder of shards: its path on the workers, if it is another one there; `{host}` in it stands
-            for the name of the worker's host.
-    """
-
-    source: str = "amazon"
-    path: str | None = None
-    synthetic: Literal["never", "fallback", "always"] | None = None
-    rows: int | None = Field(default=None, ge=1)
-    target: str | None = None
-    drop: Texts = ()
-    delimiter: str | None = None
-    one_hot: Texts | Literal["all"] = ()
-    categorical: bool = False
-    interactions: Annotated[tuple[Texts, ...], Strict(False)] = ()
-    standardize: bool = True
-    constant: bool = True
-    test_fraction: float = Field(default=0.2, ge=0, lt=1)
-    seed: int = Field(default=0, ge=0)
-    worker_path: str | None = None
+    source: str = _key(
+        "amazon",
+        "A data set of the paper (amazon, the default, kc_housing, covertype); your own CSV, Parquet, LIBSVM, .npz or "
+        ".npy file; or a folder of shards (erasurehead shard).",
+        option="--data",
+        metavar="NAME|FILE|FOLDER",
+        examples=["amazon", "houses.csv"],
+    )
+    path: str | None = _key(
+        None,
+        "Of a data set of the paper: the public file, or a folder that holds it (else ERASUREHEAD_DATA, a cache and "
+        "the network).",
+        option="--path",
+        metavar="PLACE",
+    )
+    synthetic: Literal["never", "fallback", "always"] | None = _key(
+        None,
+        "Whether synthetic data of the same shape stand in for a data set of the paper: never (the default of train), "
+        "fallback, where the public file is not available (that of compare), or always.",
+        option="--synthetic",
+        metavar="WHEN",
+    )
+    rows: int | None = _key(
+        None,
+        "Rows of a synthetic stand-in, before a fifth is set aside for testing; by default as many as the original.",
+        option="--rows",
+        metavar="N",
+        ge=1,
+    )
+    target: str | None = _key(
+        None,
+        "Of a file: the column to predict (by default the last one), or the file that holds the labels.",
+        option="--label",
+        metavar="COLUMN",
+    )
+    drop: Texts = _key(
+        (), "Of a file: columns that are left out.", option="--drop", metavar="A,B,...", examples=[["id", "address"]]
+    )
+    delimiter: str | None = _key(
+        None,
+        "Of a CSV file: one character, or its name: comma, semicolon, tab, bar, blanks; by default it is found out.",
+        option="--delimiter",
+        metavar="CHARACTER",
+    )
+    one_hot: Texts | Literal["all"] = _key(
+        (), "Of a file: columns whose distinct values become columns, or all.", option="--one-hot", metavar="A,B,..."
+    )
+    categorical: bool = _key(
+        False, "Of a file: one-hot encode every column of texts.", option="--categorical/--no-categorical"
+    )
+    interactions: Annotated[tuple[Texts, ...], Strict(False)] = _key(
+        (),
+        "Of a file: combinations of columns that are one-hot encoded together.",
+        examples=[[["city", "year"]]],
+    )
+    standardize: bool = _key(True, "Of a file: shift and scale columns of numbers to mean 0 and variance 1.")
+    constant: bool = _key(True, "Of a file: add a column of ones, for an intercept.")
+    test_fraction: float = _key(
+        0.2,
+        "Of a file: share of the rows set aside for testing.",
+        option="--test-fraction",
+        metavar="SHARE",
+        ge=0,
+        lt=1,
+    )
+    seed: int = _key(0, "Of the split of a file, or of a synthetic stand-in.", ge=0)
+    worker_path: str | None = _key(
+        None,
+        "Where the workers see a folder of shards, if elsewhere; {host} stands for the worker's host.",
+        option="--data-at",
+        metavar="FOLDER",
+    )
 
 
 class ProblemSection(_Section):
-    """`[problem]`: what is minimised.
+    """What is minimised."""
 
-    Attributes:
-        loss: by default what the data ask for.
-        l2: factor of the penalty `l2 * ||x||^2`; by default 1 / number of training rows, as published. In terms of
-            scikit-learn, C = 1 / (2 * rows * l2) for classes, and Ridge's alpha = rows * l2.
-        penalize_intercept: whether the penalty holds for the column of ones, too; by default for the paper's data
-            sets, as published, and not for other data.
-    """
-
-    loss: Literal["logistic", "least_squares", "softmax"] | None = None
-    l2: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    penalize_intercept: bool | None = None
+    loss: Literal["logistic", "least_squares", "softmax"] | None = _key(
+        None,
+        "logistic, least_squares or softmax; by default what the labels ask for.",
+        option="--loss",
+        metavar="NAME",
+    )
+    l2: float | None = _key(
+        None,
+        "Factor of the penalty: the mean loss plus FACTOR * ||x||^2 is minimised, without the intercept in x (the "
+        "paper's data sets: with it); by default 1 / number of training rows, as published. In scikit-learn that is "
+        "C = 1 / (2 * rows * FACTOR), or Ridge's alpha = rows * FACTOR.",
+        option="--l2",
+        metavar="FACTOR",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    l1: float = _key(
+        0.0,
+        "Factor of a further penalty, FACTOR * sum |x_i|, which leaves out of the model what says too little; with "
+        "--l2 0 it is the only one.",
+        option="--l1",
+        metavar="FACTOR",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    class_weight: Literal["balanced"] | None = _key(
+        None,
+        "balanced: samples count by their class, so that all classes weigh the same; by default all samples alike. Not "
+        "for folders of shards.",
+        option="--class-weight",
+        metavar="balanced",
+    )
+    penalize_intercept: bool | None = _key(
+        None,
+        "Whether the penalty holds for the column of ones, too; by default for the paper's data sets, as published, "
+        "and not for other data.",
+    )
 
 
 class OptimizerSection(_Section):
-    """`[optimizer]`: how the model moves.
+    """How the model moves."""
 
-    Attributes:
-        name: `nesterov` is accelerated gradient descent as the published experiments have it.
-        rate: a step size, or a schedule such as `"geometric(0.1, 0.99)"`; by default the published one, and for
-            other data one that cannot diverge.
-        momentum: of the heavy ball.
-        restart: of `nesterov`: whether its momentum starts anew where it leads uphill, and its step size falls with
-            noise; by default not for the paper's data sets, as published, but for other data.
-    """
-
-    name: Literal["nesterov", "gradient_descent", "heavy_ball"] = "nesterov"
-    rate: float | str | None = None
-    momentum: float | None = Field(default=None, ge=0, lt=1)
-    restart: bool | None = None
+    name: Literal["nesterov", "gradient_descent", "heavy_ball"] = _key(
+        "nesterov",
+        "nesterov (the default: accelerated gradient descent as the published experiments have it), gradient_descent "
+        "or heavy_ball.",
+        option="--optimizer",
+        metavar="NAME",
+    )
+    rate: float | str | None = _key(
+        None,
+        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default the published "
+        "one; for your own data one that is safe, and small: one over the largest curvature.",
+        option="--rate",
+        metavar="RATE",
+        examples=[10.0, "geometric(0.1, 0.99)"],
+    )
+    momentum: float | None = _key(
+        None, "Of heavy_ball; by default 0.9.", option="--momentum", metavar="NUMBER", ge=0, lt=1
+    )
+    restart: bool | None = _key(
+        None,
+        "Of nesterov: whether its momentum starts anew where it leads uphill, and its step size falls with noise; by "
+        "default not for the paper's data sets, as published, but for other data.",
+    )
 
 
 class DelaysSection(_Section):
-    """`[delays]`: what is injected after each worker's computing.
+    """What is injected after each worker's computing."""
 
-    Attributes:
-        model: such as `"exponential(mean=0.5, seed=0)"`, which is the default for the paper's data sets; `"none()"`
-            is that of other data.
-        late: what a worker does when a newer order is out while its delay still runs: drop the old work, or sit the
-            delay out.
-    """
-
-    model: str | None = None
-    late: Literal["preempt", "carry"] = "preempt"
+    model: str | None = _key(
+        None,
+        "Injected after computing: 'exponential(mean=0.5, seed=0)' (the default for the paper's data), "
+        "'none()' (for yours), 'pareto(0.1, 2.0)', ..., sums of such, or \"recorded('runs/x/arrivals.jsonl')\".",
+        option="--delays",
+        metavar="MODEL",
+        examples=["exponential(mean=0.5, seed=0)"],
+    )
+    late: Literal["preempt", "carry"] = _key(
+        "preempt",
+        "What a late worker does when a newer step is out: preempt (the default: drop its work, as the papers assume) "
+        "or carry (finish it).",
+        option="--late",
+        metavar="KIND",
+    )
 
 
 class RunSection(_Section):
-    """`[run]`: where and how long.
+    """Where the workers are, how long the run is, and where its records go."""
 
-    Attributes:
-        engine: real processes of this machine, a virtual clock, the ranks of an MPI job, or actors of a Ray cluster.
-        workers: how many.
-        steps: of the optimizer.
-        evaluate_every: steps between two evaluations on the test rows; 0 for none.
-        initial: the first model: `zeros`, normal numbers (`randn`), or the folder of a run, whose final model it is:
-            columns are matched by name, and those that the other model lacks start at zero.
-        seed: of those, and of the order of messages that arrive at the same moment on the virtual clock.
-        seconds_per_task: what a task's gradient takes on the virtual clock.
-        start_patience: for MPI: seconds after the last rank of a machine came up for which others of it may be missing.
-        start_limit: for MPI: seconds that its start may take in all.
-        address: of a Ray cluster, as `host:port` or `"auto"`; by default one of our own on this machine.
-        out: the run folder, which must not be used yet; by default a new one in `runs`.
-        overwrite: whether `out` may hold an earlier run, which is then removed.
-        records: whether training ends where its records and checkpoints cannot be written any more (`required`), or
-            goes on without them (`optional`).
-        access: who may read a new run folder and what is in it: only you (`private`), your `group`, or `all`. A folder
-            that is there already keeps its mode.
-    """
-
-    engine: Literal["processes", "virtual", "mpi", "ray"] = "processes"
-    workers: int = Field(default=30, ge=1)
-    steps: int = Field(default=100, ge=1)
-    evaluate_every: int = Field(default=1, ge=0)
-    initial: str = "zeros"
-    seed: int = Field(default=0, ge=0)
-    seconds_per_task: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    start_patience: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    start_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    address: str | None = None
-    out: str | None = None
-    overwrite: bool = False
-    records: Literal["required", "optional"] = "required"
-    access: Access = "private"
+    engine: Literal["processes", "virtual", "mpi", "ray"] = _key(
+        "processes",
+        "processes (of this machine; the default), virtual (a clock on which waiting takes no time), mpi "
+        "(under mpiexec or srun) or ray.",
+        option="--engine",
+        metavar="NAME",
+    )
+    workers: int = _key(30, "How many workers.", option="--workers, -w", metavar="N", ge=1)
+    steps: int = _key(100, "How many steps of the optimizer, at most.", option="--steps, -n", metavar="N", ge=1)
+    until: str | None = _key(
+        None,
+        "Target that ends the run: a metric, one of < <= > >=, and a number. The gap is how far the objective is from "
+        "its minimum, over how far it was at first; objective, and the metrics on the test rows, are others.",
+        option="--until",
+        metavar="TARGET",
+        examples=["gap < 1e-3", "auc > 0.84"],
+    )
+    patience: int | None = _key(
+        None,
+        "End after so many steps in which the target's metric, or the objective, has not got better.",
+        option="--patience",
+        metavar="STEPS",
+        ge=1,
+    )
+    max_seconds: float | None = _key(
+        None,
+        "End after so many seconds of training, in the middle of a step if need be.",
+        option="--max-seconds",
+        metavar="SECONDS",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    tolerance: float | None = _key(
+        None,
+        "End when the gradient is exact, and its length so much of that of the first: by default 1e-8, and 0 (never) "
+        "for the paper's data sets, which keep their number of steps.",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    evaluate_every: int = _key(
+        1,
+        "Steps between two measurements of the model on the test rows; 0 for never.",
+        option="--evaluate-every",
+        metavar="STEPS",
+        ge=0,
+    )
+    initial: str = _key(
+        "zeros",
+        "The first model: zeros (the default), randn (normal numbers), or the folder of a run, to begin with its final "
+        "model: columns are matched by name, and those that the other model lacks start at zero.",
+        option="--initial",
+        metavar="MODEL",
+    )
+    seed: int = _key(
+        0,
+        "Of a random first model, and of the order of messages that arrive at the same moment on the virtual clock.",
+        option="--seed",
+        metavar="N",
+        ge=0,
+    )
+    seconds_per_task: float = _key(
+        0.0, "Seconds that a task's gradient takes on the virtual clock.", ge=0, allow_inf_nan=False
+    )
+    start_patience: float | None = _key(
+        None,
+        "For MPI: seconds after the last rank of a machine came up for which others of it may be missing.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    start_limit: float | None = _key(
+        None, "For MPI: seconds that its start may take in all.", gt=0, allow_inf_nan=False
+    )
+    address: str | None = _key(
+        None,
+        "Of a Ray cluster, as HOST:PORT, or auto; by default one is started on this machine.",
+        option="--address",
+        metavar="HOST:PORT",
+        examples=["auto", "10.0.0.1:6379"],
+    )
+    out: str | None = _key(
+        None,
+        "Folder for the records, which must not be used yet; by default a new one in runs.",
+        option="--out, -o",
+        metavar="FOLDER",
+        panel="Output",
+    )
+    overwrite: bool = _key(False, "Remove an earlier run from that folder first.", option="--overwrite", panel="Output")
+    records: Literal["required", "optional"] = _key(
+        "required",
+        "required (the default: training ends where records and checkpoints cannot be written any more) or optional "
+        "(it goes on without them).",
+        option="--records",
+        metavar="WHEN",
+        panel="Output",
+    )
+    access: Access = _key(
+        "private",
+        "Who may read a new folder and what is in it: private (the default: only you), group or all.",
+        option="--access",
+        metavar="WHO",
+        panel="Output",
+    )
 
 
 class CheckpointsSection(_Section):
-    """`[checkpoints]`: what a run goes on from. One is made, too, when training ends, be it early or as planned.
+    """What a run goes on from. One is made, too, when training ends, be it early or as planned."""
 
-    Attributes:
-        every_steps: steps from one to the next; 0 for none by steps.
-        every_seconds: seconds from one to the next; 0 for none by time.
-        keep: how many of the newest are kept.
-        behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
-        keep_finished: whether a last one, without the models that were evaluated, is left when training is finished,
-            so that the run can be continued with more steps.
-    """
+    every_steps: int = _key(
+        0, "Make checkpoints every so many steps, too; 0 for not.", option="--checkpoint-every", metavar="STEPS", ge=0
+    )
+    every_seconds: float = _key(
+        60.0,
+        "Seconds from one checkpoint to the next; 0 for none by time.",
+        option="--checkpoint-seconds",
+        metavar="SECONDS",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    keep: int = _key(2, "How many of the newest checkpoints are kept.", ge=1)
+    behind: int = _key(
+        10, "Training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.", ge=0
+    )
+    keep_finished: bool = _key(
+        True,
+        "Whether a last one, without the models that were evaluated, is left when training is finished (the default), "
+        "to continue with more steps.",
+        option="--keep-checkpoints/--no-keep-checkpoints",
+    )
 
-    every_steps: int = Field(default=0, ge=0)
-    every_seconds: float = Field(default=60.0, ge=0, allow_inf_nan=False)
-    keep: int = Field(default=2, ge=1)
-    behind: int = Field(default=10, ge=0)
-    keep_finished: bool = True
+
+class _Policy(_Section):
+    """What to do when workers die, hang or lie."""
+
+    def policy(self) -> FaultPolicy:
+        """Return it as the policy of a run."""
+        return FaultPolicy(**self.model_dump())
 
 
-class FaultsSection(_Section):
-    """`[faults]`: what to do when workers die, hang or lie. See `erasurehead.faults.policy.FaultPolicy`.
-
-    Attributes:
-        death: `replace` the dead by new workers (and spread their tasks where there is no room for any), `spread` their
-            tasks over the living, or `leave` them out.
-        replacements: how often one worker is replaced.
-        lost: when the wait rule cannot be met any more: `stop`, or `go_on` with what can still come.
-        grow: whether to take room for more workers that the engine offers.
-        suspected: whether workers that seem to hang are named only (`report`), replaced, or nobody looks (`ignore`).
-        suspect_after: seconds of silence after which a worker is suspected; by default derived from the arrivals.
-        verify: whether messages are compared before they are used, and liars put aside.
-    """
-
-    death: Literal["replace", "spread", "leave"] = "replace"
-    replacements: int = Field(default=3, ge=0)
-    lost: Literal["stop", "go_on"] = "stop"
-    grow: bool = False
-    suspected: Literal["report", "replace", "ignore"] = "report"
-    suspect_after: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    verify: bool = False
+if TYPE_CHECKING:
+    FaultsSection = _Policy
+else:  # its keys are the fields of the policy, which describes them
+    _HINTS = get_type_hints(FaultPolicy)
+    FaultsSection = create_model(
+        "FaultsSection",
+        __base__=_Policy,
+        __doc__=_Policy.__doc__,
+        __module__=__name__,
+        **{field.name: (_HINTS[field.name], _key(field.default, **field.metadata)) for field in fields(FaultPolicy)},
+    )
 
 
 class Config(_Section):
-    """All that a run file may say.
+    """All that a run file may say."""
 
-    Attributes:
-        scheme: such as `"erasurehead(load=3, wait_for=11)"`, the default for 30 workers. For data other than the
-            paper's, without delays, it is `"uncoded()"`: where nobody is late, nothing needs to be left out.
-        data: `[data]`.
-        problem: `[problem]`.
-        optimizer: `[optimizer]`.
-        delays: `[delays]`.
-        run: `[run]`.
-        checkpoints: `[checkpoints]`.
-        faults: `[faults]`.
-    """
-
-    scheme: str | None = None
+    scheme: str | None = _key(
+        None,
+        "Who computes what, and how long is waited: by default erasurehead(load=3, wait_for=11) for 30 workers. For "
+        "data other than the paper's, without delays, it is uncoded(): where nobody is late, nothing needs to be left "
+        "out.",
+        examples=["erasurehead(load=3, wait_for=11)", "exact(load=3)"],
+    )
     data: DataSection = DataSection()
     problem: ProblemSection = ProblemSection()
     optimizer: OptimizerSection = OptimizerSection()

@@ -31,7 +31,7 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
     place = Path(path).expanduser()
     if place.is_dir():
         resume = (
-            " To go on with the run in it: erasurehead train --resume FOLDER. To make that run again, name the "
+            " To resume the run in it: erasurehead train --resume FOLDER. To make that run again, name the "
             "config.toml in it."
         )
         hint = resume if what == "run file" else " Name a file."

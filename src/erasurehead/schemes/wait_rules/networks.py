@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.decoding.compiled import compiled
+from erasurehead._internal.jit import compiled_when_called
 
 LANES = 64
 """Rows that are ordered side by side."""
@@ -52,7 +52,7 @@ def _merge_sort(n: int) -> list[tuple[int, int]]:
     return pairs
 
 
-@compiled
+@compiled_when_called
 def select(rows: Array, pairs: IntArray, place: int, answers: Array) -> None:
     """Put every row in order as far as the pairs go, in a copy, and read one place of each.
 

@@ -1,0 +1,89 @@
+"""`erasurehead config`: what a run file may say, for editors and for people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from erasurehead.cli.grouping import with_groups
+from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.screen import Screen
+from erasurehead.cli.wording import Command
+
+HELP = "What a run file may say: its keys, and a JSON schema that editors complete and check them by."
+
+_SCHEMA = """
+Print the JSON schema of run files.
+
+[bold]erasurehead config schema > erasurehead.schema.json[/bold]
+  Editors with TOML support complete keys, explain and check them by it: let
+  the first line of a run file be [italic]#:schema ./erasurehead.schema.json[/italic]
+  (Taplo, Even Better TOML).
+"""
+
+_KEYS = """
+List the keys of a run file: option, values, default, and what each means.
+
+[bold]erasurehead config keys[/bold]
+
+[bold]erasurehead config keys faults[/bold]
+  Those of one section.
+"""
+
+
+def build() -> typer.Typer:
+    """Return the commands."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
+    app.command("schema", cls=Command, help=_SCHEMA)(with_groups(schema))
+    app.command("keys", cls=Command, help=_KEYS)(with_groups(list_keys))
+    return app
+
+
+def schema() -> None:
+    """Print the JSON schema of run files."""
+    import json
+
+    from erasurehead.cli.streams import results
+    from erasurehead.runs.config import json_schema
+
+    with results() as stream:
+        stream.write(json.dumps(json_schema(), indent=2) + "\n")
+
+
+def list_keys(
+    *,
+    section: Annotated[
+        str | None, typer.Argument(metavar="SECTION", help="By default all.", show_default=False)
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
+    output: OutputOptions,
+) -> None:
+    """List the keys of a run file."""
+    from erasurehead.errors import invalid
+    from erasurehead.runs.config import keys
+    from erasurehead.runs.config.keys import markdown_table
+
+    sections = tuple(dict.fromkeys(key.section for key in keys() if key.section))
+    if section is not None and section not in sections:
+        raise invalid("SECTION", f"must be one of {', '.join(sections)}", section)
+    chosen = [key for key in keys() if section in (None, key.section)]
+    if markdown:
+        Screen(output).lines([markdown_table(chosen)])
+        return
+    Screen(output).result({"keys": [key.as_dict() for key in chosen]}, _table(chosen))
+
+
+def _table(chosen: Any) -> Any:
+    from rich import box
+    from rich.table import Column, Table
+
+    from erasurehead.runs.config.keys import shown
+
+    table = Table(
+        Column("key", no_wrap=True), Column("option", no_wrap=True), "values", "default", "what it means",
+        box=box.SIMPLE_HEAD,
+    )  # fmt: skip
+    for key in chosen:
+        table.add_row(key.path, key.option, key.range, shown(key.default), key.text)
+    return table

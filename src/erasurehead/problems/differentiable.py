@@ -1,0 +1,270 @@
+"""Problems whose loss is a function of the user's own over batches of samples, differentiated by a library for that."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.problems.base import Exact, Problem, Shard, remaining
+from erasurehead.problems.mini_batches import draw_batch, noise_seed
+from erasurehead.problems.penalties import Penalty
+from erasurehead.problems.trees import Nest, check_data, rows_of
+
+_MOST_ROWS = 4096
+"""Samples that the coordinator puts through a loss at once when it looks at all of them."""
+
+_PROBE = 8
+"""Samples with which a loss is tried out."""
+
+
+class Differentiated(ABC):
+    """A loss with its gradient, as it runs on a worker: the parameters are one vector of float64.
+
+    Attributes:
+        n_parameters: length of that vector.
+    """
+
+    n_parameters: int
+
+    @abstractmethod
+    def place(self, batch: Nest) -> Any:
+        """Return a batch in the form that the library computes with."""
+
+    @abstractmethod
+    def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
+        """Return the mean loss over a batch, and its gradient.
+
+        Arguments:
+            x: the parameters, shape (n_parameters,).
+            batch: what `place` has returned.
+            noise: seed of the random numbers that the model draws while it is trained; None where it is evaluated.
+        """
+
+    @abstractmethod
+    def loss(self, x: Array, batch: Any) -> float:
+        """Return the mean loss over a batch, as the model is evaluated."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    rows: slice  # of all samples: what the task is, whoever holds it
+    data: Nest
+
+
+@final
+class DifferentiableShard(Shard):
+    """The tasks of a loss of the user's own that one worker holds.
+
+    Arguments:
+        model: the loss.
+        data: all samples; those of the tasks are kept.
+        tasks: ranges of samples.
+        n_samples: of the whole problem.
+        batch_size: samples of each task that a step looks at; None for all.
+        seed: of the mini-batches.
+    """
+
+    def __init__(
+        self, model: Differentiated, data: Nest, tasks: Sequence[slice], n_samples: int, batch_size: int | None,
+        seed: int,
+    ) -> None:  # fmt: skip
+        self.support, self.n_tasks = None, len(tasks)
+        self._model, self._n_samples, self._batch_size, self._seed = model, n_samples, batch_size, seed
+        self._tasks = tuple(_Task(rows, rows_of(data, rows)) for rows in tasks)
+        self._placed: dict[int, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_placed": {}}
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        out[:] = 0.0
+        total = 0.0
+        for number, (task, coefficient) in enumerate(zip(self._tasks, coefficients, strict=True)):
+            if coefficient == 0.0:
+                continue
+            factor = float(coefficient) * (task.rows.stop - task.rows.start) / self._n_samples
+            noise = noise_seed(self._seed, task.rows, step)
+            loss, gradient = self._model.differentiate(local, self._batch(number, step), noise)
+            with np.errstate(over="ignore", invalid="ignore"):  # the coordinator refuses what is not finite
+                total += factor * loss
+                out += factor * gradient
+        return total
+
+    def _batch(self, number: int, step: int) -> Any:
+        task, size = self._tasks[number], self._batch_size
+        if size is not None and size < task.rows.stop - task.rows.start:
+            return self._model.place(rows_of(task.data, draw_batch(self._seed, task.rows, step, size)))
+        if number not in self._placed:
+            self._placed[number] = self._model.place(task.data)
+        return self._placed[number]
+
+
+class DifferentiableProblem(Problem):
+    """The mean of a loss of the user's own over all samples, plus a penalty; see `jax` and `torch`.
+
+    A step's gradient is that of all samples, or of `batch_size` samples of each task, which are drawn from the seed,
+    the task and the step: its mean over the draws is the full gradient, and replicas of a task send the same.
+
+    Arguments:
+        model: the loss, as it runs on workers.
+        whole: the loss, as the coordinator evaluates it over all samples.
+        initial: the first parameters, shape (n_parameters,).
+        data: arrays of numpy with the samples along their first axes, checked.
+        n_samples: how many there are.
+        batch_size: samples of each task that a step looks at; None for all.
+        seed: of the mini-batches.
+        penalty: on the parameters.
+        test: samples that models are measured on, or None.
+        measure: quality of parameters on the test samples, by name.
+    """
+
+    sampled = True  # of mini-batches, or with noise of the model's own
+    convex = False
+
+    def __init__(
+        self, model: Differentiated, whole: Differentiated, initial: Array, data: Nest, n_samples: int,
+        batch_size: int | None, seed: int, penalty: Penalty, test: Nest,
+        measure: Callable[[Array, Nest], dict[str, float]],
+    ) -> None:  # fmt: skip
+        self.n_samples, self.n_parameters = n_samples, model.n_parameters
+        self._regularizer, self.l2 = penalty, float(getattr(penalty, "l2", 0.0))
+        self.seed = check_count("seed", seed, at_least=0)
+        self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
+        self._model, self._whole, self._first, self._data = model, whole, initial, data
+        self._test, self._measure = test, measure
+
+    @property
+    def regularizer(self) -> Penalty:
+        return self._regularizer
+
+    def initial(self) -> Array:
+        """Return the parameters that the user gave, as one vector, shape (n_parameters,)."""
+        return self._first.copy()
+
+    def shard(self, tasks: Sequence[slice]) -> DifferentiableShard:
+        return DifferentiableShard(self._model, self._data, tasks, self.n_samples, self.batch_size, self.seed)
+
+    def loss(self, x: Array) -> float:
+        parts = [(rows.stop - rows.start, self._whole.loss(x, self._block(rows))) for rows in self._blocks(())]
+        return sum(count * loss for count, loss in parts) / self.n_samples
+
+    def gradient(self, x: Array) -> Array:
+        return self._mean(x, ())[1]
+
+    def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
+        count = sum(rows.stop - rows.start for rows in self._blocks(without))
+        return [Exact(*self._mean(x, without), count) for x in points]
+
+    def metrics(self, x: Array) -> dict[str, float]:
+        """Return what `metrics` says of the test samples, or the mean loss over them; empty without test samples."""
+        return {} if self._test is None else self._measure(x, self._test)
+
+    def _mean(self, x: Array, without: Sequence[slice]) -> tuple[float, Array]:
+        total, gradient, count = 0.0, np.zeros(self.n_parameters), 0
+        for rows in self._blocks(without):
+            size = rows.stop - rows.start
+            loss, slope = self._whole.differentiate(x, self._block(rows))
+            total += size * loss
+            gradient += size * slope
+            count += size
+        return (total / count, gradient / count) if count else (math.nan, np.full(self.n_parameters, math.nan))
+
+    def _blocks(self, without: Sequence[slice]) -> list[slice]:
+        most = max(_MOST_ROWS, self.batch_size or 0)
+        return [
+            slice(low, min(low + most, rows.stop))
+            for rows in remaining(self.n_samples, without)
+            for low in range(rows.start, rows.stop, most)
+        ]
+
+    def _block(self, rows: slice) -> Any:
+        return self._whole.place(rows_of(self._data, rows))
+
+
+def check_test(test: Nest, data: Nest) -> Nest:
+    """Return samples for testing as numpy arrays; None if there are none.
+
+    Raises:
+        InvalidArgument: if they are not like those for training.
+    """
+    if test is None:
+        return None
+    checked, _ = check_data(test, "test")
+    forms = [[_form(one) for one in _arrays(side)] for side in (data, checked)]
+    if forms[0] != forms[1]:
+        raise invalid("test", f"must hold arrays like those of data, {forms[0]}", forms[1])
+    return checked
+
+
+def _arrays(tree: Nest) -> list[Any]:
+    from erasurehead.problems.trees import leaves
+
+    return [leaf for _, leaf in leaves(tree)]
+
+
+def _form(array: Any) -> str:
+    return f"({', '.join(['samples', *map(str, array.shape[1:])])}{',' * (array.ndim == 1)})"
+
+
+def check_mean(loss: Callable[[Nest], float], data: Nest, n_samples: int, precision: float, argument: str) -> float:
+    """Try a loss at the first parameters, on a few samples.
+
+    Arguments:
+        loss: of some samples.
+        data: all samples.
+        n_samples: how many there are.
+        precision: what numbers of the model's dtype are rounded by.
+        argument: name of the loss, for errors.
+
+    Returns:
+        The mean loss over these samples.
+
+    Raises:
+        InvalidArgument: if it is not finite, or no mean over samples, so that losses of tasks would not add up.
+    """
+    count = min(_PROBE, n_samples)
+    whole = loss(rows_of(data, slice(0, count)))
+    if not math.isfinite(whole):
+        raise invalid(
+            argument, f"must be finite at the first parameters, on the first {count} samples", whole,
+            "look for a logarithm of 0, a division by 0, or an exponential that overflows",
+        )  # fmt: skip
+    if count > 1:
+        low = count // 2
+        parts = [loss(rows_of(data, slice(0, low))), loss(rows_of(data, slice(low, count)))]
+        mean = (low * parts[0] + (count - low) * parts[1]) / count
+        size = max(abs(whole), *(abs(part) for part in parts))
+        if not abs(whole - mean) <= 64 * precision * max(size, 1e-3):
+            raise invalid(
+                argument, "must be a mean over the samples of its batch, so that tasks add up",
+                f"{whole:.6g} on samples 0 to {count - 1}, whose halves give {parts[0]:.6g} and {parts[1]:.6g}",
+                "take the mean, not the sum, and nothing that mixes samples, such as batch normalisation",
+            )  # fmt: skip
+    return whole
+
+
+def checked_metrics(found: Any) -> dict[str, float]:
+    """Return what a function of the user's says of a model, or raise if it is not numbers by name."""
+    if not isinstance(found, Mapping):
+        raise invalid("metrics", "must return a dict of numbers by name", found)
+    named: dict[str, float] = {}
+    for name, value in cast("Mapping[Any, Any]", found).items():
+        number = real(value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value)
+        if not isinstance(name, str) or (math.isnan(number) and not _is_nan(value)):
+            raise invalid("metrics", "must return a dict of numbers by name", {name: value})
+        named[name] = number
+    return named
+
+
+def _is_nan(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except Exception:
+        return False

@@ -1,0 +1,166 @@
+"""`problems.jax`: a loss of the user's own in JAX as a problem, on workers with JAX or, decompiled, without."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, final
+
+from erasurehead._internal.arrays import Array
+from erasurehead.decompile import Source
+from erasurehead.errors import UNSAID, check_count, invalid
+from erasurehead.problems.decompiled import (
+    GRADIENT,
+    DecompiledModel,
+    check_accepted,
+    check_gradient,
+    check_hashes,
+    check_tasks,
+    places_of,
+    read_gradient,
+    write_sources,
+)
+from erasurehead.problems.differentiable import (
+    DifferentiableProblem,
+    DifferentiableShard,
+    Differentiated,
+    check_mean,
+    check_test,
+    checked_metrics,
+)
+from erasurehead.problems.jax_model import JaxModel, called, canonical, form_of, jax_library, precision
+from erasurehead.problems.penalties import Penalty, as_penalty
+from erasurehead.problems.trees import Nest, check_data, rows_of
+
+_PRELOAD = ("erasurehead.problems.one_thread_jax", "erasurehead.problems.jax_model")
+
+
+@final
+class JaxProblem(DifferentiableProblem):
+    """A loss of the user's own that JAX differentiates; `jax` makes one."""
+
+    def __init__(
+        self, *parts: Any, sources: Mapping[str, Source] = MappingProxyType({}), hashes: frozenset[str] = frozenset(),
+        without_jax: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(*parts)
+        self.sources: Mapping[str, Source] = MappingProxyType(dict(sources))
+        """The sources that workers run, by name: for a person to read, and to accept by their hashes."""
+        self._hashes, self._numpy = hashes, without_jax
+        self.preload = ("erasurehead.problems.decompiled",) if without_jax else _PRELOAD
+
+    def shard(self, tasks: Sequence[slice]) -> DifferentiableShard:
+        if self.sources:
+            assert self.batch_size is not None
+            check_tasks(tasks, self.batch_size)
+            if self._numpy or self._hashes:
+                check_accepted(self.sources, self._hashes)
+        return super().shard(tasks)
+
+    def parameters(self, x: Array) -> Any:
+        """Return the parameters that a vector such as `run.x` holds, as the loss takes them: arrays of JAX."""
+        assert isinstance(self._whole, JaxModel)
+        return self._whole.parameters(x)
+
+
+def jax(
+    loss: Callable[[Any, Any], Any],
+    parameters: Any,
+    data: Nest,
+    *,
+    batch_size: int | None = None,
+    seed: int = 0,
+    l2: float = 0.0,
+    penalty: Penalty | None = None,
+    test: Nest = None,
+    metrics: Callable[[Any, Any], Any] | None = None,
+    gradient: Source | str | os.PathLike[str] | None = None,
+    worker_backend: Literal["jax", "numpy"] = "jax",
+    hashes: str | Sequence[str] = (),
+) -> JaxProblem:
+    """Return the problem of minimising a loss that is written in JAX.
+
+    Workers are sent the loss as they are sent the rest of your program; where they run, JAX must be installed
+    (`pip install 'erasurehead[jax]'`). The model computes in the dtypes of its parameters; if one of them is of
+    float64, JAX's 64-bit types are turned on for this problem.
+
+    Arguments:
+        loss: `loss(parameters, batch)`, pure: the mean over the samples of the batch, one real number.
+        parameters: the first ones: arrays of real numbers in whatever JAX takes for a tree.
+        data: arrays in dicts, lists and tuples; the first axis of each is the samples. A batch has the same form.
+        batch_size: samples of each task that a step looks at, drawn from seed, task and step; None for all.
+        seed: of these draws.
+        l2: factor of the penalty `l2 * ||x||^2` over all parameters.
+        penalty: another one, such as `L1(0.01)`; l2 is then left out.
+        test: samples of the form of `data` that models are measured on; None for none.
+        metrics: `metrics(parameters, test)`, a dict of numbers; by default the mean loss, as `loss`.
+        gradient: an edited source of `gradient(parameters, batch)`, or its file, which takes the place of what JAX
+            derives; for batches of `batch_size` samples, which must be given. It is run as your program is, and held
+            against JAX's at the first parameters.
+        worker_backend: `"numpy"` sends workers the loss and its gradient as decompiled source, so that they need no
+            JAX; for batches of `batch_size` samples, which must be given.
+        hashes: SHA-256 of sources that you have read (`problem.sources`) and accept. Workers run no source for numpy
+            that is not among them; if any are given, nor an edited gradient.
+
+    Raises:
+        InvalidArgument: if the loss fails, or is no finite mean; parameters are no arrays; data do not fit together.
+        MissingExtra: if JAX is not installed.
+        DataError: if the file of an edited gradient cannot be read.
+        Unsupported: if the loss has no counterpart in numpy; the error says what and where.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    >>> problem = jax(lambda w, batch: ((batch[0] @ w - batch[1]) ** 2).mean(), np.zeros(3), (X, y))
+    >>> bool(np.allclose(problem.gradient(problem.initial()), -2 * X.T @ y / 60))
+    True
+    """
+    penalized = as_penalty(l2, penalty, ())
+    if not callable(loss):
+        raise invalid("loss", "must be a function of parameters and a batch", loss)
+    form, first = form_of(parameters)
+    checked, n_samples = check_data(data, "data")
+    samples = canonical(checked, form, "data")
+    given_test = check_test(test, checked)
+    samples_test = None if given_test is None else canonical(given_test, form, "test")
+    check_mean(lambda batch: called(loss, parameters, batch, form), samples, n_samples, precision(form), "loss")
+    whole = JaxModel(loss, form)
+
+    def measure(x: Array, held: Nest) -> dict[str, float]:
+        if metrics is None:
+            return {"loss": whole.loss(x, whole.place(held))}
+        with jax_library().enable_x64(form.x64):
+            return checked_metrics(metrics(whole.parameters(x), whole.place(held)))
+
+    if worker_backend not in ("jax", "numpy"):
+        raise invalid("worker_backend", "must be 'jax' or 'numpy'", worker_backend)
+    accepted = check_hashes(hashes)
+    source = None if gradient is None else read_gradient(gradient)
+    sources: dict[str, Source] = {}
+    model: Differentiated = whole
+    if source is not None or worker_backend == "numpy":
+        library = jax_library()
+        batch = _example(samples, batch_size, n_samples)
+        if source is not None:
+            check_gradient(source, loss, parameters, batch, form, library)
+            sources = {GRADIENT: source}
+            model = whole = JaxModel(loss, form, source, batch_size)
+        if worker_backend == "numpy":
+            tree = places_of(parameters, library)
+            sources = write_sources(loss, parameters, batch, form, source, library)
+            model = DecompiledModel(sources, form, tree, accepted)
+    return JaxProblem(
+        model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure,
+        sources=sources, hashes=accepted, without_jax=worker_backend == "numpy",
+    )  # fmt: skip
+
+
+def _example(samples: Nest, batch_size: int | None, n_samples: int) -> Nest:
+    """Return the first batch: sources are for batches of one size."""
+    if batch_size is None:
+        raise invalid(
+            "batch_size", "must be given where gradients are sources, which are for batches of one size", UNSAID,
+            "take the number of samples of a task, for all of them",
+        )  # fmt: skip
+    return rows_of(samples, slice(0, check_count("batch_size", batch_size, 1, n_samples)))

@@ -1,0 +1,228 @@
+"""Penalties on the parameters: l2, l1, and both (the elastic net); added by the coordinator, outside all coding.
+
+A penalty is a smooth part, whose gradient is added to the estimate, and a sharp one, which is dealt with after each
+step by its proximal point (Parikh and Boyd, Proximal Algorithms, 2014), so that parameters become exactly 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, squared_norm
+from erasurehead.errors import invalid, real
+
+
+class Penalty(ABC):
+    """What is added to the mean loss, as a function of the parameters alone.
+
+    Attributes:
+        smooth: whether there is a smooth part; without one `gradient` is not asked.
+        sharp: whether there is a sharp part; without one `prox` is not asked.
+    """
+
+    smooth: bool = True
+    sharp: bool = True
+
+    @abstractmethod
+    def value(self, x: Array) -> float:
+        """Return the penalty of a model, shape (n_parameters,)."""
+
+    @abstractmethod
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient of the smooth part, in a new array of shape (n_parameters,)."""
+
+    @abstractmethod
+    def prox(self, x: Array, step: float) -> Array:
+        """Return the proximal point of the sharp part: the z that minimises `step * sharp(z) + ||z - x||^2 / 2`.
+
+        Arguments:
+            x: where a step along the gradients has led, shape (n_parameters,); not changed.
+            step: the step size, positive.
+        """
+
+    def residual(self, x: Array, gradient: Array) -> Array:
+        """Return how far a model is from a stationary point: 0 there, and the objective's gradient if it has one.
+
+        By default `x - prox(x - slope)`, which is that gradient where nothing is sharp.
+
+        Arguments:
+            x: the model, shape (n_parameters,).
+            gradient: of the mean loss there, shape (n_parameters,).
+        """
+        slope = gradient + self.gradient(x)
+        return x - self.prox(x - slope, 1.0) if self.sharp else slope
+
+    def without(self, parameters: Sequence[int]) -> Self:
+        """Return the same penalty on all but some parameters.
+
+        Raises:
+            InvalidArgument: if this penalty cannot leave any out.
+        """
+        if len(parameters):
+            raise invalid(
+                "penalty", "must be able to leave the intercept out", type(self).__name__, "override `without`"
+            )
+        return self
+
+
+@final
+@dataclass(frozen=True)
+class L2(Penalty):
+    """`l2 * ||x||^2`, with no half before it.
+
+    >>> L2(0.5).value(np.array([3.0, 4.0])), L2(0.5, unpenalized=(1,)).gradient(np.array([3.0, 4.0]))
+    (12.5, array([3., 0.]))
+
+    Arguments:
+        l2: the factor, at least 0.
+        unpenalized: parameters that are left alone, such as an intercept.
+    """
+
+    l2: float
+    unpenalized: tuple[int, ...] = ()
+    sharp = False
+
+    def __post_init__(self) -> None:
+        _check("l2", self.l2)
+
+    @property
+    def smooth(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.l2 > 0
+
+    def value(self, x: Array) -> float:
+        if not self.l2:
+            return 0.0
+        return self.l2 * squared_norm(_kept(x, self.unpenalized))
+
+    def gradient(self, x: Array) -> Array:
+        gradient = 2.0 * self.l2 * x  # as the original code writes it
+        if self.unpenalized:
+            gradient[list(self.unpenalized)] = 0.0
+        return gradient
+
+    def prox(self, x: Array, step: float) -> Array:
+        return x
+
+    def without(self, parameters: Sequence[int]) -> L2:
+        return replace(self, unpenalized=_joined(self.unpenalized, parameters))
+
+
+@final
+@dataclass(frozen=True)
+class L1(Penalty):
+    """`l1 * sum |x_i|`: parameters that say too little become exactly 0.
+
+    >>> L1(0.5).prox(np.array([3.0, -0.2, 0.4]), step=1.0)
+    array([ 2.5, -0. ,  0. ])
+
+    Arguments:
+        l1: the factor, at least 0.
+        unpenalized: parameters that are left alone, such as an intercept.
+    """
+
+    l1: float
+    unpenalized: tuple[int, ...] = ()
+    smooth = False
+
+    def __post_init__(self) -> None:
+        _check("l1", self.l1)
+
+    @property
+    def sharp(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.l1 > 0
+
+    def value(self, x: Array) -> float:
+        return self.l1 * float(np.abs(_kept(x, self.unpenalized)).sum())
+
+    def gradient(self, x: Array) -> Array:
+        return np.zeros_like(x)
+
+    def prox(self, x: Array, step: float) -> Array:
+        shrunk = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
+        if self.unpenalized:
+            shrunk[list(self.unpenalized)] = x[list(self.unpenalized)]
+        return shrunk
+
+    def without(self, parameters: Sequence[int]) -> L1:
+        return replace(self, unpenalized=_joined(self.unpenalized, parameters))
+
+
+@final
+@dataclass(frozen=True)
+class ElasticNet(Penalty):
+    """`l1 * sum |x_i| + l2 * ||x||^2`: sparse as by l1, and unique where columns are copies of each other.
+
+    >>> ElasticNet(1.0, 0.5).value(np.array([3.0, -4.0]))
+    19.5
+
+    Arguments:
+        l1: factor of the absolute values, at least 0.
+        l2: factor of the squares, at least 0.
+        unpenalized: parameters that are left alone, such as an intercept.
+    """
+
+    l1: float
+    l2: float
+    unpenalized: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("l1", self.l1)
+        _check("l2", self.l2)
+
+    @property
+    def smooth(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.l2 > 0
+
+    @property
+    def sharp(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.l1 > 0
+
+    def value(self, x: Array) -> float:
+        return L1(self.l1, self.unpenalized).value(x) + L2(self.l2, self.unpenalized).value(x)
+
+    def gradient(self, x: Array) -> Array:
+        return L2(self.l2, self.unpenalized).gradient(x)
+
+    def prox(self, x: Array, step: float) -> Array:
+        return L1(self.l1, self.unpenalized).prox(x, step)
+
+    def without(self, parameters: Sequence[int]) -> ElasticNet:
+        return replace(self, unpenalized=_joined(self.unpenalized, parameters))
+
+
+def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -> Penalty:
+    """Return the penalty that a problem's arguments stand for, which leaves some parameters alone.
+
+    Raises:
+        InvalidArgument: if both are given, or one is none.
+    """
+    _check("l2", l2)
+    if penalty is None:
+        return L2(float(l2), tuple(unpenalized))
+    if not isinstance(penalty, Penalty):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("penalty", "must be a penalty", penalty, "such as problems.L1(0.01)")
+    if l2:
+        raise invalid("l2", "must be left out where a penalty is given", l2, "take problems.ElasticNet(l1, l2)")
+    return penalty.without(unpenalized)
+
+
+def _check(name: str, factor: float) -> None:
+    if not (np.isfinite(real(factor)) and factor >= 0):
+        raise invalid(name, "must be a finite number of at least 0", factor)
+
+
+def _kept(x: Array, unpenalized: Sequence[int]) -> Array:
+    if not len(unpenalized):
+        return x
+    x = x.copy()
+    x[list(unpenalized)] = 0.0
+    return x
+
+
+def _joined(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys([*before, *(int(parameter) for parameter in more)]))

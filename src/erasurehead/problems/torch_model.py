@@ -1,0 +1,129 @@
+"""A module of PyTorch with its loss, as it runs on workers: parameters in and gradients out as one vector."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, cast, final
+
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import MissingExtra
+from erasurehead.problems.differentiable import Differentiated
+from erasurehead.problems.trees import Nest, mapped
+
+
+def torch_library() -> Any:
+    """Return PyTorch.
+
+    Raises:
+        MissingExtra: if it is not installed.
+    """
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise MissingExtra(
+            "problems.torch needs PyTorch, which is not installed; install it with: pip install 'erasurehead[torch]'."
+        ) from error
+
+
+@final
+class TorchModel(Differentiated):
+    """A module and a loss of its outputs, differentiated by the parameters that want a gradient.
+
+    Arguments:
+        module: its parameters are not used, but for those that want no gradient.
+        loss: `loss(outputs, targets)`, one number.
+        training: whether random numbers are drawn as the module's own mode says; else it runs as it is evaluated.
+    """
+
+    def __init__(self, module: Any, loss: Callable[..., Any], training: bool) -> None:
+        self.module, self._loss, self._training = module, loss, training
+        self.named = [(name, one) for name, one in module.named_parameters() if one.requires_grad]
+        self.n_parameters = sum(one.numel() for _, one in self.named)
+
+    def __reduce__(self) -> Any:
+        # As the user's program is: also for whoever has the plain pickle only.
+        return _unpack, (cast("Any", cloudpickle).dumps((self.module, self._loss, self._training), protocol=5),)
+
+    def place(self, batch: Nest) -> Any:
+        with warnings.catch_warnings():  # the data are for reading, and nothing here writes to them
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
+            return mapped(torch_library().from_numpy, batch)
+
+    def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
+        torch = torch_library()
+        with self._ready(noise):
+            leaves = [leaf.requires_grad_() for leaf in self._split(x)]
+            value = self.value(leaves, batch)
+            slopes = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+            flat = [slope.detach().to(torch.float64).reshape(-1).numpy() for slope in slopes]
+            return float(value.detach()), np.concatenate(flat)
+
+    def loss(self, x: Array, batch: Any) -> float:
+        with self._ready(None), torch_library().no_grad():
+            return float(self.value(self._split(x), batch))
+
+    def value(self, leaves: list[Any], batch: Any) -> Any:
+        """Return the loss of some parameters, as a tensor."""
+        inputs, targets = batch
+        given = {name: leaf for (name, _), leaf in zip(self.named, leaves, strict=True)}
+        return self._loss(self.outputs(given, inputs), targets)
+
+    def outputs(self, given: dict[str, Any], inputs: Any) -> Any:
+        """Return what the module makes of inputs, with other parameters than its own."""
+        held = cast("tuple[Any, ...]", inputs) if isinstance(inputs, tuple) else (inputs,)
+        return torch_library().func.functional_call(self.module, given, held)
+
+    def evaluated(self, x: Array, inputs: Any) -> Any:
+        """Return the outputs of a model as it is evaluated."""
+        with self._ready(None), torch_library().no_grad():
+            return self.outputs(self.tensors(x), inputs)
+
+    def tried(self, batch: Any, noise: int | None = None) -> Any:
+        """Return what the loss makes of a batch with the module's own parameters, whatever that is."""
+        with self._ready(noise), torch_library().no_grad():
+            return self.value([one.detach() for _, one in self.named], batch)
+
+    def tensors(self, x: Array) -> dict[str, Any]:
+        """Return the parameters that a vector holds, by name."""
+        return {name: leaf for (name, _), leaf in zip(self.named, self._split(x), strict=True)}
+
+    def _split(self, x: Array) -> list[Any]:
+        torch = torch_library()
+        whole = torch.from_numpy(np.array(x, dtype=np.float64))
+        leaves: list[Any] = []
+        low = 0
+        for _, one in self.named:
+            leaves.append(whole[low : low + one.numel()].reshape(one.shape).to(one.dtype).detach().clone())
+            low += one.numel()
+        return leaves
+
+    @contextmanager
+    def _ready(self, noise: int | None) -> Generator[None]:
+        """Compute in one thread, as the order of sums depends on it; with random numbers of one's own, or with none."""
+        torch = torch_library()
+        modes = [(part, part.training) for part in self.module.modules()]
+        threads = torch.get_num_threads()
+        random = self._training and noise is not None
+        try:
+            torch.set_num_threads(1)
+            if not random:
+                self.module.eval()
+            with torch.random.fork_rng(devices=[]):
+                if random:
+                    torch.manual_seed(noise)
+                yield
+        finally:
+            for part, mode in modes:
+                part.training = mode
+            torch.set_num_threads(threads)
+
+
+def _unpack(data: bytes) -> TorchModel:
+    return TorchModel(*pickle.loads(data))

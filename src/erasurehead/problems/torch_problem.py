@@ -1,0 +1,203 @@
+"""`problems.torch`: a module, a data set and a loss of PyTorch as a problem."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, cast, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import UNSAID, InvalidArgument, invalid
+from erasurehead.problems.differentiable import DifferentiableProblem, check_mean, check_test, checked_metrics
+from erasurehead.problems.penalties import Penalty, as_penalty
+from erasurehead.problems.torch_model import TorchModel, torch_library
+from erasurehead.problems.trees import Nest, check_data, fitted, leaves, mapped, rows_of
+
+
+@final
+class TorchProblem(DifferentiableProblem):
+    """A module of PyTorch with its loss over a data set; `torch` makes one."""
+
+    preload = ("erasurehead.problems.one_thread_torch", "erasurehead.problems.torch_model")
+
+    def module(self, x: Array) -> Any:
+        """Return a copy of the module with the parameters that a vector such as `run.x` holds."""
+        assert isinstance(self._whole, TorchModel)
+        module = copy.deepcopy(self._whole.module)
+        with torch_library().no_grad():
+            own = dict(module.named_parameters())
+            for name, tensor in self._whole.tensors(x).items():
+                own[name].copy_(tensor)
+        return module
+
+
+def torch(
+    module: Any,
+    data: Any,
+    loss: Callable[[Any, Any], Any],
+    *,
+    batch_size: int | None = None,
+    seed: int = 0,
+    l2: float = 0.0,
+    penalty: Penalty | None = None,
+    test: Any = None,
+    metrics: Callable[[Any, Any], Any] | None = None,
+) -> TorchProblem:
+    """Return the problem of minimising the loss of a PyTorch module over a data set.
+
+    Workers are sent the module and the loss as they are sent the rest of your program; where they run, PyTorch must be
+    installed (`pip install 'erasurehead[torch]'`). They compute on the CPU, in the dtype of the module's parameters.
+    Random numbers, as dropout draws, come from the seed, the task and the step, so that replicas of a task agree; the
+    loss over all samples is that of the module as it is evaluated (`module.eval()`).
+
+    Arguments:
+        module: a `torch.nn.Module`; its parameters that want a gradient are trained, and begin where they are.
+        data: `(inputs, targets)`, arrays or tensors with the samples along their first axes; inputs may be a tuple of
+            them. Or a data set of PyTorch with a length, whose items are such pairs.
+        loss: `loss(outputs, targets)`: the mean over the samples of a batch, such as `torch.nn.MSELoss()`.
+        batch_size: samples of each task that a step looks at, drawn from seed, task and step; None for all.
+        seed: of these draws.
+        l2: factor of the penalty `l2 * ||x||^2` over all parameters.
+        penalty: another one, such as `L1(0.01)`; l2 is then left out.
+        test: samples like those of `data` that models are measured on; None for none.
+        metrics: `metrics(outputs, targets)` of the test samples, a dict of numbers; by default the mean loss, `loss`.
+
+    Raises:
+        InvalidArgument: if the loss fails, or is no finite mean; the module has nothing to train, or keeps a memory
+            of what it has seen; data do not fit together.
+        MissingExtra: if PyTorch is not installed.
+    """
+    library = torch_library()
+    penalized = as_penalty(l2, penalty, ())
+    if not isinstance(module, library.nn.Module):
+        raise invalid("module", "must be a torch.nn.Module", module)
+    if not callable(loss):
+        raise invalid("loss", "must be a function of outputs and targets", loss, "such as torch.nn.MSELoss()")
+    module = copy.deepcopy(module).cpu()
+    model, whole = TorchModel(module, loss, True), TorchModel(module, loss, False)
+    first, dtype = _first(model)
+    pairs = _pairs(data, "data")
+    checked, n_samples = check_data(pairs, "data")
+    samples = _cast(checked, dtype, "data")
+    given_test = check_test(None if test is None else _pairs(test, "test"), checked)
+    samples_test = None if given_test is None else _cast(given_test, dtype, "test")
+    check_mean(lambda batch: _called(whole, batch), samples, n_samples, float(library.finfo(dtype).eps), "loss")
+    _check_memory(model, samples, n_samples)
+
+    def measure(x: Array, held: Nest) -> dict[str, float]:
+        if metrics is None:
+            return {"loss": whole.loss(x, whole.place(held))}
+        inputs, targets = whole.place(held)
+        with library.no_grad():
+            return checked_metrics(metrics(whole.evaluated(x, inputs), targets))
+
+    return TorchProblem(model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure)
+
+
+def _first(model: TorchModel) -> tuple[Array, Any]:
+    if not model.named:
+        raise invalid("module", "must have parameters that want a gradient", UNSAID)
+    dtypes = {one.dtype for _, one in model.named}
+    for name, one in model.named:
+        if not one.is_floating_point():
+            raise invalid(f"parameter {name} of module", "must be of real numbers", str(one.dtype))
+        if not bool(one.isfinite().all()):
+            raise invalid(f"parameter {name} of module", "must be finite", UNSAID)
+    if len(dtypes) > 1:
+        raise invalid(
+            "the parameters of module",
+            "must be of one dtype",
+            ", ".join(sorted(map(str, dtypes))),
+            "module.float(), say",
+        )
+    first = [one.detach().double().reshape(-1).numpy() for _, one in model.named]
+    return np.concatenate(first), dtypes.pop()
+
+
+def _pairs(data: Any, argument: str) -> Any:
+    if isinstance(data, tuple | list):
+        found: tuple[Any, ...] = tuple(cast("list[Any]", data))
+    elif hasattr(data, "tensors"):
+        found = tuple(data.tensors)
+    elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        found = _stacked(data, argument)
+    else:
+        raise invalid(argument, "must be (inputs, targets), or a data set with a length", type(data).__name__)
+    if len(found) != 2:
+        raise invalid(argument, "must be two, inputs and targets", f"{len(found)} of them")
+    return found
+
+
+def _stacked(data: Any, argument: str) -> tuple[Any, ...]:
+    try:
+        items = [data[place] for place in range(len(data))]
+    except Exception as error:
+        raise InvalidArgument(f"{argument} fails when it is read, with {type(error).__name__}: {error}") from error
+    if not items:
+        raise invalid(argument, "must hold at least one sample", 0)
+    if any(not isinstance(item, tuple | list) or len(cast("tuple[Any, ...]", item)) != 2 for item in items):
+        raise invalid(argument, "must have pairs of inputs and targets as items", type(items[0]).__name__)
+    sides = [[mapped(_plain, item[side]) for item in items] for side in (0, 1)]
+    return tuple(_stack(side, argument) for side in sides)
+
+
+def _plain(leaf: Any) -> Any:
+    return leaf.detach().cpu().numpy() if hasattr(leaf, "detach") else np.asarray(leaf)
+
+
+def _stack(items: list[Any], argument: str) -> Any:
+    columns = [[leaf for _, leaf in leaves(item)] for item in items]
+    try:
+        stacked = iter([np.stack(column) for column in zip(*columns, strict=True)])
+    except ValueError:
+        raise invalid(argument, "must have items of one shape", UNSAID) from None
+    return mapped(lambda leaf: next(stacked), items[0])
+
+
+def _cast(data: Nest, dtype: Any, argument: str) -> Nest:
+    """Return data with its real numbers in the dtype of the module."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in ("float32", "float64", "float16"):
+        name = "float32"  # numpy has no bfloat16
+    paths = iter([path for path, _ in leaves(data, argument)])
+    return mapped(lambda leaf: fitted(leaf, name, path) if (path := next(paths)) and leaf.dtype.kind == "f" else leaf,
+                  data)  # fmt: skip
+
+
+def _called(model: TorchModel, batch: Nest) -> float:
+    try:
+        found = model.tried(model.place(batch))
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
+        raise InvalidArgument(
+            f"loss(module(inputs), targets) fails at the first parameters, on the first samples, with {said}"
+        ) from error
+    shape = tuple(found.shape) if hasattr(found, "shape") else None
+    if shape != ():
+        came = type(found).__name__ if shape is None else f"a tensor of shape {shape}"
+        raise invalid("loss(outputs, targets)", "must return one number", came, "take the mean (reduction='mean')")
+    if not found.is_floating_point():
+        raise invalid("loss(outputs, targets)", "must return a real number", str(found.dtype))
+    return float(found)
+
+
+def _any_loss(outputs: Any, targets: Any) -> Any:
+    return outputs
+
+
+def _check_memory(model: TorchModel, samples: Nest, n_samples: int) -> None:
+    """Raise if the module changes when it is used: what workers' copies remember would be lost, and differ."""
+    before = {name: one.clone() for name, one in model.module.named_buffers()}
+    trial = TorchModel(copy.deepcopy(model.module), _any_loss, True)
+    try:
+        trial.tried(trial.place(rows_of(samples, slice(0, min(2, n_samples)))), noise=0)
+    except Exception:
+        return  # a batch of two may be too small for it; what fails in earnest, fails in training
+    for name, one in trial.module.named_buffers():
+        if name in before and not torch_library().equal(one, before[name]):
+            raise invalid(
+                "module", f"must not change its buffers when it is used, but changes {name}", UNSAID,
+                "take GroupNorm or LayerNorm in place of BatchNorm, or module.eval() before",
+            )  # fmt: skip

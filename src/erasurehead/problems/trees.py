@@ -1,0 +1,134 @@
+"""Nested dicts, lists and tuples of arrays: what batches and parameters of functions of the user's own are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.foreign_arrays import as_array, masked_place, owned
+from erasurehead.errors import UNSAID, invalid
+
+Nest: TypeAlias = Any
+"""An array, or a dict, list or tuple of such; None holds nothing."""
+
+
+def leaves(tree: Nest, path: str = "") -> list[tuple[str, Any]]:
+    """Return what a tree holds, each with its place: dicts by their sorted keys, as JAX has it.
+
+    >>> leaves({"w": 1.0, "b": [2.0, 3.0]}, "x")
+    [("x['b'][0]", 2.0), ("x['b'][1]", 3.0), ("x['w']", 1.0)]
+    """
+    if tree is None:
+        return []
+    if isinstance(tree, Mapping):
+        held = cast("Mapping[Any, Any]", tree)
+        return [leaf for key in sorted(held, key=_order) for leaf in leaves(held[key], f"{path}[{key!r}]")]
+    if isinstance(tree, list | tuple):
+        each = cast("list[Any]", tree)
+        return [leaf for place, part in enumerate(each) for leaf in leaves(part, f"{path}[{place}]")]
+    return [(path, tree)]
+
+
+def _order(key: Any) -> tuple[str, Any]:
+    return type(key).__name__, key
+
+
+def mapped(function: Callable[[Any], Any], tree: Nest) -> Nest:
+    """Return a tree of the same form that holds what a function makes of each leaf."""
+    if tree is None:
+        return None
+    if isinstance(tree, Mapping):
+        held = cast("Mapping[Any, Any]", tree)
+        return {key: mapped(function, held[key]) for key in sorted(held, key=_order)}
+    if isinstance(tree, list | tuple):
+        parts = [mapped(function, part) for part in cast("list[Any]", tree)]
+        if isinstance(tree, list):
+            return parts
+        kind: Any = type(cast("object", tree))
+        return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
+    return function(tree)
+
+
+def rows_of(tree: Nest, rows: Any) -> Nest:
+    """Return some rows of every array of a tree.
+
+    Arguments:
+        tree: of arrays that have the samples along their first axis.
+        rows: a slice, which copies nothing, or an array of places.
+    """
+    return mapped(lambda leaf: leaf[rows], tree)
+
+
+def check_data(data: Nest, argument: str) -> tuple[Nest, int]:
+    """Return data as numpy arrays of their own, and the number of samples.
+
+    Arguments:
+        data: arrays (of numpy, JAX or PyTorch) in dicts, lists and tuples; the first axis of each is the samples.
+        argument: their name, for errors.
+
+    Raises:
+        InvalidArgument: if there is no array, one is not of numbers or truth values, or lengths differ.
+    """
+    found = leaves(data, argument)
+    if not found:
+        raise invalid(argument, "must hold at least one array", data)
+    lengths = {path: _rows(leaf, path) for path, leaf in found}
+    first, n_samples = next(iter(lengths.items()))
+    for path, length in lengths.items():
+        if length != n_samples:
+            raise invalid(
+                f"the number of samples in {path}", f"must be {n_samples}, as in {first}", length,
+                "the first axis of every array is the samples",
+            )  # fmt: skip
+    if not n_samples:
+        raise invalid(argument, "must hold at least one sample", 0)
+    return mapped(lambda leaf: owned(_numpy(leaf), leaf), data), n_samples
+
+
+def _rows(leaf: Any, path: str) -> int:
+    place = masked_place(leaf)
+    if place is not None:
+        raise invalid(path, "must have no masked values", place, "fill them in (numpy.ma.filled), or leave them out")
+    array = _numpy(leaf)
+    if array is None or (array.dtype.kind in "OSUMmV" and array.dtype.name not in _NARROW):
+        shown = UNSAID if array is None else f"one of {array.dtype}"
+        raise invalid(path, "must be an array of numbers, with the samples along its first axis", shown)
+    if not array.ndim:
+        raise invalid(
+            path, "must be an array with the samples along its first axis", array.item(),
+            "what is the same for all samples belongs into the loss, not into the data",
+        )  # fmt: skip
+    return len(array)
+
+
+_NARROW = ("bfloat16",)  # of ml_dtypes, which numpy takes for a dtype without a kind
+
+
+def _numpy(leaf: Any) -> Any:
+    if hasattr(leaf, "detach"):  # a tensor of PyTorch
+        leaf = leaf.detach().cpu().numpy()
+    return as_array(leaf)
+
+
+def fitted(array: NDArray[Any], dtype: Any, path: str) -> NDArray[Any]:
+    """Return an array in another dtype.
+
+    Raises:
+        InvalidArgument: if a number that is finite does not fit into it.
+    """
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast_array = array.astype(dtype)
+        back = cast_array.astype(array.dtype)
+    lost = (back != array) if array.dtype.kind in "iu" else np.isfinite(array) & ~np.isfinite(back)
+    if lost.any():
+        place = tuple(int(index) for index in np.argwhere(lost)[0])
+        raise invalid(
+            f"{path}{list(place)}", f"must fit into {np.dtype(dtype).name}, in which the model computes",
+            array[place].item(), "scale it, or give the model's parameters in float64",
+        )  # fmt: skip
+    return cast_array
