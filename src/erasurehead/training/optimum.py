@@ -61,6 +61,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
             raise _refused(f"only {found.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator")
         return found.loss + problem.penalty(x), found.gradient + problem.penalty_gradient(x)
 
+    minimize: Any = optimize.minimize  # its stubs know neither these options nor what comes of them
     x = np.asarray(first, dtype=np.float64)
     start, gradient = both(x)
     size = squared_norm(gradient) ** 0.5
