@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from erasurehead.drills import keeper
 
 from .leftovers import left_since, unclaimed
 
@@ -63,6 +68,22 @@ def nothing_is_left_in_shared_memory_by_all_tests() -> Generator[None]:
     before = unclaimed()
     yield
     assert not left_since(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_tests_start_ends_with_them() -> Generator[None]:
+    """Have a keeper end every process that tests have started and that is left when they are over, or were killed."""
+    mark = secrets.token_hex(8)
+    command = [sys.executable, "-I", "-S", keeper.__file__, mark]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv(keeper.MARK, mark)
+        yield
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead import codes as codes
+    from erasurehead import consensus as consensus
     from erasurehead import datasets as datasets
     from erasurehead import decoding as decoding
     from erasurehead import delays as delays
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from erasurehead.training.result import Run as Run
 
 _MODULES = (
-    "codes", "datasets", "decoding", "delays", "engines", "errors", "faults", "optimizers", "planning", "problems",
-    "reports", "runs", "schemes", "testing", "training",
+    "codes", "consensus", "datasets", "decoding", "delays", "engines", "errors", "faults", "optimizers", "planning",
+    "problems", "reports", "runs", "schemes", "testing", "training",
 )  # fmt: skip
 _HOMES = {
     "Comparison": "runs.comparison",

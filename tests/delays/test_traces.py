@@ -178,15 +178,12 @@ class TestBootstrap:
     def test_what_cannot_be_drawn_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="must have 4 workers, got '3 workers'; keep='pooled'"):
             delays.Bootstrap(self.TABLE).row(0, 4)
-        censored = small()
-        censored.censored[:5] = True
-        with pytest.raises(DataError, match=r"5 of 240 samples are censored.*fit a distribution"):
-            delays.Bootstrap.from_trace(censored)
-        holes = self.TABLE.copy()
-        holes[:, 0] = np.nan
-        holes[0, 0], holes[0, 1] = 1.0, np.nan
-        with pytest.raises(DataError, match="no step has samples of all 3 workers"):
-            delays.Bootstrap.from_trace(Trace.from_table(holes))
+        nothing = small()
+        nothing.censored[:] = True
+        with pytest.raises(DataError, match="no delay that is known exactly"):
+            delays.Bootstrap.from_trace(nothing)
+        with pytest.raises(InvalidArgument, match="absent must be 'censored', 'dead' or 'late', but it is 'gone'"):
+            delays.Bootstrap.from_trace(small(), absent="gone")  # pyright: ignore
 
 
 @pytest.mark.parametrize(

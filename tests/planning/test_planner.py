@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -104,7 +105,7 @@ class TestAdvice:
         n = 30
         law = delays.ShiftedExponential(1 / n, 0.01 / n, seed=0, scale_with_load=True)
         assert lemma8(n, 3, 15, 100.0).exact > lemma8(n, 3, 15, 100.0).uncoded
-        found = plan(law, n, settings=SHORTLIST)
+        found = plan(law, n, settings=[text for text in SHORTLIST if not text.startswith("ignore")])
         assert found.best is found.uncoded
         assert "Redundancy does not pay here: train uncoded" in explain(found)
 
@@ -131,8 +132,11 @@ class TestAdvice:
         assert math.isinf(by_name["erasurehead(load=3, wait_for=6)"].seconds_to_target)
         assert math.isfinite(by_name["uncoded()"].seconds_to_target)
         assert "noise keeps the error above" in limits(found, by_name["erasurehead(load=3, wait_for=6)"])
+        alone = replace(found, ranked=found.ranked[-1:])
+        assert "No setting reaches an error of 1e-06; the lowest" in explain(alone)
         dead = plan(EXPONENTIAL + delays.Late((0, 1, 2)), 30, settings=["ignore_stragglers(wait_for=20)"], target=noisy)
-        assert "No setting reaches an error of 1e-06; the lowest" in explain(dead)
+        assert "nothing is advised" in explain(dead)
+        assert "Every setting waits for workers that never answer, or never counts some task." in explain(dead)
 
     def test_a_target_above_the_floor_is_reached_soonest_by_waiting_less(self) -> None:
         quiet = Target(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), 0.05)
@@ -150,11 +154,11 @@ class TestAdvice:
 
 class TestTraces:
     def test_a_short_trace_cannot_tell_neighbours_apart_and_a_long_one_can(self) -> None:
-        settings = ["erasurehead(load=3, wait_for=11)", "erasurehead(load=3, wait_for=12)", "exact(load=3)"]
-        short = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 6, 30)), 30, settings=settings)
+        settings = ["exact(load=3)", "exact(load=4)"]
+        short = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 6, 30)), 30, 0.1, settings)
         said = remarks(short)
         assert any("too short to tell the best setting from" in sentence for sentence in said)
-        long = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 3000, 30)), 30, settings=settings)
+        long = plan(delays.Bootstrap(EXPONENTIAL.rows(0, 3000, 30)), 30, 0.1, settings)
         assert not any("too short" in sentence for sentence in remarks(long))
         assert short.best.error > 5 * long.best.error
 

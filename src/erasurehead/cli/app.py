@@ -12,6 +12,7 @@ from erasurehead.cli import (
     codes,
     compare,
     config,
+    consensus,
     data,
     decompile,
     delays,
@@ -22,6 +23,7 @@ from erasurehead.cli import (
     reproduce,
     resize,
     shard,
+    streams,
     train,
 )
 from erasurehead.cli.grouping import with_groups
@@ -34,6 +36,7 @@ _COMMANDS = {
     "train": train,
     "resize": resize,
     "compare": compare,
+    "consensus": consensus,
     "data": data,
     "shard": shard,
     "predict": predict,
@@ -70,6 +73,13 @@ Then train on data of your own, and use what was learned:
 class _Group(TyperGroup):
     """Turns errors into one sentence on stderr and an exit code; a traceback is for what nobody has foreseen."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the words apart; where they ask for help or the version, that is written here."""
+        try:
+            return super().parse_args(ctx, args)
+        except OSError as error:
+            raise _unwritten(error) from None
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[:1] == ["resume"]:
             ctx.fail("To resume a run: erasurehead train --resume FOLDER.")
@@ -92,8 +102,8 @@ class _Group(TyperGroup):
         except KeyboardInterrupt as error:
             said = stopped_by(error)
             raise _exit(f"{said[0].upper()}{said[1:]}.", INTERRUPTED) from None
-        except BrokenPipeError:
-            raise  # whoever read our output has gone; typer ends quietly
+        except BrokenPipeError as error:
+            raise _unwritten(error) from None
         except OSError as error:
             raise _exit(_of_system(error), BAD_INPUT if error.errno in _OF_NAMES else FAILED) from None
 
@@ -115,6 +125,14 @@ def _of_system(error: OSError) -> str:
     elif error.errno in (errno.EMFILE, errno.ENFILE):
         said += "; raise the number of files that may be open (ulimit -n)"
     return f"{said}."
+
+
+def _unwritten(error: OSError) -> typer.Exit:
+    """Return how a command ends whose output cannot be written: well, if whoever read it has gone."""
+    streams.lead_nowhere()
+    if isinstance(error, BrokenPipeError):
+        return typer.Exit(0)
+    return _exit(f"Nothing can be written to standard output: {error.strerror}.", FAILED)
 
 
 def _exit(sentence: str, code: int) -> typer.Exit:

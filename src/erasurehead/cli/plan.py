@@ -10,9 +10,13 @@ from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions
 
 if TYPE_CHECKING:
+    from erasurehead.cli.plan_trials import Goal, Tried
     from erasurehead.cli.planned_delays import Planned
-    from erasurehead.planning import Plan, Target
+    from erasurehead.planning import Accuracy, Plan, Target
     from erasurehead.runs.config import Config
+
+_FREE = 3
+"""Most tasks a worker in the settings that are tried where nobody said what a further task costs."""
 
 HELP = """
 Plan a run before it is made: which code, what redundancy, how long to wait.
@@ -22,10 +26,13 @@ Plan a run before it is made: which code, what redundancy, how long to wait.
   how traces are written). Prints the ranking; the folder has a picture, and a
   run file: [italic]erasurehead train runs/plan-1/run.toml[/italic].
 
+  A worker that did not answer has no row in that step; --absent says what is
+  taken of it.
+
 [bold]erasurehead plan --trace runs/houses --data houses.csv --label price \\
-    --target mse=0.05 --explain[/bold]
-  From the delays of an earlier run; the best settings are tried on a sample
-  of your data, so that times are times to a target.
+    --target gap=0.001 --explain[/bold]
+  From the delays of an earlier run; the settings that could be the best are
+  raced on a sample of your data, so that times are times to a target.
 
 [bold]erasurehead plan --delays 'exponential(mean=0.5)' --workers 30 \\
     --seconds-per-task 0.02 --current 'exact(load=3)'[/bold]
@@ -46,6 +53,8 @@ def run(
 ) -> None:
     """Plan a run."""
     config = options.config(None)
+    import typer
+
     from erasurehead.cli import plan_files, plan_pages
     from erasurehead.cli.plan_trials import Tried, check_target
     from erasurehead.cli.planned_delays import planned
@@ -57,42 +66,72 @@ def run(
     found = planned(source, reading, options, search.current, folder, screen)
     tried = None if options.data is None else Tried.load(options, found.n_workers, search.sample, screen)
     target = None if goal is None else goal.target(tried, found.n_workers)
-    page = plan_pages.Page(_searched(source, search, config, found, target, screen))
+    accuracy = goal_accuracy(goal, search, tried, found.n_workers, screen)
+    page = plan_pages.Page(_searched(search, config, found, target, accuracy, screen), asked=_asked(goal, search))
     if tried is not None:
         wanted = None if goal is None else goal.measured
-        page = tried.page(page.plan, wanted, target is None, search.repeats, screen)
+        page = tried.page(page, wanted, target is None, search.repeats, screen)
+    if not page.reached:
+        said = "\n".join(plan_pages.nothing(page))
+        screen.result({**plan_pages.facts(page), "files": []}, plan_pages.table(page, printed.top), "", said)
+        raise typer.Exit(1)
     files = plan_files.write(folder, page, found, options, printed.figures, screen)
     data = {**plan_pages.facts(page), "files": [str(path) for path in files]}
     said = explain(page.plan, page.trials, page.goal).splitlines()
-    shown = said if printed.explain else [said[0], *plan_pages.doubts(page)]
+    begin = said if printed.explain else [said[0], *plan_pages.doubts(page)]
+    shown = [*begin, *plan_pages.beyond(page), *(plan_pages.three_sentences(page) if printed.explain else ())]
     screen.result(
-        data, plan_pages.table(page, printed.top), "", plan_pages.why(page, printed.top), "", "\n".join(shown), "",
-        plan_files.last_words(files, folder, page, options),
+        data, plan_pages.table(page, printed.top), "", plan_pages.why(page, printed.top), "",
+        "\n".join([*shown, *plan_pages.cases(page)]), "", plan_files.last_words(files, folder, page, options),
     )  # fmt: skip
 
 
+def _asked(goal: Goal | None, search: SearchOptions) -> bool:
+    """Return whether the user said what is to be reached, and what the data are like."""
+    return search.task_noise is not None and goal is not None
+
+
+def goal_accuracy(
+    goal: Goal | None, search: SearchOptions, tried: Tried | None, n_workers: int, screen: Screen
+) -> Accuracy:
+    """Return what the forecast of steps is made for: as the user said, as measured on the data, or the defaults."""
+    from erasurehead.errors import invalid
+    from erasurehead.planning import Accuracy
+
+    noise = search.task_noise
+    if noise is not None and not 0.0 <= noise < float("inf"):
+        raise invalid("--task-noise", "must be finite and at least 0", noise)
+    accuracy = Accuracy()
+    if tried is not None:
+        accuracy = tried.accuracy(n_workers, screen)
+    if noise is not None:
+        accuracy = Accuracy(accuracy.gap, noise, accuracy.pace)
+    return accuracy if goal is None or goal.gap is None else accuracy.to(goal.gap)
+
+
 def _searched(
-    source: SourceOptions,
     search: SearchOptions,
     config: Config,
     found: Planned,
     target: Target | None,
+    accuracy: Accuracy,
     screen: Screen,
 ) -> Plan:
-    from erasurehead.errors import check_count, invalid
+    from erasurehead.errors import check_count
     from erasurehead.planning import default_settings, plan
 
-    if not (source.seconds_per_task >= 0.0 and source.seconds_per_task < float("inf")):
-        raise invalid("--seconds-per-task", "must be finite and at least 0", source.seconds_per_task)
-    most = check_count("--max-load", 10 if search.max_load is None else search.max_load)
+    usual = 10 if found.cost_known else _FREE
+    most = check_count("--max-load", usual if search.max_load is None else search.max_load)
     settings = search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ())
     screen.say(f"trying {len(settings)} settings on {found.said} ...")
     current = search.current or found.current
     if search.current is not None:
         _check_current(search.current, found.n_workers)
-    return plan(
-        found.delays, found.n_workers, source.seconds_per_task, settings, target, current, most, late=config.delays.late
-    )
+    with screen.counting("settings") as progress:
+        return plan(
+            found.delays, found.n_workers, found.seconds_per_task, settings, target, current, most,
+            late=config.delays.late, accuracy=accuracy, progress=progress,
+        )  # fmt: skip
 
 
 def _check_current(text: str, n_workers: int) -> None:

@@ -45,14 +45,28 @@ class SourceOptions:
         ),
     ] = False
     seconds_per_task: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--seconds-per-task",
             metavar="SECONDS",
-            help="What computing one task takes, where a task is what an uncoded worker has. A trace does not tell.",
+            help="What computing one task takes, where a task is what an uncoded worker has; it is part of a trace's "
+            "times, and taken out of them. A trace does not tell it, the folder of a run on the virtual clock does. "
+            "Without it no setting with more than 3 tasks a worker is tried, unless --max-load asks for it.",
             rich_help_panel=_DELAYS,
         ),
-    ] = 0.0
+    ] = None
+    absent: Annotated[
+        str | None,
+        option(
+            "--absent",
+            panel=_DELAYS,
+            metavar="WHAT",
+            text="What became of workers that a round of the trace has no row of: dead (they never answered), late "
+            "(they did, after all others), or censored (the default: only longer than the round's latest answer is "
+            "known; who is missing to the end is gone). Write a worker that did not answer by leaving its row out, "
+            "or with the time that it was waited for and censored=1; never as inf.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +76,17 @@ class SearchOptions:
     scheme: Annotated[
         list[str] | None,
         option("--scheme", "-s", panel=_SEARCH, metavar="SCHEME",
-               text="Try these settings only; say it once for each. By default more than a hundred."),
+               text="Try these settings only; say it once for each. By default a grid: 38 for 8 workers, 129 for 30, "
+               "with loads up to 10."),
     ] = None  # fmt: skip
     max_load: Annotated[
         int | None,
-        option("--max-load", panel=_SEARCH, metavar="N", text="Most tasks that a worker may hold (10): its memory."),
+        option(
+            "--max-load",
+            panel=_SEARCH,
+            metavar="N",
+            text="Most tasks that a worker may hold: its memory (10; 3 where nobody said what a task costs).",
+        ),
     ] = None
     current: Annotated[
         str | None,
@@ -79,8 +99,9 @@ class SearchOptions:
             "--target",
             panel=_SEARCH,
             metavar="METRIC=VALUE",
-            text="What to reach with --data, such as auc=0.84; by default 95% of what uncoded training reaches. Or "
-            "error=VALUE, above the minimum of the objective, by Theorem 1, with --data or --constants.",
+            text="What to reach: gap=0.01, the part of the first gap of the objective that may remain (the default), "
+            "or a metric with --data, such as auc=0.84. Or error=VALUE, above the minimum of the objective, with "
+            "--data or --constants.",
         ),
     ] = None
     constants: Annotated[
@@ -88,12 +109,20 @@ class SearchOptions:
         option("--constants", panel=_SEARCH, metavar="mu=A,beta=B,sigma=C,gap=D",
                text="Of the objective, for --target error=VALUE without data."),
     ] = None  # fmt: skip
+    task_noise: Annotated[
+        float | None,
+        option("--task-noise", panel=_SEARCH, metavar="SHARE",
+               text="How much tasks differ, without --data: the part of the first gap around which a run hovers that "
+               "sees one random task a step (0.01, as rows in no order; 0.3 is like rows sorted by their label). With "
+               "--data it is measured."),
+    ] = None  # fmt: skip
     sample: Annotated[
         int | None,
         option("--sample", panel=_SEARCH, metavar="ROWS", text="Of the data, to try settings on (5000)."),
     ] = None
     repeats: Annotated[
-        int | None, option("--repeats", panel=_SEARCH, metavar="N", text="Trials of each setting on the data (3).")
+        int | None,
+        option("--repeats", panel=_SEARCH, metavar="N", text="Trials of a setting before it is compared closely (3)."),
     ] = None
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from erasurehead.planning import Forecast, Plan, Trial, explain, limits, remarks
+from erasurehead.planning import Forecast, Plan, Trial, by_case, explain, if_worse, in_short, limits, remarks
+from erasurehead.planning.forecasts import trace_rounds
+from erasurehead.planning.trials import took
 from erasurehead.reports.units import NOTHING, Unit, byte_unit, time_unit
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ class Page:
         goal: metric and value that the trials were to reach.
         bytes_of_data: of all training samples, as a worker holds them; None without data.
         n_parameters: of the model; None without data.
+        rows: rows that were trained on, and rows of the training data; None without data.
+        asked: whether it was said what is to be reached, and what the data are like.
     """
 
     plan: Plan
@@ -31,17 +35,26 @@ class Page:
     goal: tuple[str, float] | None = None
     bytes_of_data: int | None = None
     n_parameters: int | None = None
+    rows: tuple[int, int] | None = None
+    asked: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """Whether there is anything to advise."""
+        if self.trials:
+            return math.isfinite(self.trials[0].median_steps)
+        return self.plan.reached
 
     def trial(self, item: Forecast) -> Trial | None:
         """Return what a setting came to on the data; None if it was not tried."""
         return next((trial for trial in self.trials if trial.setting == item.setting), None)
 
     def speed_up(self, item: Forecast, over: Forecast) -> float:
-        """Return how many times sooner a setting reaches the target: as tried, where both were, else as predicted."""
+        """Return how many times sooner a setting reaches the target; NaN where one of the two was not tried."""
         one, other = self.trial(item), self.trial(over)
-        if one is None or other is None:
-            return self.plan.speed_up(item, over)
-        return other.median / one.median if math.isfinite(one.median) else 0.0
+        if self.trials and (one is None or other is None):
+            return math.nan
+        return self.plan.speed_up(item, over)
 
     def listed(self, top: int) -> tuple[Forecast, ...]:
         """Return the first distinct settings, and further down those that were tried, uncoded and the current one."""
@@ -61,10 +74,23 @@ def facts(page: Page) -> dict[str, Any]:
         "delays": str(plan.delays),
         "late": plan.late,
         "seconds_per_task": plan.seconds_per_task,
-        "best": plan.best.setting,
+        "best": plan.best.setting if page.reached else None,
         "goal": None if page.goal is None else {"metric": page.goal[0], "value": page.goal[1]},
         "error": None if plan.target is None else plan.target.epsilon,
         "advice": explain(plan, page.trials, page.goal).splitlines(),
+        "accuracy": {"gap": plan.accuracy.gap, "task_noise": plan.accuracy.noise},
+        "effective_rounds": trace_rounds(plan.delays),
+        "rows": None if page.rows is None else {"tried": page.rows[0], "of": page.rows[1]},
+        "cases": [
+            {
+                "data": kind,
+                "gap": accuracy.gap,
+                "task_noise": accuracy.noise,
+                "best": item.setting if math.isfinite(item.steps) else None,
+                "seconds": item.seconds_to_target,
+            }
+            for kind, accuracy, item in (by_case(plan) if _by_case(page) else ())
+        ],
         "as_good": [item.setting for item in plan.as_good()],
         "settings": [_row(page, place, item, item.setting in front) for place, item in enumerate(plan.ranked, 1)],
     }
@@ -81,6 +107,10 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "missing": item.missing,
         "arrived": item.arrived,
         "steps": item.steps,
+        "steps_bound": item.bound,
+        "least_counted": item.least_counted,
+        "never_counted": list(item.neglected),
+        "unanswered": item.unanswered,
         "seconds_to_target": item.seconds_to_target,
         "band": list(item.band),
         "speed_up_over_uncoded": page.speed_up(item, plan.uncoded),
@@ -92,7 +122,8 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "pareto": on_front,
         "limits": limits(plan, item),
         "trial": None if trial is None else {
-            "seconds": trial.median, "band": list(trial.band), "reached": trial.reached, "final": list(trial.final)
+            "seconds": took(item, trial), "steps": trial.median_steps, "band": list(_range(item, trial)),
+            "reached": trial.reached, "final": list(trial.final), "given_up": trial.given_up,
         },
     }  # fmt: skip
 
@@ -117,22 +148,28 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
     whole = time_unit([item.seconds_to_target for item in items])
     what = "To target" if plan.target is not None else "To progress\nof 1 step"
     columns = [
-        ("", [_place(plan, item) for item in items]),
+        ("", [f"{place}" for place in _places(plan, items)]),
         ("Setting", [item.setting for item in items]),
         (f"Per step\n({step.name})", [_write(step, item.seconds_per_step) for item in items]),
         ("Gradient\nlost (%)", [f"{100 * item.missing:.1f}" for item in items]),
-        (f"{what}\n({whole.name})", [_write(whole, item.seconds_to_target) for item in items]),
-        ("95% band", [_band(whole, item.band) for item in items]),
     ]
-    if page.goal is not None:
+    if page.goal is None:
+        columns.append((f"{what}\n({whole.name})", [_write(whole, item.seconds_to_target) for item in items]))
+        columns.append(("95% band", [_band(whole, item.band) for item in items]))
+    else:
         tried = [page.trial(item) for item in items]
-        unit = time_unit([None if trial is None else trial.median for trial in tried])
+        times = [None if trial is None else took(item, trial) for item, trial in zip(items, tried, strict=True)]
+        unit = time_unit(times)
         header = f"To {page.goal[0]}\n{page.goal[1]:g} ({unit.name})"
-        columns.append((header, ["" if trial is None else _write(unit, trial.median) for trial in tried]))
-        columns.append(("range", ["" if trial is None else _band(unit, trial.band) for trial in tried]))
-    columns.append(("× un-\ncoded", [f"{page.speed_up(item, plan.uncoded):.3g}" for item in items]))
+        columns.append((header, ["" if seconds is None else _write(unit, seconds) for seconds in times]))
+        pairs = list(zip(items, tried, strict=True))
+        columns.append(("range", ["" if trial is None else _band(unit, _range(item, trial)) for item, trial in pairs]))
+    if plan.target is not None:
+        bounds = [item.bound * item.seconds_per_step for item in items]
+        columns.append((f"Theorem 1:\nat most ({whole.name})", [_write(whole, seconds) for seconds in bounds]))
+    columns.append(("× un-\ncoded", [_times(page.speed_up(item, plan.uncoded)) for item in items]))
     if plan.current is not None:
-        columns.append(("× cur-\nrent", [f"{page.speed_up(item, plan.current):.3g}" for item in items]))
+        columns.append(("× cur-\nrent", [_times(page.speed_up(item, plan.current)) for item in items]))
     return columns + _sizes(page, items)
 
 
@@ -152,7 +189,9 @@ def _sizes(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]]]
 def why(page: Page, top: int) -> str:
     """Return what limits each setting of the table, a line each."""
     plan = page.plan
-    lines = [f"  {_place(plan, item):>3}  {limits(plan, item)}" for item in page.listed(top)]
+    items = page.listed(top)
+    places = _places(plan, items)
+    lines = [f"  {place:>3}  {limits(plan, item)}" for place, item in zip(places, items, strict=True)]
     return "\n".join(["What limits each:", *lines])
 
 
@@ -161,12 +200,81 @@ def doubts(page: Page) -> tuple[str, ...]:
     return remarks(page.plan, page.trials, page.goal)
 
 
-def _place(plan: Plan, item: Forecast) -> str:
-    return f"{plan.ranked.index(item) + 1}"
+def beyond(page: Page) -> tuple[str, ...]:
+    """Return what the rest of the data, and worse delays, may change."""
+    said: list[str] = []
+    if page.rows is not None and page.rows[0] < page.rows[1] and page.trials:
+        said.append(
+            f"Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample); on all of them it "
+            "may take more steps or fewer."
+        )
+    worse = if_worse(page.plan)
+    said.append(
+        f"If what delays have beyond the usual gets twice as long, the advice takes "
+        f"{worse.advised.seconds_per_step:.4g} s a step, and {worse.regret:.2f} times as long to the target as the "
+        f"best choice then, {worse.best.setting}."
+    )
+    return tuple(said)
+
+
+def nothing(page: Page) -> tuple[str, ...]:
+    """Return why nothing is advised, how far the best setting comes, and what would reach the target."""
+    sample = ""
+    if page.rows is not None and page.rows[0] < page.rows[1]:
+        sample = f" Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample)."
+    said = list(remarks(page.plan, page.trials, page.goal))
+    return "Nothing is advised, and no run file is written." + sample, *said
+
+
+def three_sentences(page: Page) -> tuple[str, ...]:
+    """Return why this choice, what would change it, and what the plan does not know."""
+    return "", *in_short(page.plan, page.trials, page.goal)
+
+
+def _by_case(page: Page) -> bool:
+    return page.goal is None and page.plan.target is None and not page.asked
+
+
+def cases(page: Page) -> tuple[str, ...]:
+    """Return one piece of advice for each depth of the target and kind of data; nothing where both were said."""
+    if not _by_case(page):
+        return ()
+    lines = ["", "What it would be for other targets and data (--target gap=..., --task-noise ...):"]
+    for kind, accuracy, item in by_case(page.plan):
+        best = item.setting if math.isfinite(item.steps) else "no setting that was tried"
+        lines.append(f"  gap={accuracy.gap:<6g} {kind:<22} (--task-noise {accuracy.noise:g}): {best}")
+    return tuple(lines)
+
+
+def _range(item: Forecast, trial: Trial) -> tuple[float, float]:
+    low, high = (
+        steps * item.seconds_per_step if math.isfinite(steps) else math.inf
+        for steps in (min(trial.steps), max(trial.steps))
+    )
+    return low, high
+
+
+def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
+    """Return places among settings that differ, without gaps; one that does what another does has its place."""
+    place: dict[str, int] = {}
+    ahead = 0
+    alike = {(item.load, item.missing, item.steps, item.scores.tobytes()): item for item in reversed(plan.ranked)}
+    for item in plan.ranked:
+        first = alike[item.load, item.missing, item.steps, item.scores.tobytes()]
+        if first is item:
+            ahead += 1
+            place[item.setting] = ahead
+        else:
+            place[item.setting] = place[first.setting]
+    return [place[item.setting] for item in items]
+
+
+def _times(factor: float) -> str:
+    return NOTHING if math.isnan(factor) else "never" if factor == 0.0 else f"{factor:.3g}"
 
 
 def _write(unit: Unit, value: float) -> str:
-    return "never" if math.isinf(value) else f"{value / unit.size:.4g}"
+    return "never" if math.isinf(value) else NOTHING if math.isnan(value) else f"{value / unit.size:.4g}"
 
 
 def _band(unit: Unit, ends: tuple[float, float]) -> str:

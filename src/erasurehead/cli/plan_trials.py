@@ -13,14 +13,13 @@ from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
 from erasurehead.datasets.base import Dataset
-from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import check_count, invalid
-from erasurehead.planning import Constants, Plan, Target, after, estimate_constants, try_plan
+from erasurehead.planning import Accuracy, Constants, Target, after, estimate_constants, race, task_noise
+from erasurehead.planning.trials import GAP, Trainer
 from erasurehead.problems.base import Problem
-from erasurehead.runs.comparison import common_target, parse_target
+from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.config import build_config, parts
 from erasurehead.runs.experiment import Experiment
-from erasurehead.training.loop import train
 
 if TYPE_CHECKING:
     from erasurehead.cli.plan_options import SearchOptions
@@ -49,6 +48,11 @@ class Goal:
         """The goal of trials; None if the target is one of theory."""
         return None if self.metric == _ERROR else (self.metric, self.value)
 
+    @property
+    def gap(self) -> float | None:
+        """The part of the first gap of the objective that is to be reached; None if something else is."""
+        return self.value if self.metric == GAP else None
+
     def target(self, tried: Tried | None, n_workers: int) -> Target | None:
         """Return the target of theory; None if it is one to be measured."""
         if self.metric != _ERROR:
@@ -70,10 +74,13 @@ def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
             raise invalid("--constants", "must come with a target", search.constants, "such as --target error=0.01")
         return None
     metric, value = parse_target(search.target)
-    if metric != _ERROR and options.data is None:
+    if metric == GAP and not 0.0 < value < 1.0:
+        raise invalid("--target", "must be a gap between 0 and 1, a part of the first gap", search.target)
+    if metric not in (_ERROR, GAP) and options.data is None:
         raise invalid(
-            "--target", "must be error=VALUE without --data", search.target, f"{metric} can be measured on data only"
-        )
+            "--target", "must be error=VALUE or gap=VALUE without --data", search.target,
+            f"{metric} can be measured on data only",
+        )  # fmt: skip
     if metric == _ERROR and not (value > 0.0 and np.isfinite(value)):
         raise invalid("--target", "must be an error greater than 0", search.target)
     if metric == _ERROR and search.constants is None and options.data is None:
@@ -142,55 +149,68 @@ class Tried:
         arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         return sum(int(array.nbytes) for array in arrays)
 
+    def accuracy(self, n_workers: int, screen: Screen) -> Accuracy:
+        """Return how much the tasks of the data differ, and say so."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = task_noise(self.problem, n_workers)
+        screen.say(
+            f"tasks differ {found.ratio:.3g} times as much as rows in no order would let them (variance between tasks "
+            f"over that within); --task-noise {found.noise:.2g}"
+        )
+        return Accuracy(noise=found.noise)
+
     def page(
-        self, plan: Plan, goal: tuple[str, float] | None, trying: bool, repeats: int | None, screen: Screen
+        self, page: Page, goal: tuple[str, float] | None, trying: bool, repeats: int | None, screen: Screen
     ) -> Page:
-        """Try the first settings of a plan, and return it ranked by what came of that.
+        """Race the settings of a plan that could be the best, and return it ranked by what came of that.
 
         Arguments:
-            plan: to be tried.
-            goal: metric and value; None to choose one.
+            page: of the plan.
+            goal: metric and value; None for a gap that exact training reaches in the steps that it has.
             trying: whether to try, or only to say how large things are.
             repeats: trials of each setting.
             screen: to print on.
         """
-        page = Page(plan, (), None, self.bytes_of_data, self.experiment.problem.n_parameters)
+        rows = self.problem.n_samples, self.experiment.data.n_train
+        page = replace(
+            page, bytes_of_data=self.bytes_of_data, n_parameters=self.experiment.problem.n_parameters, rows=rows
+        )
         if not trying:
             return page
-        steps = self.experiment.config.run.steps
-        chosen = goal or self._goal(plan, steps)
-        if chosen is None:
-            screen.warn(
-                f"No target can be chosen: uncoded training gets no better in {steps} steps on a test set. Say more "
-                "--steps or another --rate, or a --target."
-            )
-            return page
-        screen.say(f"trying the first settings on {self.problem.n_samples:,} rows, up to {steps} steps ...")
+        steps, plan = self.experiment.config.run.steps, page.plan
+        count = check_count("--repeats", 3 if repeats is None else repeats)
         with np.errstate(over="ignore", invalid="ignore"):  # trials that diverge have not reached the target
-            trials = try_plan(
-                plan, self.problem, self.experiment.optimizer, chosen, max_steps=steps,
-                repeats=check_count("--repeats", 3 if repeats is None else repeats),
-            )  # fmt: skip
+            chosen = goal or self._goal(steps, screen)
+            screen.say(
+                f"racing settings to {chosen[0]} {chosen[1]:g} on {rows[0]:,} of {rows[1]:,} rows, up to {steps} "
+                "steps ..."
+            )
+            with screen.counting("trials") as progress:
+                trials = race(plan, self.problem, self.experiment.optimizer, chosen, steps, count, progress)
         return replace(page, plan=after(plan, trials), trials=trials, goal=chosen)
 
-    def _goal(self, plan: Plan, steps: int) -> tuple[str, float] | None:
-        scheme, engine = self.experiment.scheme, VirtualEngine(self.experiment.delays, plan.late)
-        run = train(self.problem, scheme, self.experiment.optimizer(), engine, steps)
-        published = self.experiment.data.published
-        return common_target([run], None if published is None else published.metric)
+    def _goal(self, steps: int, screen: Screen) -> tuple[str, float]:
+        """Return the usual gap, or the smallest that exact training reaches, if that takes more steps."""
+        usual = Accuracy().gap
+        needed, gap = Trainer(self.problem, self.experiment.optimizer, (GAP, usual), steps).exact
+        if np.isfinite(needed) or not 0.0 < gap < 1.0:
+            return GAP, usual
+        chosen = float(f"{1.02 * gap:.2g}")
+        screen.warn(
+            f"In {steps} steps the exact gradient leaves {gap:.3g} of the first gap of the objective: the target is "
+            f"gap={chosen:g}, instead of {usual:g}. Say more --steps or another --rate for a deeper one."
+        )
+        return GAP, chosen
 
 
 def _sampled(experiment: Experiment, data: Dataset, rows: int) -> Problem:
-    section = experiment.config.problem
     rng = np.random.default_rng(0)
     train_rows = _some(rng, data.n_train, rows)
     smaller = replace(data, X_train=data.X_train[train_rows], y_train=data.y_train[train_rows])
     if data.X_test is not None and data.y_test is not None:
         test_rows = _some(rng, data.n_test, rows)
         smaller = replace(smaller, X_test=data.X_test[test_rows], y_test=data.y_test[test_rows])
-    assert section.loss is not None
-    assert section.l2 is not None
-    return parts.build_problem(smaller, section.loss, section.l2, penalize_intercept=section.penalize_intercept)
+    return parts.build_problem(smaller, experiment.config.problem)
 
 
 def _some(rng: np.random.Generator, total: int, wanted: int) -> Any:

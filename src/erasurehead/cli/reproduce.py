@@ -29,6 +29,10 @@ Reproduce a published paper: figures, tables, theory, with their numbers.
 [bold]erasurehead reproduce erasurehead --figure 2 --engine processes[/bold]
   Figure 2 in real time, on 30 processes of this machine.
 
+[bold]erasurehead reproduce dybw --figure mnist-lrm[/bold]
+  The setting of cb-DyBW (Xiong, Yan, Singh, Li, 2021), without a coordinator:
+  MNIST and CIFAR-10, lrm and 2nn, 6 and 10 workers; figures are ours.
+
 Real data are used where they are, synthetic stand-ins elsewhere, and every
 picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,
 Parquet) of each, and a page, reproduction.md, that shows everything.
@@ -39,7 +43,7 @@ _WHAT, _DATA, _RUN = "What", "Data", "Workers and steps"
 
 def run(
     *,
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="erasurehead.", show_default=False)],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="erasurehead or dybw.", show_default=False)],
     figure: Annotated[
         list[str] | None,
         option(
@@ -48,7 +52,8 @@ def run(
             panel=_WHAT,
             metavar="ID",
             text="table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
-            "4, theory for all of their panels. Say it once for each; by default everything.",
+            "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Say it once for each; by default "
+            "everything.",
         ),
     ] = None,
     path: Annotated[
@@ -84,15 +89,15 @@ def run(
 
     if rows is not None:
         check_count("--rows", rows)
-    if paper != "erasurehead":
-        raise invalid("paper", "must be one of erasurehead", paper)
-    from erasurehead.papers import reproduce_erasurehead
+    if paper not in ("erasurehead", "dybw"):
+        raise invalid("paper", "must be one of erasurehead, dybw", paper)
+    from erasurehead.papers import reproduce_dybw, reproduce_erasurehead
 
     screen = Screen(output)
     given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
     with _watching(screen, engine) as callbacks:
         settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
-        made = reproduce_erasurehead(figure or (), settings, out, screen.say)
+        made = (reproduce_dybw if paper == "dybw" else reproduce_erasurehead)(figure or (), settings, out, screen.say)
     shown = [escape(f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}") for exhibit, _ in made.exhibits]
     last = (
         f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
@@ -67,6 +67,39 @@ class Screen:
     def _write(texts: Iterable[str]) -> None:
         with results() as stream:
             stream.writelines(texts)
+
+    @contextlib.contextmanager
+    def counting(self, what: str, after: float = 2.0) -> Generator[Callable[[int, int], None]]:
+        """Return what is told how many of so many are done: a bar for what takes longer than a while.
+
+        Arguments:
+            what: is counted, in the plural.
+            after: seconds before there is anything to see.
+        """
+        import time
+
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        begin = time.monotonic()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        bar = Progress(*columns, console=self._aside, transient=True)
+        task = bar.add_task(what, total=None)
+        seen = not self._options.quiet and self._aside.is_terminal
+        started = False
+
+        def tell(done: int, of: int) -> None:
+            nonlocal started
+            if seen and not started and time.monotonic() - begin > after:
+                started = True
+                bar.start()
+            if started:
+                bar.update(task, completed=done, total=of)
+
+        try:
+            yield tell
+        finally:
+            if started:
+                bar.stop()
 
     @contextlib.contextmanager
     def watching(self) -> Generator[Sequence[Callback]]:

@@ -17,6 +17,7 @@ from erasurehead.errors import check_count, invalid
 
 _DRAWS = 50
 _WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
+_SYSTEM = 1_500  # the same, for what each linear system costs beside them
 _ENTRIES = 4_000_000  # of the linear systems that are solved at once
 _DENSE = 200  # workers up to which a dense decomposition says what rounding does
 
@@ -78,7 +79,7 @@ def cyclic_repetition(
 
 
 def _affordable(n_workers: int, s: int) -> int:
-    return max(1, min(_DRAWS, int(_WORK / (n_workers * max(s, 1) ** 3))))
+    return max(1, min(_DRAWS, int(_WORK / (n_workers * (_SYSTEM + s**3)))))
 
 
 def _coefficients(n_workers: int, s: int, random: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ from itertools import count, product
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.resources import check_memory
 from erasurehead.codes.assemble import AnyIntArray, ShortIntArray, from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.fields import Field, is_prime, prime_power
@@ -277,6 +278,8 @@ def develop(differences: IntArray, modulus: int) -> ShortIntArray:
     >>> develop(np.array([0, 1, 3]), 7)[2].tolist()
     [1, 2, 6]
     """
+    entries = len(differences) * modulus
+    check_memory(f"A design of {modulus:,} workers with {len(differences):,} tasks each", 32.0 * entries)
     opposite = np.sort(-differences % modulus)
     twice = np.concatenate([opposite - modulus, opposite]).astype(np.int32)
     turns = np.arange(modulus, dtype=np.int32)

@@ -99,9 +99,8 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
     located = smallest_lie(n_workers, corrupted)
     if located > _LARGEST:
         raise Unbearable(
-            "corrupted must be few enough for float64 to tell who lies, but of "
-            f"{corrupted} neighbours among {n_workers} workers only lies of {located:.1e} times the length of an "
-            f"honest message are located; {instead}."
+            f"corrupted must be few enough for float64 to tell who lies, but with corrupted={corrupted} of {n_workers} "
+            f"workers only lies of {located:.1e} times the length of an honest message are located; {instead}."
         )
     checks, load = 2 * corrupted, 2 * corrupted + 1
     roots = _roots(n_workers, checks)

@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
@@ -135,12 +136,13 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
     """
     n, width = coefficients.shape
     s = width - 1
-    table = np.zeros((n, s + 1))  # the weights for each choice of the first s, and with all of them zero
+    table = np.zeros((n, s + 1), order="F")  # the weights for each choice of the first s, and with all of them zero
     table[:s, :s] = np.eye(s)
-    along = coefficients[np.arange(n - s)[:, None] + np.arange(s), np.arange(s, 0, -1)]
-    for task in range(s, n):
-        table[task] = -along[task - s] @ table[task - s : task]
-        table[task, s] += 1.0
+    table[s:, s] = 1.0
+    band = coefficients.T.copy()  # a triangle: the diagonal, and what is below it
+    for below in range(1, s + 1):
+        band[below, : s - below] = 0.0
+    table = lapack.dtbtrs(band, table, uplo="L", diag="U", overwrite_b=1)[0]
     lengths = np.sqrt(np.einsum("wc,wc->w", coefficients, coefficients))
     table *= lengths[:, None]
     if not np.isfinite(table).all():

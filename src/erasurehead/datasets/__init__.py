@@ -11,6 +11,8 @@ from erasurehead.datasets.encoded import Report as Report
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding as ArrayEncoding
 from erasurehead.datasets.preprocessing.encoding import Encoding as Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding as TableEncoding
+from erasurehead.datasets.published.images import IMAGES as IMAGES
+from erasurehead.datasets.published.images import load_images as load_images
 from erasurehead.datasets.published.public import NAMES as NAMES
 from erasurehead.datasets.published.public import available as available
 from erasurehead.datasets.published.public import load as load

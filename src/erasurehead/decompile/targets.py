@@ -7,12 +7,15 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from erasurehead._internal.user_files import printable, readable
 from erasurehead.decompile.installed import jax_module
 from erasurehead.errors import DataError, InvalidArgument, invalid
 
@@ -62,6 +65,8 @@ def _file(place: str) -> Any:
 
 
 def _module(place: str) -> Any:
+    if place.startswith("."):
+        raise InvalidArgument(f"There is no module {place!r}; name a file as FILE.py:FUNCTION.")
     sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(place)
@@ -141,14 +146,17 @@ def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> 
 
 
 def _arrays(place: str) -> dict[str, Any]:
+    path = readable(place)
     try:
-        loaded: Any = np.load(place, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{place} cannot be read: {error}.") from None
-    if isinstance(loaded, np.ndarray):
-        return {"": loaded}
-    with loaded:
-        return {key: loaded[key] for key in loaded.files}
+        loaded: Any = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {key: loaded[key] for key in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise DataError(
+            f"{printable(place)} is no file of numpy.save or numpy.savez, without Python objects."
+        ) from None
 
 
 def _parsed(text: str) -> ast.expr:

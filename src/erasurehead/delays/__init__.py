@@ -99,10 +99,17 @@ __all__ = [
 ]
 
 
-def _bootstrap(path: str, keep: str = "rounds", block: int = 1, seed: int = 0, scale_with_load: bool = False) -> Delays:
+def _bootstrap(
+    path: str,
+    keep: str = "rounds",
+    block: int = 1,
+    seed: int = 0,
+    scale_with_load: bool = False,
+    absent: str = "censored",
+) -> Delays:
     from erasurehead.delays.bootstrap import Bootstrap
 
-    return Bootstrap.from_file(path, keep, block, seed, scale_with_load)
+    return Bootstrap.from_file(path, keep, block, seed, scale_with_load, absent)
 
 
 def _along(model: Delays, every: float) -> Delays:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, Self, TypeAlias, cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead.delays.absences import ABSENT, Absent, completed
 from erasurehead.delays.base import Delays, numbers
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
+from erasurehead.delays.stationarity import effective_rounds, tail_index
 from erasurehead.delays.trace import Trace
 from erasurehead.delays.trace_files import read_trace
-from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.errors import check_count, invalid
 
 Keep: TypeAlias = Literal["rounds", "workers", "pooled"]
 """What a draw keeps together: all workers of a round, each worker's own samples, or nothing."""
@@ -25,7 +28,8 @@ class Bootstrap(Delays):
     """The empirical distribution of a trace.
 
     Arguments:
-        table: seconds, shape (steps, workers), complete; under the scaled law, seconds of one task.
+        table: seconds, shape (steps, workers), complete, inf for a worker that does not answer; under the scaled law,
+            seconds of one task.
         keep: `"rounds"` draws a recorded round for each step, so that workers are slow together as they were;
             `"workers"` draws for each worker from its own samples; `"pooled"` from all samples, for any number of
             workers.
@@ -34,6 +38,8 @@ class Bootstrap(Delays):
         seed: at least 0.
         scale_with_load: whether delays grow with the load.
         source: the file the table was read from, for configurations; empty if there is none.
+        absent: how the workers that the file has no row of were taken: see `erasurehead.delays.absences`.
+        unanswered: where the file has no row, shape (steps, workers); None where it is complete.
     """
 
     table: Array
@@ -42,11 +48,13 @@ class Bootstrap(Delays):
     seed: int = 0
     scale_with_load: bool = False
     source: str = ""
+    absent: Absent = "censored"
+    unanswered: BoolArray | None = None
 
     def __post_init__(self) -> None:
         table = numbers(self.table, "table").copy()
-        if table.ndim != 2 or not table.size or not ((table >= 0.0) & np.isfinite(table)).all():
-            raise invalid("table", "must be finite seconds of at least 0, shape (steps, workers)", table.shape)
+        if table.ndim != 2 or not table.size or not (table >= 0.0).all() or not np.isfinite(table).any():
+            raise invalid("table", "must be seconds of at least 0, some finite, shape (steps, workers)", table.shape)
         if self.keep not in ("rounds", "workers", "pooled"):
             raise invalid("keep", "must be 'rounds', 'workers' or 'pooled'", self.keep)
         check_count("block", self.block, at_least=1, at_most=1 if self.keep == "pooled" else None)
@@ -56,36 +64,59 @@ class Bootstrap(Delays):
 
     @classmethod
     def from_trace(
-        cls, trace: Trace, keep: Keep = "rounds", block: int = 1, seed: int = 0, scale_with_load: bool = False
+        cls,
+        trace: Trace,
+        keep: Keep = "rounds",
+        block: int = 1,
+        seed: int = 0,
+        scale_with_load: bool = False,
+        absent: Absent = "censored",
     ) -> Self:
-        """Draw from a trace; steps that lack a worker are left out.
+        """Draw from a trace, in which what is censored or missing is drawn from what was seen to take longer.
+
+        Arguments:
+            trace: at most one sample a worker and step.
+            keep, block, seed, scale_with_load: as above.
+            absent: what became of workers that a round has no row of: see `erasurehead.delays.absences.completed`.
 
         Raises:
-            DataError: some samples are censored (drawing them as they are would make everybody look fast), or no
-                step is complete.
+            DataError: a worker has two samples in one step, or no delay is known exactly.
         """
-        n_censored = int(trace.censored.sum())
-        if n_censored:
-            raise DataError(
-                f"{trace.source}: {n_censored} of {len(trace.seconds)} samples are censored, so that the slow delays "
-                "are not known; fit a distribution instead, which takes account of them."
-            )
-        table = trace.table()
-        if scale_with_load:
-            loads = np.full_like(table, np.nan)
-            loads[trace.step, trace.worker] = trace.load
-            table = table / loads
-        complete = ~np.isnan(table).any(axis=1)
-        if not complete.any():
-            raise DataError(f"{trace.source}: no step has samples of all {trace.n_workers} workers.")
-        return cls(table[complete], keep, block, seed, scale_with_load, trace.source)
+        if absent not in ABSENT:
+            raise invalid("absent", f"must be {', '.join(map(repr, ABSENT[:-1]))} or {ABSENT[-1]!r}", absent)
+        whole = completed(trace, absent, scale_with_load)
+        unanswered = whole.absent if whole.absent.any() and absent == "censored" else None
+        return cls(whole.seconds, keep, block, seed, scale_with_load, trace.source, absent, unanswered)
 
     @classmethod
     def from_file(
-        cls, path: str, keep: str = "rounds", block: int = 1, seed: int = 0, scale_with_load: bool = False
+        cls,
+        path: str,
+        keep: str = "rounds",
+        block: int = 1,
+        seed: int = 0,
+        scale_with_load: bool = False,
+        absent: str = "censored",
     ) -> Self:
         """Draw from a trace file with our own column names: what a configuration says."""
-        return cls.from_trace(read_trace(path), cast("Keep", keep), block, seed, scale_with_load)
+        trace = read_trace(path)
+        return cls.from_trace(trace, cast("Keep", keep), block, seed, scale_with_load, cast("Absent", absent))
+
+    @cached_property
+    def effective_rounds(self) -> float:
+        """How many independent rounds say as much as these, some of which may be alike for a while."""
+        return effective_rounds(self.table)
+
+    @cached_property
+    def tail_index(self) -> float:
+        """The exponent of the tail: below 2 a mean of these delays settles slower than means do."""
+        return tail_index(self.table)
+
+    def if_dead(self) -> Bootstrap | None:
+        """Return the same draws if those that did not answer never did; None where nobody failed to."""
+        if self.unanswered is None:
+            return None
+        return replace(self, table=np.where(self.unanswered, np.inf, self.table), absent="dead", unanswered=None)
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
@@ -119,4 +150,5 @@ class Bootstrap(Delays):
 
     def __str__(self) -> str:
         text = f"bootstrap({self.source!r}, keep={self.keep!r}, block={self.block}, seed={self.seed}"
-        return f"{text}, scale_with_load=True)" if self.scale_with_load else f"{text})"
+        text += ", scale_with_load=True" * self.scale_with_load
+        return text + (f", absent={self.absent!r})" if self.absent != "censored" else ")")

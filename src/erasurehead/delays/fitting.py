@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import final
 
 import numpy as np
 from scipy import special
@@ -153,6 +154,7 @@ def family(name: str) -> Family:
 
 
 _Z95 = 1.959963984540054
+_FAR = 0.05  # a P-P gap below which times are right within a few percent, whatever the number of samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +191,55 @@ class Fit:
     n_censored: int
     empirical: Array
     fitted: Array
+
+    @property
+    def bad(self) -> bool:
+        """Whether the P-P plot is farther from the diagonal than chance explains, and than is of no matter."""
+        known = max(1, self.n - self.n_censored)
+        return self.gap > max(_FAR, 2.0 * 1.4 / math.sqrt(known))
+
+    def drawn(self, count: int = 8) -> tuple[Delays, ...]:
+        """Return models with parameters drawn from what is known of them: log-normal, as wide as their intervals.
+
+        Arguments:
+            count: how many, at least 1; always the same.
+        """
+        chosen, random = family(self.family), np.random.default_rng(0)
+        found: list[Delays] = []
+        for _ in range(count):
+            values: dict[str, float] = {}
+            for name, value in self.parameters.items():
+                low, high = self.intervals.get(name, (value, value))
+                width = math.log(high / low) / (2.0 * _Z95) if low > 0.0 and math.isfinite(high) else 0.0
+                values[name] = value * math.exp(width * float(random.standard_normal()))
+            found.append(chosen.build(values, 0, bool(getattr(self.model, "scale_with_load", False))))
+        return tuple(found)
+
+
+@final
+@dataclass(frozen=True)
+class Uncertain(Delays):
+    """A fitted model that knows how uncertain its parameters are.
+
+    Arguments:
+        model: with the likeliest parameters; what is drawn from, and written in configurations.
+        draws: models with other parameters that the same samples might be of, at least two.
+    """
+
+    model: Delays
+    draws: tuple[Delays, ...]
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        return self.model.rows(first, count, n_workers, unit, work, out)
+
+    @property
+    def expected(self) -> float | None:
+        return self.model.expected
+
+    def __str__(self) -> str:
+        return str(self.model)
 
 
 def fit(

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import Delays, rows_of
 from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
@@ -45,9 +45,9 @@ class Bimodal(Delays):
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
-        values = self.usual.rows(first, count, n_workers, unit, work, out)
+        values = rows_of(self.usual, first, count, n_workers, unit, work, out)
         slow = draw("uniform", self.seed, first, count, n_workers, unit, stream=1) < self.share
-        np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
+        np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
         return values
 
     @property
@@ -139,9 +139,9 @@ class MarkovModulated(Delays):
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
-        values = self.usual.rows(first, count, n_workers, unit, work, out)
+        values = rows_of(self.usual, first, count, n_workers, unit, work, out)
         slow = self.is_slow(first, count, n_workers)
-        np.copyto(values, self.slow.rows(first, count, n_workers, unit, work), where=slow)
+        np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
         return values
 
     @property

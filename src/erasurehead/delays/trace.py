@@ -98,6 +98,16 @@ class Trace:
             censored=self.censored[kept],
         )
 
+    def without_computing(self, seconds_per_task: float) -> Self:
+        """Return what is left of the samples when computing the tasks of each is taken out; at least 0.
+
+        A plan, or an engine, adds computing for the load of each setting: whole times would count it twice.
+
+        Arguments:
+            seconds_per_task: what computing a task took, at least 0.
+        """
+        return replace(self, seconds=np.maximum(self.seconds - seconds_per_task * self.load, 0.0))
+
     def remarks(self) -> tuple[str, ...]:
         """Return what a user should know before trusting this trace, as sentences; empty if nothing is amiss."""
         said: list[str] = []

@@ -259,7 +259,13 @@ def _number(
         raise DataError(f"{path}, line {line}: {column} must be a whole number, but it is {row[column]!r}.")
     if not (math.isfinite(value) and value >= at_least):
         bound = f" of at least {at_least:g}" if math.isfinite(at_least) else ""
-        raise DataError(f"{path}, line {line}: {column} must be a finite number{bound}, but it is {value}.")
+        remedy = (
+            "; of a worker that did not answer, leave the row out (--absent says what is taken of it), or write how "
+            "long it was waited for, with censored=1"
+            if value == math.inf
+            else ""
+        )
+        raise DataError(f"{path}, line {line}: {column} must be a finite number{bound}, but it is {value}{remedy}.")
     return value
 
 

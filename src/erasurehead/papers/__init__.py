@@ -1,8 +1,9 @@
 """Published papers, figure by figure: each figure and table as numbers, a picture and a sentence on how it was made."""
 
+from erasurehead.papers.dybw import reproduce as reproduce_dybw
 from erasurehead.papers.erasurehead import reproduce as reproduce_erasurehead
 from erasurehead.papers.exhibit import Exhibit as Exhibit
 from erasurehead.papers.numbers import Numbers as Numbers
 from erasurehead.papers.settings import Settings as Settings
 
-__all__ = ["Exhibit", "Numbers", "Settings", "reproduce_erasurehead"]
+__all__ = ["Exhibit", "Numbers", "Settings", "reproduce_dybw", "reproduce_erasurehead"]

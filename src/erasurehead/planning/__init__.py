@@ -1,7 +1,10 @@
 """What will happen: closed forms, simulation, and advice before a run is made."""
 
+from erasurehead.planning.accuracy import Accuracy as Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory as simulate_with_memory
+from erasurehead.planning.constants import TaskNoise as TaskNoise
 from erasurehead.planning.constants import estimate_constants as estimate_constants
+from erasurehead.planning.constants import task_noise as task_noise
 from erasurehead.planning.convergence import Bound as Bound
 from erasurehead.planning.convergence import Constants as Constants
 from erasurehead.planning.convergence import PredictedTimes as PredictedTimes
@@ -13,6 +16,7 @@ from erasurehead.planning.convergence import theorem3 as theorem3
 from erasurehead.planning.erasures import Erasures as Erasures
 from erasurehead.planning.explanations import break_even as break_even
 from erasurehead.planning.explanations import explain as explain
+from erasurehead.planning.explanations import in_short as in_short
 from erasurehead.planning.explanations import limits as limits
 from erasurehead.planning.explanations import remarks as remarks
 from erasurehead.planning.forecasts import Forecast as Forecast
@@ -37,5 +41,9 @@ from erasurehead.planning.step_times import order_statistic as order_statistic
 from erasurehead.planning.step_times import scaled as scaled
 from erasurehead.planning.trials import Trial as Trial
 from erasurehead.planning.trials import after as after
-from erasurehead.planning.trials import try_plan as try_plan
+from erasurehead.planning.trials import race as race
 from erasurehead.planning.trials import try_settings as try_settings
+from erasurehead.planning.what_if import WhatIf as WhatIf
+from erasurehead.planning.what_if import by_case as by_case
+from erasurehead.planning.what_if import if_worse as if_worse
+from erasurehead.planning.what_if import rounds_to_settle as rounds_to_settle

@@ -6,7 +6,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
-from erasurehead.delays.base import Delays, room
+from erasurehead.delays.base import Delays, room, rows_of
 from erasurehead.delays.ties import precedence
 from erasurehead.errors import invalid, real
 
@@ -88,7 +88,7 @@ class Arrivals:
 
     def _own(self, first: int, count: int, unit: int, out: Array | None) -> Array:
         work = self._work[unit]
-        times = self.delays.rows(first, count, self.code.n_workers, unit, work, out)
+        times = rows_of(self.delays, first, count, self.code.n_workers, unit, work, out)
         if self.seconds_per_task:
             times += self.seconds_per_task * work
         return times

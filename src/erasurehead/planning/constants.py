@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
 from erasurehead.planning.convergence import Constants
 from erasurehead.problems.base import Problem, split_samples
+
+_CLOSE = 100  # steps of L-BFGS
+_LOOKED_AT, _ROWS = 32, 8  # tasks, and rows of each, that the variance within tasks is taken from
 
 
 def estimate_constants(
@@ -34,7 +39,7 @@ def estimate_constants(
     check_count("steps", steps)
     check_count("power_steps", power_steps)
     begin = problem.initial() if x is None else x
-    lowest = _minimum(problem, begin)
+    lowest = minimum(problem, begin)
     beta = _curvature(problem, begin, power_steps)
     path, losses, squares = _descend(problem, begin, 1.0 / beta, steps)
     middle, last = path[len(path) // 2], path[-1]
@@ -50,18 +55,91 @@ def estimate_constants(
     return Constants(max(min(mu, beta), least), beta, sigma, float(gaps[0]))
 
 
+@dataclass(frozen=True)
+class TaskNoise:
+    """How far the gradients of tasks differ.
+
+    Attributes:
+        noise: the part of the first gap around which steps of size 1 / beta hover that see one random task's gradient
+            each: `sum_j ||g_j - g||^2 / n / (4 beta gap)` at the minimum, with `g_j` the mean gradient of task j.
+        ratio: the variance of tasks' mean gradients over what that within tasks makes of it: about 1 for rows in no
+            order, more the more the rows of a task are alike.
+    """
+
+    noise: float
+    ratio: float
+
+
+def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array | None = None) -> TaskNoise:
+    """Measure how far the gradients of tasks differ, where it decides: close to the minimum.
+
+    Arguments:
+        problem: with its penalty.
+        n_tasks: n, tasks of consecutive samples as in training, at most one a sample.
+        power_steps: power iterations for the largest curvature, at least 1.
+        x: where the path begins; `problem.initial()` if left out.
+    """
+    begin = problem.initial() if x is None else x
+    found = _minimised(problem, begin, _CLOSE)
+    gap = problem.objective(begin) - problem.objective(found)
+    mean = problem.gradient(found)
+    parts = list(split_samples(problem.n_samples, n_tasks))
+    between = float(np.mean([_squared(_task_gradient(problem, found, rows) - mean) for rows in parts]))
+    random = np.random.default_rng(0)
+    within: list[float] = []
+    for place in random.permutation(len(parts))[:_LOOKED_AT].tolist():
+        rows = parts[place]
+        own = _task_gradient(problem, found, rows)
+        for sample in random.integers(rows.start, rows.stop, _ROWS).tolist():
+            within.append(_squared(_task_gradient(problem, found, slice(sample, sample + 1)) - own))
+    size = problem.n_samples / n_tasks
+    inside = float(np.mean(within)) * size / max(size - 1.0, 1.0)
+    beta = max(_curvature(problem, begin, power_steps), _curvature(problem, found, power_steps))
+    noise = between / (4.0 * beta * gap) if gap > 0.0 and beta > 0.0 else 0.0
+    return TaskNoise(noise, between * size / inside if inside > 0.0 else 1.0)
+
+
+def _squared(vector: Array) -> float:
+    return float(vector @ vector)
+
+
+def _task_gradient(problem: Problem, x: Array, rows: slice) -> Array:
+    """Return the mean gradient of some samples."""
+    shard = problem.shard([rows])
+    local = shard.take(x)
+    gradient = np.empty(len(local))
+    shard.combine(local, np.ones(1), 0, gradient)
+    gradient *= problem.n_samples / (rows.stop - rows.start)
+    if shard.support is None:
+        return gradient
+    whole = np.zeros(len(x))
+    whole[shard.support] = gradient
+    return whole
+
+
 def _gradient(problem: Problem, x: Array) -> Array:
     return problem.gradient(x) + problem.penalty_gradient(x)
 
 
-def _minimum(problem: Problem, begin: Array) -> float:
+def minimum(problem: Problem, begin: Array, steps: int = 2000) -> float:
+    """Return the smallest objective that L-BFGS reaches from a model in so many steps at most."""
+    return problem.objective(_minimised(problem, begin, steps))
+
+
+def _minimised(problem: Problem, begin: Array, steps: int) -> Array:
     from scipy.optimize import minimize  # slow to import
+
+    if problem.regularizer.sharp:
+        raise invalid(
+            "problem", "must have a smooth penalty where its minimum is looked for", str(problem.regularizer),
+            "leave l1 out, or take a metric of the test samples for the goal",
+        )  # fmt: skip
 
     def both(x: Array) -> tuple[float, Array]:
         return problem.objective(x), _gradient(problem, x)
 
-    found = minimize(both, begin, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-10})
-    return float(found.fun)
+    found = minimize(both, begin, jac=True, method="L-BFGS-B", options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10})
+    return np.asarray(found.x, dtype=np.float64)
 
 
 def _curvature(problem: Problem, x: Array, power_steps: int) -> float:

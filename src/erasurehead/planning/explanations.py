@@ -7,12 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.distributions import Pareto
-from erasurehead.planning.forecasts import Forecast, trace_rounds
+from erasurehead.errors import numbered
+from erasurehead.planning.forecasts import GUESS, Forecast, trace_rounds
 from erasurehead.planning.planner import Plan
-from erasurehead.planning.trials import Trial
+from erasurehead.planning.trials import Trial, decided_by_luck, took
+from erasurehead.planning.what_if import if_worse, rounds_to_settle
 
 _NEARLY = 1.1  # so much of the best time is nearly as good
+_SELDOM = 0.2  # a task that is counted in a smaller share of the steps is worth a word
 
 
 def explain(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> str:
@@ -23,7 +27,7 @@ def explain(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
         trials: of its settings on data, if any.
         goal: metric and value that the trials were to reach.
     """
-    return "\n".join((*_advice(plan), *remarks(plan, trials, goal)))
+    return "\n".join((*_advice(plan, trials), *remarks(plan, trials, goal)))
 
 
 def break_even(plan: Plan) -> float | None:
@@ -63,10 +67,18 @@ def limits(plan: Plan, item: Forecast) -> str:
         said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers")
     if item.missing > 0.005:
         said.append(
-            f"{item.missing:.1%} of the gradient is missing in the mean, which costs {item.steps_lost:.1%} more steps"
+            f"{item.missing:.1%} of the gradient is missing in the mean"
+            + (f", which costs {item.steps_lost:.1%} more steps" if math.isfinite(item.steps) else "")
         )
-    if plan.target is not None and math.isinf(item.steps):
-        said.append(f"its noise keeps the error above {item.floor:.3g}")
+    if item.neglected:
+        said.append(
+            f"{numbered('task', item.neglected)} {'are' if len(item.neglected) > 1 else 'is'} as good as never counted"
+        )
+    elif math.isinf(item.steps):
+        unit = "error" if plan.target is not None else "gap"
+        said.append(f"its noise keeps the {unit} above {item.floor:.3g}")
+    if item.unanswered > 0.0:
+        said.append(f"in {item.unanswered:.1%} of the steps it waits for a worker that did not answer")
     return ", and ".join(said) + "."
 
 
@@ -74,16 +86,18 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
     """Return what a user should know before relying on a plan, as sentences; arguments as of `explain`."""
     said = [] if goal is None else _tried(plan, trials, goal)
     best = plan.best
-    if plan.target is not None and math.isinf(best.seconds_to_target):
-        lowest = min(plan.ranked, key=lambda item: item.floor if item.met == 1.0 else math.inf)
-        said.append(
-            f"No setting reaches an error of {plan.target.epsilon:g}; the lowest that one is sure to reach is "
-            f"{lowest.floor:.3g}, by {lowest.setting}."
-        )
+    if not plan.reached:
+        said += _out_of_reach(plan)
     if plan.target is None and goal is None:
+        accuracy = plan.accuracy
         said.append(
-            "Without a target, times are those of as much progress as one exact step makes; noise from missing parts "
-            "may keep the approximate settings from very small errors."
+            f"Times are relative to one step of the exact gradient, for a target gap={accuracy.gap:g} (--target) and "
+            f"data whose tasks differ by {accuracy.noise:g} (--task-noise)."
+        )
+    if plan.target is not None and math.isfinite(best.bound):
+        said.append(
+            f"Theorem 1 promises this error within {best.bound:.3g} steps of {best.setting}, "
+            f"{best.bound * best.seconds_per_step:.4g} s: an upper bound, beside a forecast of {best.steps:.3g} steps."
         )
     limit = break_even(plan)
     if best.load > 1 and limit is not None and plan.seconds_per_task == 0.0:
@@ -91,18 +105,98 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
             "A further task is taken to cost a worker no computing time. Redundancy pays as long as a task takes less "
             f"than about {limit:.3g} s; say what it takes (seconds per task) if you know."
         )
+    said += _how_sure(plan)
     rounds = trace_rounds(plan.delays)
-    rivals = [item for item in plan.as_good() if item is not best]
+    rivals = [item for item in plan.as_good() if item is not best] if plan.reached else []
     if math.isfinite(rounds) and rivals:
+        wanted = rounds_to_settle(plan)
+        more = "" if wanted is None else f"; about {wanted - rounds:,.0f} more would settle what matters (5%)"
         said.append(
             f"The trace of {_counted(rounds)} is too short to tell the best setting from "
-            f"{len(rivals)} {'other' if len(rivals) == 1 else 'others'}, such as {rivals[0].setting}."
+            f"{len(rivals)} {'other' if len(rivals) == 1 else 'others'}, such as {rivals[0].setting}{more}."
         )
-    if best.load > 1:
+    if best.load > 1 and plan.reached:
         said += _with_less(plan)
     if isinstance(plan.delays, Pareto) and plan.delays.exponent <= 1.0:
         said.append("The delays have an infinite mean: times of settings that wait for all workers do not settle.")
     return tuple(said)
+
+
+def _out_of_reach(plan: Plan) -> list[str]:
+    """Say how far the settings come, and what would reach the target."""
+    able = [item for item in plan.ranked if item.met == 1.0 and not item.neglected]
+    if not able:
+        return ["Every setting waits for workers that never answer, or never counts some task."]
+    lowest = min(able, key=lambda item: (item.floor, item.seconds_per_step))
+    wanted = plan.target.epsilon if plan.target is not None else plan.accuracy.gap
+    unit = "an error" if plan.target is not None else "a gap"
+    return [
+        f"No setting reaches {unit} of {wanted:g}; the lowest that one is expected to reach is {lowest.floor:.3g}, by "
+        f"{lowest.setting}. A setting that waits for more workers, or a smaller step size, would reach it."
+    ]
+
+
+def _how_sure(plan: Plan) -> list[str]:
+    said: list[str] = []
+    best, rounds = plan.best, trace_rounds(plan.delays)
+    if rounds < GUESS:
+        said.append(f"This is a guess: the trace has but {_counted(rounds)}, and {GUESS} are the least to go by.")
+    if isinstance(plan.delays, Bootstrap) and plan.delays.tail_index < 2.0:
+        said.append(
+            f"The longest delays have a tail of exponent {plan.delays.tail_index:.2g}, so that means hardly settle: "
+            "bands of settings that wait for everybody are not to be relied on."
+        )
+    open_ones = [item for item in plan.ranked if item.unanswered > 0.0]
+    if open_ones:
+        said.append(
+            f"{len(open_ones)} settings wait for workers that did not answer in the trace, such as "
+            f"{open_ones[0].setting}: how long that takes nobody has seen, so that they come last; --absent late takes "
+            "those workers for late, --absent dead for lost."
+        )
+    neglecting = [item for item in plan.ranked if item.neglected]
+    if neglecting:
+        tasks = sorted({task for item in neglecting for task in item.neglected})
+        said.append(
+            f"{len(neglecting)} settings are ruled out as they never count {numbered('task', tasks)}, such as "
+            f"{neglecting[0].setting}: the workers that hold them are always too late."
+        )
+    if plan.reached and 0.0 < best.least_counted < _SELDOM:
+        said.append(
+            f"The task that is counted least is counted in {best.least_counted:.0%} of the steps: where its rows are "
+            "unlike the others, the model learns little of them."
+        )
+    return said
+
+
+def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> tuple[str, str, str]:
+    """Return why the first choice is it, what would change it, and what the plan does not know, a sentence each.
+
+    Arguments:
+        plan, trials, goal: as of `explain`.
+    """
+    best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
+    if trials and goal is not None:
+        why = f"its median steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials times its seconds per step"
+    else:
+        why = f"{best.steps:.3g} times the steps of the exact gradient at {best.seconds_per_step:.4g} s each"
+        if plan.target is not None:
+            why = f"{best.steps:.3g} steps at {best.seconds_per_step:.4g} s each"
+    longer = second.seconds_to_target / best.seconds_to_target - 1.0 if best.seconds_to_target else 0.0
+    beside = f", {longer:.1%} less than {second.setting}" if math.isfinite(longer) and second is not best else ""
+    one = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, {why}{beside}."
+    worse = if_worse(plan)
+    if worse.best.setting == best.setting:
+        two = "twice the delays beyond the usual would not"
+    else:
+        two = f"with twice the delays beyond the usual it would cost {worse.regret:.2f} times {worse.best.setting}"
+    limit = break_even(plan)
+    cost = "" if limit is None or best.load == 1 else f", and a task that takes more than {limit:.3g} s would"
+    three = "how long the next rounds take if they are not like those of the trace"
+    if not isinstance(plan.delays, Bootstrap):
+        three = f"whether {plan.delays} is what your workers are like"
+    if not trials:
+        three += ", and how many steps your data need, of which it knows no more than what was said of them"
+    return one, f"What would change it: {two}{cost}.", f"What it does not know: {three}."
 
 
 def _with_less(plan: Plan) -> list[str]:
@@ -130,28 +224,44 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     if math.isinf(first.median):
         came = np.array(first.final)[np.isfinite(first.final)]
         how_far = f"the best, {first.setting}, came to {np.median(came):.4g}" if len(came) else "all ended before"
-        return [f"No setting that was tried on the data reached {metric} {wanted:g}: {how_far}."]
-    low, high = first.band
+        more = "more steps (--steps) or another step size (--rate) may reach it"
+        return [f"No setting that was tried on the data reached {metric} {wanted:g}: {how_far}; {more}."]
+    known = {item.setting: item for item in plan.ranked}
+    item = known[first.setting]
+    low, high = min(first.steps) * item.seconds_per_step, max(first.steps) * item.seconds_per_step
     slow = by_name.get(plan.uncoded.setting)
-    beside = (
-        ""
-        if slow is None or slow is first
-        else (
+    beside = ""
+    if slow is not None and slow is not first:
+        beside = (
             ", which uncoded does not reach"
-            if math.isinf(slow.median)
-            else f": {slow.median / first.median:.2f} times as fast as uncoded ({slow.median:.4g} s)"
+            if math.isinf(slow.median_steps)
+            else f": {took(plan.uncoded, slow) / took(item, first):.2f} times as fast as uncoded "
+            f"({took(plan.uncoded, slow):.4g} s)"
         )
-    )
-    return [
-        f"Of those tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in {first.median:.4g} s "
-        f"({low:.4g} to {high:.4g}){beside}."
+    said = [
+        f"Of those tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
+        f"{took(item, first):.4g} s ({low:.4g} to {high:.4g}){beside}."
     ]
+    off = [trial for trial in trials if trial.contradicts(known[trial.setting])]
+    if off:
+        here = known[off[0].setting]
+        measured = sum(off[0].seconds) / sum(off[0].steps)
+        said.append(
+            f"Trials contradict the forecast of {off[0].setting}: {measured:.4g} s a step, where "
+            f"{here.seconds_per_step:.4g} s are expected of many more steps; the ranking goes by the latter."
+        )
+    if decided_by_luck(trials):
+        said.append(
+            f"The target is met after {first.median_steps:.0f} steps, so that luck decides: name one that is farther "
+            "off, such as --target gap=0.01."
+        )
+    return said
 
 
-def _advice(plan: Plan) -> tuple[str, ...]:
+def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     best, uncoded = plan.best, plan.uncoded
-    if math.isinf(best.seconds_to_target):
-        return ("No setting does what is asked.",)
+    if not plan.reached:
+        return ("No setting does what is asked: nothing is advised.",)
     if best is uncoded or (best.load == 1 and best.missing == 0.0):
         first = "Redundancy does not pay here: train uncoded, and wait for everybody."
     elif best.load == 1:
@@ -159,7 +269,8 @@ def _advice(plan: Plan) -> tuple[str, ...]:
     else:
         first = f"Use {best.setting}: each worker holds {best.share_of_data:.1%} of the data ({best.load} tasks)."
     low, high = best.band
-    unit = "s to the target" if plan.target is not None else "s for the progress of one exact step"
+    known = plan.target is not None or trials
+    unit = "s to the target" if known else "s for the progress of one exact step"
     second = (
         f"It takes {best.seconds_per_step:.4g} s a step (uncoded: {uncoded.seconds_per_step:.4g} s), and "
         f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {high:.4g}): {plan.speed_up(best):.2f} times as fast as "

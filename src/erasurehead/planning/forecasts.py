@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.bootstrap import Bootstrap
+from erasurehead.delays.fitting import Uncertain
 from erasurehead.engines.base import LateWork
+from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.convergence import Bound, Constants
-from erasurehead.planning.simulation import simulate
+from erasurehead.planning.convergence import Bound, Constants, lemma1
+from erasurehead.planning.simulation import Simulation, Watch, simulate
+from erasurehead.planning.task_weights import Counted, CountedSum
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 
 _ARRIVALS = 200_000  # arrival times simulated for one setting
-_EVENTS = 6_000  # the same, where steps remember each other
+_CARRIED = 60_000  # the same, where steps remember each other
+_CHAIN = 64  # steps of each of the runs that are simulated beside each other then
+_WARM = 16  # steps before workers are as busy as ever
+_LEAST = 64
 _BATCHES = 20
+GUESS = 20
+"""Independent rounds below which what a trace says is a guess."""
+_HEARD = 0.01  # a task that is counted in fewer steps than this is as good as left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +47,16 @@ class Forecast:
         arrived: expected number of workers waited for.
         computing: seconds of a step that the worker with most tasks computes.
         met: share of the steps in which the rule is met.
-        steps: steps to the target, not rounded, where the target was given with constants; relative to gradient
-            descent with the exact gradient where not: 1 / (1 - missing), the contraction of Theorem 1. inf if the
-            target is below the noise floor.
-        floor: below which the error does not fall, by Theorem 1; NaN without constants.
-        scores: seconds times `steps`, of each simulated step; their mean is the time to the target (without
-            constants: relative to one exact step), shape (steps simulated,).
+        counted: how much each task counts in the estimates, by the aggregation that is used.
+        steps: steps to the target, not rounded, where the target was given with constants; without, relative to those
+            of gradient descent with the exact gradient (see `erasurehead.planning.accuracy`). inf if the errors of the
+            estimates keep the objective from the target, or a task is as good as never counted.
+        floor: below which the error is not expected to fall: in the objective's units with constants, else as a part of
+            the first gap.
+        bound: steps within which Theorem 1 promises the target on the average, an upper bound; NaN without constants.
+        unanswered: share of the steps that wait for a worker of which the trace has no answer.
+        scores: seconds of each simulated step, shape (steps simulated,).
+        exact_steps: steps that the exact gradient needs, in the unit of `steps`.
     """
 
     setting: str
@@ -57,9 +70,13 @@ class Forecast:
     arrived: float
     computing: float
     met: float
+    counted: Counted
     steps: float
     floor: float
+    bound: float
+    unanswered: float
     scores: Array
+    exact_steps: float = 1.0
 
     @property
     def seconds_to_target(self) -> float:
@@ -75,7 +92,40 @@ class Forecast:
     @property
     def steps_lost(self) -> float:
         """How many more steps the missing part of the gradient costs, as a share of those of exact descent."""
-        return self.missing / (1.0 - self.missing) if self.missing < 1.0 else math.inf
+        return self.steps / self.exact_steps - 1.0
+
+    def with_steps(self, steps: float, exact_steps: float) -> Forecast:
+        """Return the forecast with steps that are known, such as from trials on data.
+
+        Arguments:
+            steps: to the target; inf if it is not reached.
+            exact_steps: steps of exact descent, in the same unit.
+        """
+        return replace(self, steps=steps, exact_steps=exact_steps, bound=math.nan)
+
+    @property
+    def least_counted(self) -> float:
+        """Share of the steps in which the task that is counted least is counted."""
+        return float(self.counted.shares.min())
+
+    @property
+    def neglected(self) -> tuple[int, ...]:
+        """Tasks that are counted in less than one step of a hundred, where enough of them were seen to tell."""
+        if self.counted.rounds < GUESS:
+            return ()
+        return tuple(np.flatnonzero(self.counted.shares < _HEARD).tolist())
+
+    def asked(self, accuracy: Accuracy, exact_steps: float = 1.0) -> Forecast:
+        """Return the forecast for another accuracy.
+
+        Arguments:
+            accuracy: what is to be reached, on what kind of data.
+            exact_steps: what the steps of exact descent are counted as; 1 makes steps relative.
+        """
+        steps = math.inf if self.neglected else accuracy.steps(self.counted) / accuracy.exact_steps
+        return replace(
+            self, steps=steps * exact_steps, exact_steps=exact_steps, floor=accuracy.floor(self.counted), bound=math.nan
+        )
 
     @property
     def band(self) -> tuple[float, float]:
@@ -86,7 +136,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Target:
-    """An error to reach, for the bound of Theorem 1.
+    """An error to reach, on an objective of which constants are known.
 
     Arguments:
         constants: of the objective; `estimate_constants` finds those of a problem.
@@ -105,6 +155,7 @@ def forecast(
     target: Target | None = None,
     steps: int | None = None,
     late: LateWork = "preempt",
+    accuracy: Accuracy | None = None,
 ) -> Forecast:
     """Simulate one setting.
 
@@ -115,26 +166,17 @@ def forecast(
         seconds_per_task: computing time of a task.
         target: by default none; times are then relative.
         steps: how many to simulate; by default as many as make 200,000 arrivals, from 64 to 4,096 (256 for codes
-            that are not made of replicas); 6,000 arrivals, at least 64 steps, with `late="carry"`.
+            that are not made of replicas); 60,000 arrivals, from 256 to 2,048 steps, with `late="carry"`.
         late: what a worker does that is busy when the next order is out.
+        accuracy: what is to be reached without a target, on what kind of data; by default `Accuracy()`.
     """
     scheme = parse_scheme(setting, n_workers)
-    if late != "preempt" or scheme.rule.remembers or delays.follows_clock:
-        steps = steps or max(64, _EVENTS // scheme.code.n_messages)
-        result = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, late=late)
-    else:
-        most = 4096 if scheme.code.replicas else 256  # other codes are decoded arrival by arrival
-        steps = steps or min(most, max(64, _ARRIVALS // scheme.code.n_messages))
-        result = simulate(scheme.decoder, scheme.rule, delays, steps, seconds_per_task)
+    counting = CountedSum(scheme.decoder, scheme.aggregation, trace_rounds(delays))
+    result = _simulated(scheme, delays, seconds_per_task, steps, late, counting)
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)
+    counted = counting.result()
     bound = None if target is None else _bound(scheme, missing, target.constants)
-    if bound is None:
-        needed = 1.0 / (1.0 - missing) if missing < 1.0 else math.inf
-    else:
-        assert target is not None
-        needed = bound.steps_to(target.epsilon)
-    computing = seconds_per_task * scheme.code.load
-    return Forecast(
+    found = Forecast(
         setting=setting,
         load=scheme.code.load,
         share_of_data=scheme.code.load / scheme.code.n_tasks,
@@ -144,24 +186,69 @@ def forecast(
         error=mean_error(result.seconds, delays),
         missing=missing,
         arrived=float(result.arrived.mean()),
-        computing=computing,
+        computing=seconds_per_task * scheme.code.load,
         met=result.met,
-        steps=needed,
-        floor=math.nan if bound is None else bound.floor,
-        scores=result.seconds * needed if math.isfinite(needed) else np.full(steps, math.inf),
+        counted=counted,
+        steps=1.0,
+        floor=0.0,
+        bound=math.nan,
+        unanswered=0.0,
+        scores=result.seconds,
     )
+    if target is None or bound is None:
+        found = found.asked(accuracy or Accuracy())
+    else:
+        of = Accuracy.of(target.constants, target.epsilon)
+        exact = lemma1(target.constants).steps_to(target.epsilon)
+        found = found.asked(of, exact)
+        found = replace(found, floor=found.floor * target.constants.gap, bound=bound.steps_to(target.epsilon))
+    if isinstance(delays, Uncertain):
+        few = max(_LEAST, len(result.seconds) // len(delays.draws))
+        means = [_simulated(scheme, other, seconds_per_task, few, late).seconds_per_step for other in delays.draws]
+        spread = float(np.std(means, ddof=1)) if np.isfinite(means).all() else math.inf
+        found = replace(found, error=math.hypot(found.error, spread))
+    dead = delays.if_dead() if isinstance(delays, Bootstrap) else None
+    if dead is not None:
+        pessimistic = _simulated(scheme, dead, seconds_per_task, steps, late)
+        found = replace(found, unanswered=1.0 - pessimistic.met)
+    return found
+
+
+def _simulated(
+    scheme: Scheme,
+    delays: Delays,
+    seconds_per_task: float,
+    steps: int | None,
+    late: LateWork,
+    watch: Watch | None = None,
+) -> Simulation:
+    decoder, rule, n_messages = scheme.decoder, scheme.rule, scheme.code.n_messages
+    one_by_one = rule.remembers or delays.follows_clock  # as the virtual engine takes them
+    if late != "preempt" or one_by_one:
+        most = 2048 if scheme.code.replicas and not one_by_one else 4 * _LEAST
+        steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
+        chains = 1 if one_by_one else max(1, steps // _CHAIN)
+        warm = _WARM if chains > 1 else 0
+        return simulate_with_memory(
+            decoder, rule, delays, steps, seconds_per_task, late=late, watch=watch, chains=chains, warm=warm
+        )
+    most = 4096 if scheme.code.replicas else 256  # other codes are decoded arrival by arrival
+    steps = steps or min(most, max(_LEAST, _ARRIVALS // n_messages))
+    return simulate(decoder, rule, delays, steps, seconds_per_task, watch=watch)
 
 
 def trace_rounds(delays: Delays) -> float:
     """Return how many independent rounds a delay model rests on; inf for a model with given parameters."""
-    return len(delays.table) / delays.block if isinstance(delays, Bootstrap) else math.inf
+    if isinstance(delays, Bootstrap):
+        return delays.effective_rounds
+    return math.inf
 
 
 def mean_error(seconds: Array, delays: Delays) -> float:
     """Return the standard error of the mean of simulated steps, and of the trace that the delays are drawn from.
 
-    Steps may be alike for a while: the means of batches of them show it. A simulation can be made as long as one
-    likes, but the trace that it draws from cannot.
+    Steps may be alike for a while: the means of stretches of them show it, each as long as the stretches that are
+    drawn from the trace. A simulation can be made as long as one likes, but the trace that it draws from cannot.
     """
     if not np.isfinite(seconds).all():
         return math.inf
@@ -169,10 +256,26 @@ def mean_error(seconds: Array, delays: Delays) -> float:
     spread = float(seconds.std(ddof=1)) if n > 1 else math.inf
     error = spread / math.sqrt(n)
     if n >= 3 * _BATCHES:
-        batches = seconds[: n - n % _BATCHES].reshape(_BATCHES, -1).mean(axis=1)
-        error = max(error, float(batches.std(ddof=1)) / math.sqrt(_BATCHES))
-    rounds = trace_rounds(delays)
-    return math.hypot(error, spread / math.sqrt(rounds)) if rounds >= 2.0 else math.inf  # one says nothing of chance
+        error = max(error, _of_stretches(seconds, n // _BATCHES) / math.sqrt(n))
+    if not isinstance(delays, Bootstrap):
+        return error
+    rounds = len(delays.table)
+    if rounds < 2:  # one says nothing of chance
+        return math.inf
+    length = min(max(delays.block, 1), n // 4)
+    if length > 1:
+        spread = max(spread, _of_stretches(seconds, length))
+    tail = delays.tail_index
+    # Means of delays whose variance has no end settle slower than one over the root of their number.
+    slower = rounds ** -(1.0 - 1.0 / max(tail, 1.05)) if tail < 2.0 else rounds**-0.5
+    return math.hypot(error, spread * slower)
+
+
+def _of_stretches(seconds: Array, length: int) -> float:
+    """Return the root of the variance that the mean of a stretch of steps has, times the steps of the stretch."""
+    whole = len(seconds) - len(seconds) % length
+    means = seconds[:whole].reshape(-1, length).mean(axis=1)
+    return float(means.std(ddof=1)) * math.sqrt(length)
 
 
 def _bound(scheme: Scheme, missing: float, constants: Constants) -> Bound | None:

@@ -97,8 +97,9 @@ def draw_ranking(axes: Axes, plan: Plan) -> None:
 
 def draw_trials(axes: Axes, plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> None:
     """Draw the time to the target of settings that were tried on data."""
-    unit = time_unit([trial.median for trial in trials])
-    _bars(axes, [(trial.setting, trial.median, trial.band) for trial in trials], unit, plan.best.setting)
+    shown = [trial for trial in trials if not trial.given_up][:_BARS]
+    unit = time_unit([trial.median for trial in shown])
+    _bars(axes, [(trial.setting, trial.median, trial.band) for trial in shown], unit, plan.best.setting)
     axes.set_xlabel(f"time to {goal[0]} {goal[1]:g} ({unit.name})")
     axes.set_title("Tried on the data: median and range")
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error
 from erasurehead.planning.settings import default_settings
+
+_LOOKED_AT = 256  # steps that are looked at for any delay at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,7 @@ class Plan:
         ranked: every setting with its forecast, by time to the target, then by time per step.
         uncoded: the forecast of `uncoded()`.
         current: the forecast of the setting in use now; None if none was named.
+        accuracy: what is to be reached, and what the data are taken to be like, where there is no target.
     """
 
     n_workers: int
@@ -39,6 +41,7 @@ class Plan:
     ranked: tuple[Forecast, ...]
     uncoded: Forecast
     current: Forecast | None
+    accuracy: Accuracy = field(default_factory=Accuracy)
 
     @property
     def best(self) -> Forecast:
@@ -57,10 +60,37 @@ class Plan:
     @property
     def distinct(self) -> tuple[Forecast, ...]:
         """The ranking without settings that did in every simulated step what one before them does with its load."""
-        seen: dict[tuple[int, float, bytes], Forecast] = {}
+        seen: dict[tuple[int, float, float, bytes], Forecast] = {}
         for item in self.ranked:
-            seen.setdefault((item.load, item.missing, item.scores.tobytes()), item)
+            seen.setdefault((item.load, item.missing, item.steps, item.scores.tobytes()), item)
         return tuple(seen.values())
+
+    @property
+    def reached(self) -> bool:
+        """Whether any setting reaches the target."""
+        return math.isfinite(self.best.seconds_to_target)
+
+    def for_accuracy(self, accuracy: Accuracy) -> Plan:
+        """Return the plan for another target, or other data: the same steps, of which other numbers are needed."""
+        known = {item.setting: item.asked(accuracy) for item in self.ranked}
+        return replace(self, accuracy=accuracy, target=None).of(known)
+
+    def of(self, known: Mapping[str, Forecast]) -> Plan:
+        """Return the plan with other forecasts of its settings, ranked anew.
+
+        Arguments:
+            known: by setting, all of them.
+        """
+        return replace(
+            self,
+            ranked=rank(known.values()),
+            uncoded=known[self.uncoded.setting],
+            current=None if self.current is None else known[self.current.setting],
+        )
+
+    def with_order(self, ranked: Sequence[Forecast]) -> Plan:
+        """Return the plan with its settings in another order."""
+        return replace(self, ranked=tuple(ranked))
 
     def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
         """Return how many times sooner a setting reaches the target than another, by default than uncoded."""
@@ -71,10 +101,10 @@ class Plan:
 
     def distinguishable(self, one: Forecast, other: Forecast) -> bool:
         """Whether the delays tell two settings apart with 95% certainty, both having met the same delays."""
-        if not (np.isfinite(one.scores).all() and np.isfinite(other.scores).all()):
+        if math.isinf(one.seconds_to_target) or math.isinf(other.seconds_to_target):
             return one.seconds_to_target != other.seconds_to_target
         n = min(len(one.scores), len(other.scores))
-        difference = one.scores[:n] - other.scores[:n]
+        difference = one.scores[:n] * one.steps - other.scores[:n] * other.steps
         return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays)
 
     def as_good(self) -> tuple[Forecast, ...]:
@@ -107,6 +137,8 @@ def plan(
     max_load: int = 10,
     steps: int | None = None,
     late: LateWork = "preempt",
+    accuracy: Accuracy | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """Try settings on simulated delays, the same for all of them, and rank them.
 
@@ -116,15 +148,15 @@ def plan(
         seconds_per_task: computing time of a task, with one task a worker in uncoded training; where the delays are a
             trace of whole step times, what another task would add.
         settings: schemes as run files write them; by default `default_settings`.
-        target: an error to reach, with the constants of the objective. Left out, settings are ranked by the time in
-            which they make as much progress as one exact step, by the contraction of Theorem 1, and its noise floor
-            is not looked at.
+        target: an error to reach, with the constants of the objective.
         current: the setting in use now, to compare with.
         max_load: of the default settings.
         steps: simulated for each setting; by default as `forecast` has it.
         late: what a worker does that is busy when the next order is out: `"preempt"` drops the old work, and is
-            simulated at full speed; `"carry"` finishes it first, and takes a tenth of a second a setting at 30
-            workers, and most of a minute at 10,000.
+            simulated at full speed; `"carry"` finishes it first.
+        accuracy: what is to be reached where there is no target, and what the data are like; times are then relative
+            to one step of exact descent. By default `Accuracy()`.
+        progress: called after each setting with how many are done, and of how many.
 
     Raises:
         InvalidArgument: fewer than two workers, a setting that is none, or a trace of fewer workers.
@@ -148,20 +180,51 @@ def plan(
     for text in ("uncoded()", current):
         if text is not None and text not in texts:
             texts.append(text)
-    known = {text: forecast(text, n_workers, delays, seconds_per_task, target, steps, late) for text in texts}
+    if not seconds_per_task and not delays.rows(0, _LOOKED_AT, n_workers).any():
+        raise _timeless(delays)  # before all messages of all settings tie
+    accuracy = accuracy or Accuracy()
+    known: dict[str, Forecast] = {}
+    for text in texts:
+        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy)
+        if progress is not None:
+            progress(len(known), len(texts))
     if not any(item.seconds_per_step > 0.0 for item in known.values()):
-        raise invalid(
-            "delays", "must take some time, or computing must", str(delays),
-            "say what a task takes (seconds_per_task, --seconds-per-task)",
-        )  # fmt: skip
-    ranked = sorted(known.values(), key=lambda item: (item.seconds_to_target, item.seconds_per_step, item.load))
+        raise _timeless(delays)
     return Plan(
         n_workers,
         delays,
         seconds_per_task,
         late,
         target,
-        tuple(ranked),
+        rank(known.values()),
         known["uncoded()"],
         known[current] if current else None,
+        accuracy,
+    )
+
+
+def _timeless(delays: Delays) -> InvalidArgument:
+    return invalid(
+        "delays", "must take some time, or computing must", str(delays),
+        "say what a task takes (seconds_per_task, --seconds-per-task)",
+    )  # fmt: skip
+
+
+def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
+    """Return forecasts by time to the target, then by time per step and load.
+
+    Settings that wait for workers which did not answer come behind those that never do: how long that takes, nobody
+    has seen.
+    """
+    return tuple(
+        sorted(
+            items,
+            key=lambda item: (
+                math.isinf(item.seconds_to_target),
+                item.unanswered > 0.0,
+                item.seconds_to_target,
+                item.seconds_per_step,
+                item.load,
+            ),
+        )
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from erasurehead.planning.arrivals import Arrivals
 from erasurehead.schemes.wait_rules.base import WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times, participants
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
+
+Watch: TypeAlias = Callable[[Array, Array, Array], None]
+"""What is shown the steps that are simulated: when each message arrives, when waiting stops, and the residual then."""
 
 _BLOCK = 1 << 16  # arrival times held at once, so that they stay in cache, unless one step alone has more
 _WHOLE = 1024  # steps of the tiles in which few workers are drawn: blocks that can be are multiples of it
@@ -66,6 +70,7 @@ def simulate(
     block: int | None = None,
     residuals: bool = True,
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> Simulation:
     """Simulate steps that do not remember each other: at each order every worker is idle (`preempt`).
 
@@ -84,6 +89,7 @@ def simulate(
             problem a step for others.
         seed: of the order of messages that arrive at the same moment; with that of the virtual engine, what is in when
             a step stops is what is in there.
+        watch: shown the steps of each block, in order; needs `residuals`.
 
     Raises:
         InvalidArgument: the rule can never be met with this code; or it learns from earlier steps or reads what is
@@ -114,6 +120,8 @@ def simulate(
             finished = finish_times(times, decoder.code)
             arrived[span] = np.count_nonzero((finished <= stop[:, None]) & np.isfinite(finished), axis=1)
             residual[span] = residuals_at(decoder, times, stop)
+            if watch is not None:
+                watch(times, stop, residual[span])
     return Simulation(seconds, residual, arrived, messages)
 
 

@@ -1,25 +1,38 @@
-"""Time to a target by training for real on the virtual clock: the answer for the user's own data."""
+"""Steps to a target by training for real, with the arrivals of the virtual clock: the answer for one's own data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.decoding.base import EXACT
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
-from erasurehead.engines.virtual import VirtualEngine
-from erasurehead.errors import Diverged, Unreachable, check_count, invalid
+from erasurehead.errors import check_count, invalid
 from erasurehead.optimizers.base import Optimizer
+from erasurehead.planning.carry_over import simulate_with_memory
+from erasurehead.planning.constants import minimum
+from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.planner import Plan
-from erasurehead.problems.base import Problem
+from erasurehead.planning.simulation import simulate
+from erasurehead.planning.task_weights import task_weights
+from erasurehead.problems.base import Problem, Shard, split_samples
+from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
-from erasurehead.training.loop import train
-from erasurehead.training.result import LOWER_IS_BETTER, Run
+from erasurehead.training.result import LOWER_IS_BETTER
+
+GAP = "gap"
+"""The metric of a target that is a part of the first gap of the objective."""
+
+_ENTRANTS = 24  # settings of the Pareto front that are raced at most
+_SLOWER = 1.5  # a run ends when its clock has passed so many times the best time
+_ENOUGH = 300  # steps of L-BFGS, after which the objective is far closer to its minimum than a target is
+_FEW = 5  # steps of exact training to a target below which luck decides
 
 
 @dataclass(frozen=True)
@@ -29,13 +42,21 @@ class Trial:
     Attributes:
         setting: the scheme, as a run file writes it.
         seconds: of each repetition, until the target was reached, on the virtual clock; inf where it was not.
-        final: the metric at the end of each repetition; NaN where training ended before (it diverged, or too many
-            workers were lost).
+        final: the metric at the end of each repetition; NaN where the model was no number any more.
+        steps: of each repetition, until the target was reached; inf where it was not.
+        ended_at: the step at which a repetition was ended because another setting was far quicker; 0 if none was.
     """
 
     setting: str
     seconds: tuple[float, ...]
     final: tuple[float, ...]
+    steps: tuple[float, ...] = ()
+    ended_at: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether some repetition was ended because another setting was far quicker."""
+        return self.ended_at > 0
 
     @property
     def reached(self) -> float:
@@ -45,12 +66,185 @@ class Trial:
     @property
     def median(self) -> float:
         """Median of the seconds; inf if half of the repetitions did not reach the target."""
-        return float(np.sort(self.seconds)[(len(self.seconds) - 1) // 2]) if self.reached > 0.5 else math.inf
+        return _median(self.seconds)
+
+    @property
+    def median_steps(self) -> float:
+        """Median of the steps; inf if half of the repetitions did not reach the target."""
+        return _median(self.steps)
 
     @property
     def band(self) -> tuple[float, float]:
         """The quickest and the slowest repetition: all that so few of them tell."""
         return min(self.seconds), max(self.seconds)
+
+    def contradicts(self, item: Forecast) -> bool:
+        """Whether its seconds per step are far from the forecast's: twice as long or as short, or more than chance."""
+        known = [(total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)]
+        if not known or math.isinf(item.seconds_per_step):
+            return bool(known)
+        seconds, steps = (float(sum(values)) for values in zip(*known, strict=True))
+        took = seconds / steps
+        spread = float(item.scores.std()) / math.sqrt(steps)
+        error = math.hypot(spread, item.error) if math.isfinite(item.error) else math.inf
+        expected = item.seconds_per_step
+        if not 0.5 * expected <= took <= 2.0 * expected:
+            return True
+        return abs(took - expected) > max(3.0 * error, 0.25 * expected)
+
+
+def _median(values: Sequence[float]) -> float:
+    finite = sum(map(math.isfinite, values))
+    return float(np.sort(values)[(len(values) - 1) // 2]) if 2 * finite > len(values) else math.inf
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a trial is to reach.
+
+    Arguments:
+        metric: `"gap"`, or a metric of the problem.
+        value: of the metric; of a gap, the part of the first gap of the objective that may remain.
+        first: the objective at the first model.
+        lowest: the smallest that it can be.
+    """
+
+    metric: str
+    value: float
+    first: float = math.nan
+    lowest: float = math.nan
+
+    def measure(self, problem: Problem, x: Array) -> float:
+        """Return the metric of a model."""
+        if self.metric == GAP:
+            return (problem.objective(x) - self.lowest) / (self.first - self.lowest)
+        found = problem.metrics(x)
+        if self.metric not in found:
+            known = ", ".join([GAP, *found]) if found else f"{GAP}: it has no test samples"
+            raise invalid("goal", "must name a metric of the problem", self.metric, f"its metrics are {known}")
+        return found[self.metric]
+
+    def met(self, measured: float) -> bool:
+        """Whether a value of the metric is good enough."""
+        lower = self.metric == GAP or self.metric in LOWER_IS_BETTER
+        return measured <= self.value if lower else measured >= self.value
+
+
+class Trainer:
+    """Trains with given weights of the tasks, step by step: what a run does, without its workers.
+
+    Arguments:
+        problem: the user's data, or a sample of them.
+        optimizer: makes a new optimizer at its initial model, for each run.
+        goal: metric and value to reach: `("gap", 0.01)`, or a metric of the problem such as `("auc", 0.84)`.
+        max_steps: steps after which a run gives up, at least 1.
+    """
+
+    def __init__(
+        self, problem: Problem, optimizer: Callable[[], Optimizer], goal: tuple[str, float], max_steps: int
+    ) -> None:
+        self.problem, self._optimizer = problem, optimizer
+        self.max_steps = check_count("max_steps", max_steps)
+        self._shards: dict[int, Shard] = {}
+        metric, value = goal
+        if metric == GAP:
+            if not 0.0 < value < 1.0:
+                raise invalid("goal", "must be a gap between 0 and 1, a part of the first", value)
+            x = optimizer().x
+            first = problem.objective(x)
+            self.goal = Goal(metric, value, first, min(minimum(problem, x, _ENOUGH), first - 1e-300))
+        else:
+            self.goal = Goal(metric, value)
+
+    def run(self, weights: Array | None, n_tasks: int) -> tuple[float, float]:
+        """Train until the goal is met, and return the steps (inf if it is not) and the metric at the end.
+
+        Arguments:
+            weights: how much each task counts in each step, shape (steps, n_tasks); None for the exact gradient in
+                as many steps as are allowed.
+            n_tasks: of the code.
+        """
+        measured = math.nan
+        for step, measured in enumerate(self.measures(weights, n_tasks), start=1):
+            if self.goal.met(measured):
+                return float(step), measured
+        return math.inf, measured
+
+    def measures(self, weights: Array | None, n_tasks: int) -> Iterator[float]:
+        """Train, and yield the metric after each step; NaN, and no more, once the model is no number any more.
+
+        Arguments:
+            weights, n_tasks: as of `run`.
+        """
+        problem, optimizer = self.problem, self._optimizer()
+        optimizer.penalty = problem.regularizer
+        shard = self._shards.get(n_tasks)
+        if shard is None:
+            shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
+        ones = np.ones(n_tasks)
+        for step in range(self.max_steps if weights is None else len(weights)):
+            own = ones if weights is None else weights[step]
+            order = optimizer.ask()
+            if own.any():
+                gradient = np.zeros(problem.n_parameters)
+                for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+                    gradient += factor * (self._combined(shard, point, own, step) + problem.penalty_gradient(point))
+                optimizer.tell(gradient)
+            else:
+                optimizer.tell(None)
+            if not np.isfinite(optimizer.x).all():
+                yield math.nan
+                return
+            yield self.goal.measure(problem, optimizer.x)
+
+    def _combined(self, shard: Shard, point: Array, weights: Array, step: int) -> Array:
+        local = shard.take(point)
+        out = np.empty(len(local))
+        shard.combine(local, weights, step, out)
+        if shard.support is None:
+            return out
+        whole = np.zeros(len(point))
+        whole[shard.support] = out
+        return whole
+
+    @cached_property
+    def exact(self) -> tuple[float, float]:
+        """Steps of the exact gradient to the goal, and the metric at the end."""
+        return self.run(None, 1)
+
+
+class StepWeights:
+    """The weights of simulated steps, one after the other."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+        self._rows: list[Array] = []
+
+    def __call__(self, times: Array, stop: Array, residual: Array) -> None:
+        n_tasks = self._scheme.code.n_tasks
+        rows = np.ones((len(times), n_tasks))
+        lossy = np.flatnonzero(residual > EXACT * n_tasks)
+        if len(lossy):
+            rows[lossy] = task_weights(self._scheme.decoder, self._scheme.aggregation, times[lossy], stop[lossy])
+        self._rows.append(rows)
+
+    @property
+    def rows(self) -> Array:
+        return np.concatenate(self._rows) if self._rows else np.zeros((0, self._scheme.code.n_tasks))
+
+
+def arrivals_of(
+    scheme: Scheme, delays: Delays, seconds_per_task: float, late: LateWork, first: int, steps: int
+) -> tuple[Array, Array]:
+    """Return seconds and weights of successive steps; fewer where the rule is not met any more."""
+    kept = StepWeights(scheme)
+    if late == "carry":
+        done = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, watch=kept)
+    else:
+        done = simulate(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, watch=kept)
+    ended = np.flatnonzero(~np.isfinite(done.seconds))
+    count = int(ended[0]) if len(ended) else len(done.seconds)
+    return done.seconds[:count], kept.rows[:count]
 
 
 def try_settings(
@@ -69,11 +263,11 @@ def try_settings(
 
     Arguments:
         settings: schemes, as run files write them.
-        problem: the user's data, or a sample of them, with test samples.
+        problem: the user's data, or a sample of them, with test samples if the goal is a metric of them.
         optimizer: makes a new optimizer at its initial model, for each run.
         delays: how slow the workers are. Each repetition takes other steps of them.
         n_workers: how many.
-        goal: a metric of the problem and the value to reach, such as `("auc", 0.84)`.
+        goal: `("gap", 0.01)`, or a metric of the problem and the value to reach, such as `("auc", 0.84)`.
         max_steps: steps after which a run gives up, at least 1.
         repeats: runs of each setting, at least 1; the band is as wide as they differ.
         seconds_per_task: computing time of a task.
@@ -82,53 +276,135 @@ def try_settings(
     Returns:
         The trials, by median time; those that did not reach the goal by the metric at the end.
     """
-    check_count("max_steps", max_steps)
     check_count("repeats", repeats)
-
-    def run(setting: str, repeat: int) -> Run:
-        engine = VirtualEngine(_From(delays, repeat * max_steps), late, seconds_per_task, seed=repeat)
-        return train(problem, parse_scheme(setting, n_workers), optimizer(), engine, max_steps)
-
-    trials = [_trial(setting, run, goal, repeats) for setting in settings]
-    sign = 1.0 if goal[0] in LOWER_IS_BETTER else -1.0
+    trainer = Trainer(problem, optimizer, goal, max_steps)
+    field = _Field(trainer, delays, n_workers, seconds_per_task, late)
+    trials = [field.trial(setting, repeats, math.inf) for setting in settings]
+    sign = 1.0 if goal[0] in (GAP, *LOWER_IS_BETTER) else -1.0
     return tuple(sorted(trials, key=lambda trial: (trial.median, _end(trial, sign))))
 
 
-def try_plan(
+class _Field:
+    """Runs of settings, each repetition once; settings that lose nothing share the steps of exact training."""
+
+    def __init__(
+        self, trainer: Trainer, delays: Delays, n_workers: int, seconds_per_task: float, late: LateWork
+    ) -> None:
+        self._trainer = trainer
+        self._delays, self._n_workers = delays, n_workers
+        self._seconds_per_task = seconds_per_task
+        self._late: LateWork = late
+        self._done: dict[str, list[tuple[float, float, float, int]]] = {}
+
+    def trial(self, setting: str, repeats: int, most: float, seconds_per_step: float = math.nan) -> Trial:
+        """Train so often with a setting.
+
+        Arguments:
+            setting: the scheme.
+            repeats: in all, those that were made before included.
+            most: seconds after which a run is ended.
+            seconds_per_step: of the setting, to tell how many steps that is.
+        """
+        scheme = parse_scheme(setting, self._n_workers)
+        rows = self._done.setdefault(setting, [])
+        allowed = self._trainer.max_steps
+        if math.isfinite(most) and seconds_per_step > 0.0:
+            allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
+        # What was ended because others seemed far quicker is made again once they turn out not to be.
+        rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
+        while len(rows) < repeats:
+            first = len(rows) * self._trainer.max_steps
+            seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
+            if (weights == 1.0).all() and len(weights) == allowed:
+                steps, final = self._trainer.exact
+                steps = steps if steps <= allowed else math.inf
+            else:
+                steps, final = self._trainer.run(weights, scheme.code.n_tasks)
+            spent = float(seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
+            rows.append((spent, final, steps, allowed))
+        took, final, steps, caps = zip(*rows, strict=True)
+        cut = [
+            cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < self._trainer.max_steps
+        ]
+        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0))
+
+
+def race(
     plan: Plan,
     problem: Problem,
     optimizer: Callable[[], Optimizer],
     goal: tuple[str, float],
-    shortlist: int = 5,
     max_steps: int = 100,
     repeats: int = 3,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Trial, ...]:
-    """Train with the first settings of a plan, to see which reaches a target soonest.
+    """Train with the settings that could be the best, on the virtual clock, and go on with the quicker half of them.
 
-    So do the first one that loses nothing of the gradient (noise may keep all before it from the target), the setting
-    in use now, and uncoded.
+    They are the plan's Pareto front, its first settings, the first that loses nothing of the gradient, the one that is
+    in use, and uncoded. All are trained once; then, again and again, the slower half is left out (successive halving)
+    and the others are trained more often, the last ones twice as often as `repeats` says, and once more. A run ends
+    when it has taken half as long again as the quickest one: what it could still reach does not matter. What a setting
+    needs is its median steps times the seconds per step of its forecast, which many more steps have gone into.
 
     Arguments:
-        plan: whose delays, computing times and kind of late work are taken.
-        problem, optimizer, goal, max_steps, repeats: as of `try_settings`.
-        shortlist: how many of the first settings, at least 1.
+        plan: whose settings, delays, computing times and kind of late work are taken.
+        problem, optimizer, goal, max_steps: as of `try_settings`.
+        repeats: runs of a setting after which it is compared with others closely, at least 1.
+        progress: called after each setting with how many are done, and of how many.
+
+    Returns:
+        The trials, the quickest first.
     """
-    check_count("shortlist", shortlist)
+    check_count("repeats", repeats)
+    trainer = Trainer(problem, optimizer, goal, max_steps)
+    field = _Field(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late)
+    known = {item.setting: item for item in plan.ranked}
+    left = _entrants(plan)
+    fixed = {plan.uncoded.setting} | ({plan.current.setting} if plan.current is not None else set[str]())
+    trials: dict[str, Trial] = {}
+    best = math.inf
+    rounds = [1, repeats, 2 * repeats + 1] if repeats > 1 else [1]
+    for number, often in enumerate(rounds):
+        for place, setting in enumerate(left):
+            item = known[setting]
+            most = math.inf if setting in fixed or item.missing == 0.0 else _SLOWER * best
+            trials[setting] = trial = field.trial(setting, often, most, item.seconds_per_step)
+            if number == 0:
+                best = min(best, took(item, trial))
+            if progress is not None:
+                progress(place + 1, len(left))
+        in_order = sorted(left, key=lambda setting: took(known[setting], trials[setting]))
+        best = took(known[in_order[0]], trials[in_order[0]])
+        if number < len(rounds) - 1:
+            left = in_order[: max(2, len(in_order) // 2)]
+    for setting in sorted(trials, key=lambda name: trials[name].ended_at * known[name].seconds_per_step):
+        # One lucky run may have ended others that are better than it is in the median.
+        if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
+            trials[setting] = field.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
+            best = min(best, took(known[setting], trials[setting]))
+    sign = 1.0 if goal[0] in (GAP, *LOWER_IS_BETTER) else -1.0
+    return tuple(sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), _end(trial, sign))))
+
+
+def took(item: Forecast, trial: Trial) -> float:
+    """Return the seconds to the target: the steps of trials times the forecast's seconds per step."""
+    return trial.median_steps * item.seconds_per_step if math.isfinite(trial.median_steps) else math.inf
+
+
+def decided_by_luck(trials: Sequence[Trial]) -> bool:
+    """Whether the target is so near that the quickest setting met it within five steps."""
+    return bool(trials) and min(trial.median_steps for trial in trials) < _FEW
+
+
+def _entrants(plan: Plan) -> list[str]:
+    possible = [item for item in plan.front if not item.neglected]
+    if len(possible) > _ENTRANTS:
+        last = len(possible) - 1
+        possible = [possible[round(number * last / (_ENTRANTS - 1))] for number in range(_ENTRANTS)]
     lossless = [item for item in plan.ranked if item.missing == 0.0 and item.met == 1.0][:1]
     current = [] if plan.current is None else [plan.current]
-    chosen = [*plan.distinct[:shortlist], *lossless, *current, plan.uncoded]
-    return try_settings(
-        dict.fromkeys(item.setting for item in chosen),
-        problem,
-        optimizer,
-        plan.delays,
-        plan.n_workers,
-        goal,
-        max_steps,
-        repeats,
-        plan.seconds_per_task,
-        plan.late,
-    )
+    chosen = [*plan.distinct[:5], *lossless, *possible, *current, plan.uncoded]
+    return list(dict.fromkeys(item.setting for item in chosen))
 
 
 def _end(trial: Trial, sign: float) -> float:
@@ -137,49 +413,23 @@ def _end(trial: Trial, sign: float) -> float:
 
 
 def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
-    """Return a plan in which the settings that reached the target in trials come first, the soonest first.
+    """Return a plan in which steps are those of trials on data; settings that were not tried come behind.
 
     Arguments:
         plan: which the trials were made for.
-        trials: ranked, as `try_plan` returns them. If none reached the target, the ranking stays as it is.
+        trials: as `race` returns them. If none reached the target, the ranking stays as it is.
     """
-    place = {trial.setting: index for index, trial in enumerate(trials) if math.isfinite(trial.median)}
-    ranked = sorted(plan.ranked, key=lambda item: place.get(item.setting, len(place)))
-    return replace(plan, ranked=tuple(ranked))
-
-
-def _trial(setting: str, run: Callable[[str, int], Run], goal: tuple[str, float], repeats: int) -> Trial:
-    metric, wanted = goal
-    seconds: list[float] = []
-    final: list[float] = []
-    for repeat in range(repeats):
-        try:
-            done = run(setting, repeat)
-        except (Diverged, Unreachable):
-            seconds.append(math.inf)
-            final.append(math.nan)
-            continue
-        if not done.evaluations or metric not in done.evaluations[-1].metrics:
-            known = ", ".join(done.evaluations[-1].metrics) if done.evaluations else "none: it has no test samples"
-            raise invalid("goal", "must name a metric of the problem", metric, f"its metrics are {known}")
-        reached = done.time_to(metric, wanted)
-        seconds.append(math.inf if reached is None else reached)
-        final.append(done.evaluations[-1].metrics[metric])
-    return Trial(setting, tuple(seconds), tuple(final))
-
-
-@final
-@dataclass(frozen=True)
-class _From(Delays):
-    """Another model from a later step on."""
-
-    model: Delays
-    begin: int
-
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        return self.model.rows(self.begin + first, count, n_workers, unit, work, out)
-
-    def __str__(self) -> str:
-        return f"{self.model} from step {self.begin}"
+    steps: Mapping[str, float] = {trial.setting: trial.median_steps for trial in trials}
+    if not any(map(math.isfinite, steps.values())):
+        return plan
+    exact = min((steps[item.setting] for item in plan.ranked if item.setting in steps and item.missing == 0.0),
+                default=math.nan)  # fmt: skip
+    known = {
+        item.setting: item.with_steps(steps[item.setting], exact if math.isfinite(exact) else item.exact_steps)
+        for item in plan.ranked
+        if item.setting in steps
+    }
+    again = plan.of({item.setting: known.get(item.setting, item) for item in plan.ranked})
+    tried = [item for item in again.ranked if item.setting in steps]
+    rest = [item for item in plan.ranked if item.setting not in steps]
+    return again.with_order((*tried, *rest))

@@ -13,10 +13,12 @@ from erasurehead.problems.linear import LinearProblem as LinearProblem
 from erasurehead.problems.linear import LogisticRegression as LogisticRegression
 from erasurehead.problems.linear import SoftmaxRegression as SoftmaxRegression
 from erasurehead.problems.models import LinearModel as LinearModel
+from erasurehead.problems.network import TwoLayerNetwork as TwoLayerNetwork
 from erasurehead.problems.penalties import L1 as L1
 from erasurehead.problems.penalties import L2 as L2
 from erasurehead.problems.penalties import ElasticNet as ElasticNet
 from erasurehead.problems.penalties import Penalty as Penalty
+from erasurehead.problems.sampled import Sampled as Sampled
 
 if TYPE_CHECKING:
     from erasurehead.problems.jax_problem import JaxProblem as JaxProblem

@@ -9,14 +9,15 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import UNSAID, invalid
 from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import check_design, check_squares, check_target, intercept_parameters
-from erasurehead.problems.losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.models import LinearModel, check_samples
 from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.sample_weights import check_weights
+from erasurehead.problems.sampled import linear_gradients
 from erasurehead.problems.shards import LinearShard, build_shard, hold_rows
 
 
@@ -116,6 +117,15 @@ class LinearProblem(Problem):
             gradient = np.empty(self.n_parameters)
             found.append(Exact(self._whole.combine(x, np.ones(1), 0, gradient), gradient, self.n_samples))
         return found
+
+    @property
+    def labels(self) -> Labels:
+        """The training labels, in the form that the loss computes with, shape (n_samples,)."""
+        return self._labels
+
+    def sample_gradients(self, models: Array, rows: IntArray) -> Array:
+        """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`."""
+        return linear_gradients(self._design, self._labels, self.sample_loss, models, rows, self._weights)
 
     def column_scales(self) -> tuple[float, float] | None:
         scales = np.sqrt(self._design.column_squares() / self.n_samples)

@@ -125,10 +125,13 @@ class Experiment:
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
-        problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
+        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         _check_tasks(scheme, text, problem)
-        rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        rate = config.optimizer.rate
+        if rate is None:
+            rate = parts.default_rate(data, loss, l2, problem.heaviest)
         restart = config.optimizer.restart
         if restart is None:
             restart = data.published is None and config.optimizer.name == "nesterov"
@@ -138,7 +141,7 @@ class Experiment:
                 "scheme": text,
                 "data": _absolute(config.data),
                 "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
-                "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
+                "problem": minimised,
                 "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
@@ -344,7 +347,9 @@ class Experiment:
         assert section.rate is not None
         rate = parse_rate(section.rate)(0)
         try:
-            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0))
+            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
+                getattr(self.problem, "heaviest", 1.0),
+            )  # fmt: skip
         except DataError:
             safe = math.inf
         safe *= coverage

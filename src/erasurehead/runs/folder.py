@@ -37,6 +37,9 @@ class RunFolder:
     config.toml        all settings; `erasurehead train` takes it as it is
     steps.jsonl        one `StepRow` a line, while the run goes on
     arrivals.jsonl     one `ArrivalRow` a line, while the run goes on
+    peers.jsonl        without a coordinator, one `PeerRow` a line instead; with
+    means.jsonl        one `MeanRow` a line, and
+    troubles.jsonl     one `TroubleRow` a line
     evaluations.jsonl  one `Evaluation` a line, at the end
     model.safetensors  the last model, as the tensor `x`
     encoding.json      how raw rows become rows of the design matrix
@@ -242,16 +245,16 @@ class RunFolder:
 
         self._write(MODEL, model_bytes(x))
 
-    def rows_may_change(self) -> None:
+    def rows_may_change(self, names: Iterable[str] = ROWS) -> None:
         """Take the files of rows off the list of what is known by a checksum: they are going to be written.
 
         Raises:
             RecordsError: if that cannot be written down.
         """
         with self._writing(CHECKSUMS) as folder:
-            sums = read_checksums(folder)
-            if any(name in sums for name in ROWS):
-                write_checksums(folder, {name: kept for name, kept in sums.items() if name not in ROWS})
+            sums, growing = read_checksums(folder), set(names)
+            if not growing.isdisjoint(sums):
+                write_checksums(folder, {name: kept for name, kept in sums.items() if name not in growing})
 
     def rows_are_final(self, names: Iterable[str] = ROWS) -> None:
         """Flush the files of rows to the disk, and keep their checksums: they are not going to change any more.
@@ -313,6 +316,14 @@ class RunFolder:
             return None if data is None else data.decode()
         except UnicodeDecodeError as error:
             raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """Return the lines of a file of rows, as they are; none if there is no such file.
+
+        Raises:
+            DataError: if a line is damaged; a last line that was cut off is no damage.
+        """
+        return self._lines(name)
 
     def _lines(self, name: str, size: int | None = None) -> list[dict[str, Any]]:
         data = self._data(name, check=False)

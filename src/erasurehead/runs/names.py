@@ -24,18 +24,26 @@ SUMMARY = "summary.json"
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
 CONTROL = "control.json"
+PEERS = "peers.jsonl"
+MEANS = "means.jsonl"
+TROUBLES = "troubles.jsonl"
 WAITING = "waiting.json"
 """Who is late now: written while a step is waited for, at most once a second, and gone when the run has ended."""
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
-PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline")
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "consensus", "links")
 """The names of a comparison's figures, without what says their format."""
 
 ROWS = (STEPS, ARRIVALS)
 """Files that grow while a run goes on, and are written in place."""
 
-OF_A_RUN = frozenset({CONFIG, *ROWS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, CHECKSUMS})
+ROWS_OF_PEERS = (PEERS, MEANS, TROUBLES)
+"""The same, of a run without a coordinator."""
+
+OF_A_RUN = frozenset(
+    {CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, CHECKSUMS}
+)
 MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
 TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)
 
@@ -93,6 +101,8 @@ def check_writable(place: Path, what: str = "The run folder") -> None:
     Raises:
         InvalidArgument: saying why.
     """
+    if "\0" in str(place):
+        raise _unwritable(place, "a NUL character is in its name", what)
     above = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
     if not above.is_dir():
         raise _unwritable(place, f"{str(above)!r} is a file", what)
@@ -217,7 +227,7 @@ def check_tame(place: Path) -> None:
                         for file in filter(of_checkpoints, inner.names()):
                             inner.check_file(file)
                 elif _of_a_run(name):
-                    folder.check_file(name, single=name in (*ROWS, LOCK))
+                    folder.check_file(name, single=name in (*ROWS, *ROWS_OF_PEERS, LOCK))
     except OSError as error:
         raise DataError(f"{error.filename or place} cannot be used: {error.strerror}.") from None
 

@@ -40,6 +40,7 @@ _REFUSED: dict[Kind, tuple[int, str]] = {
 }
 _SECOND_NAME = "it has a second name elsewhere (a hard link), under which it would be changed, too; copy it instead"
 _CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW
+NUL = "\0"
 _BITE = 1 << 20
 
 _NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
@@ -67,13 +68,13 @@ class Folder:
     @classmethod
     def open(cls, path: str | os.PathLike[str], access: Access | None = "private") -> Self:
         """Open a folder. If its own path is, or goes through, a link, that is the user's, and is followed."""
-        place = Path(path)
+        place = _possible(path)
         return cls(place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), access)
 
     @classmethod
     def made(cls, path: str | os.PathLike[str], access: Access | None = "private") -> Self:
         """Open a folder that is made, with those above it, if it is not there. One that is there keeps its mode."""
-        place = Path(path)
+        place = _possible(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         made = _make(str(place), access)
         folder = cls.open(place, access)
@@ -309,6 +310,13 @@ def _read(descriptor: int, size: int, whole: bool) -> bytes:
         pieces.append(piece)
         left -= len(piece)
     return b"".join(pieces)
+
+
+def _possible(path: str | os.PathLike[str]) -> Path:
+    """Return a path that can be one; Python alone would raise a ValueError."""
+    if NUL in os.fspath(path):
+        raise OSError(errno.EINVAL, "a NUL character is in its name", os.fspath(path).replace(NUL, "\\0"))
+    return Path(path)
 
 
 def _make(path: str, access: Access | None, within: int | None = None) -> bool:

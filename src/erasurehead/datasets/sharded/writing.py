@@ -255,8 +255,17 @@ def _unchanged(path: Path) -> Generator[None]:
 
 def _free(out: str | os.PathLike[str]) -> Path:
     place = Path(out).expanduser().absolute()
-    if place.is_symlink():
-        place = place.resolve()  # which is the user's own way to say where it is to be
+    try:
+        if place.is_symlink():
+            place = place.resolve()  # which is the user's own way to say where it is to be
+        above = next(folder for folder in (place, *place.parents) if folder.exists())
+        why = "" if above.is_dir() or above == place else f"{str(above)!r} is a file"
+    except RuntimeError:
+        why = "it is a link to itself"
+    if why or "\0" in str(place):
+        raise invalid(
+            "out", "must be a folder that can be made", os.fspath(out), why or "a NUL character is in its name"
+        )
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         said = "is used already: it is not empty" if place.is_dir() else "is a file"
         raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {said}")

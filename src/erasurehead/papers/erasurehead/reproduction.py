@@ -26,7 +26,7 @@ from erasurehead.papers.settings import Settings
 from erasurehead.reports import canvas
 from erasurehead.runs.experiment import RUNS
 from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import make_folder, next_free
+from erasurehead.runs.names import check_free, make_folder, next_free
 
 _Maker = Callable[[Mapping[str, Bench]], Exhibit]
 
@@ -171,12 +171,14 @@ def reproduce(
     chosen, settings = select(figures), settings or Settings()
     load_arrow()
     with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
-        folder = make_folder(out or next_free(RUNS, "reproduce-erasurehead"))
+        folder = check_free(out or next_free(RUNS, "reproduce-erasurehead"))
     benches = {name: Bench(name, settings) for name in SETS}
     made: list[tuple[Exhibit, Sequence[Path]]] = []
     for id in chosen:
         tell(f"making {id} ...")
         exhibit = _MAKERS[id](benches)
+        if not made:  # nothing is left where the data cannot be used
+            make_folder(folder)
         made.append((exhibit, exhibit.write(folder)))
     plates = [(plate, plate.write(folder)) for plate in _plates([exhibit for exhibit, _ in made])]
     reproduction = Reproduction(settings, folder, made, plates, time.perf_counter() - begin)

@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,20 +18,14 @@ from erasurehead.runs.config.toml import located, read_tables
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_Root = TypeVar("_Root", bound=BaseModel)
+
 _MAY_BE_EMPTY = frozenset({"run.address"})
 """Keys whose own check says more of an empty text."""
 
 
 def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
-    """Check what a run file says.
-
-    Arguments:
-        tables: as `tomllib` reads them.
-        options: key, such as `"run.steps"` -> what the user wrote instead, such as `"--steps"`, for errors.
-
-    Raises:
-        UnknownKey: if there is no such key; it names those that there are.
-        InvalidArgument: if a value cannot be; it names the key.
+    """Check what a run file says; see `build` for the arguments.
 
     >>> build_config({"run": {"steps": 5}}).run.steps
     5
@@ -41,10 +35,25 @@ def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = 
 The keys of [run] are engine, workers, steps, evaluate_every, initial, seed, seconds_per_task, start_patience, \
 start_limit, address, out, overwrite, records, access.
     """
+    return build(Config, tables, options)
+
+
+def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> _Root:
+    """Check what a run file of some kind says.
+
+    Arguments:
+        root: all that it may say.
+        tables: as `tomllib` reads them.
+        options: key, such as `"run.steps"` -> what the user wrote instead, such as `"--steps"`, for errors.
+
+    Raises:
+        UnknownKey: if there is no such key; it names those that there are.
+        InvalidArgument: if a value cannot be; it names the key.
+    """
     try:
-        config = Config.model_validate(dict(tables))
+        config = root.model_validate(dict(tables))
     except ValidationError as error:
-        raise _sentence(error.errors(include_url=False), options or {}) from None
+        raise _sentence(root, error.errors(include_url=False), options or {}) from None
     for key, text in _texts(config.model_dump()):
         if not text.strip() and key not in _MAY_BE_EMPTY:
             raise invalid(key, "must not be empty", text, "leave it out to have the default")
@@ -112,12 +121,12 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return out
 
 
-def _sentence(errors: list[ErrorDetails], options: Mapping[str, str]) -> InvalidArgument:
+def _sentence(root: type[BaseModel], errors: list[ErrorDetails], options: Mapping[str, str]) -> InvalidArgument:
     unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
     if unknown is not None:
-        return _unknown_key([str(part) for part in unknown["loc"]])
-    key = _key(errors[0])
-    rules = [_rule(error) for error in errors if _key(error) == key]
+        return _unknown_key(root, [str(part) for part in unknown["loc"]])
+    key = _key(root, errors[0])
+    rules = [_rule(error) for error in errors if _key(root, error) == key]
     first, *others = dict.fromkeys(rules)
     return InvalidArgument(
         key,
@@ -146,9 +155,9 @@ class UnknownKey(InvalidArgument):
         return self._key
 
 
-def _unknown_key(place: list[str]) -> UnknownKey:
+def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:
     *sections, key = place
-    model = _model(sections)
+    model = _model(root, sections)
     where = f"[{'.'.join(sections)}]" if sections else "the run file"
     keys = list(model.model_fields)
     nearest = difflib.get_close_matches(key, keys, n=1)
@@ -157,17 +166,17 @@ def _unknown_key(place: list[str]) -> UnknownKey:
     return UnknownKey(".".join(place), said)
 
 
-def _model(sections: list[str]) -> type[BaseModel]:
-    model: type[BaseModel] = Config
+def _model(root: type[BaseModel], sections: list[str]) -> type[BaseModel]:
+    model = root
     for section in sections:
         model = cast("type[BaseModel]", model.model_fields[section].annotation)
     return model
 
 
-def _key(error: ErrorDetails) -> str:
+def _key(root: type[BaseModel], error: ErrorDetails) -> str:
     """Return the key that an error is about, without the alternatives and list indices that pydantic adds."""
     names: list[str] = []
-    model: type[BaseModel] | None = Config
+    model: type[BaseModel] | None = root
     for part in error["loc"]:
         if model is None or part not in model.model_fields:
             break

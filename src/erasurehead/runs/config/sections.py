@@ -134,6 +134,22 @@ class ProblemSection(_Section):
         ge=0,
         allow_inf_nan=False,
     )
+    l1: float = _key(
+        0.0,
+        "Factor of a further penalty, FACTOR * sum |x_i|, which leaves out of the model what says too little; with "
+        "--l2 0 it is the only one.",
+        option="--l1",
+        metavar="FACTOR",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    class_weight: Literal["balanced"] | None = _key(
+        None,
+        "balanced: samples count by their class, so that all classes weigh the same; by default all samples alike. Not "
+        "for folders of shards.",
+        option="--class-weight",
+        metavar="balanced",
+    )
     penalize_intercept: bool | None = _key(
         None,
         "Whether the penalty holds for the column of ones, too; by default for the paper's data sets, as published, "

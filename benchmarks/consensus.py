@@ -1,0 +1,208 @@
+"""Training without a coordinator: time to a target by policy, against waiting for all neighbours, on the virtual clock.
+
+Each policy has the best rate of a factor-2 grid, found on another seed. `carry` is the headline, `preempt` stands
+beside it with --preempt. Ratios are medians over the seeds of full waiting's time over the policy's.
+
+    python benchmarks/consensus.py            the whole table, about half an hour
+    python benchmarks/consensus.py --quick    two graphs, one slow peer, two seeds
+    python benchmarks/consensus.py --cost     what the virtual clock costs a peer and step, above the gradients
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import optimize
+
+from common import report
+from erasurehead.consensus import ConsensusRun, parse_graph, train
+from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.training import carry_out, plan
+from erasurehead.delays import Delays, Fixed, Scaled, ShiftedExponential
+from erasurehead.problems import LogisticRegression
+
+GRAPHS = {
+    "ring(6)": ("ring()", 6), "erdos_renyi(10, 0.4)": ("erdos_renyi(p=0.4)", 10), "complete(10)": ("complete()", 10),
+    "torus(16)": ("torus()", 16),
+}  # fmt: skip
+STRAGGLERS = ("none", "fixed", "moving", "trace")
+OURS = ("dynamic()", "local(window=8)", "local(window=16)", "bounded_staleness(steps=4)", "pairwise()")
+PUBLISHED = "dynamic(tree='fixed')"
+RATES = tuple(0.4 * 2.0**power for power in range(-2, 4))
+GAPS = (1e-1, 1e-2)
+FEATURES, SAMPLES, BATCH = 100, 4_000, 32
+ROWS = 4_000  # of a table of delays along the clock, a row a second
+TRACE = Path(os.environ.get("ERASUREHEAD_DATA", "")) / "traces/aws_lambda/sam-gc-cnn_profile_est_desktop_long.csv.gz"
+
+
+def problem() -> tuple[LogisticRegression, float]:
+    """Return logistic regression of 100 features, and its least objective."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((SAMPLES, FEATURES)) * np.linspace(0.5, 1.5, FEATURES)
+    y = np.sign(X @ rng.standard_normal(FEATURES) / 3.0 + rng.standard_normal(SAMPLES))
+    made = LogisticRegression(X, y, l2=1e-3)
+    found = optimize.minimize(
+        lambda x: (made.objective(x), made.gradient(x) + made.penalty_gradient(x)), made.initial(), jac=True,
+        method="L-BFGS-B", options={"gtol": 1e-9},
+    )  # fmt: skip
+    return made, float(found.fun)
+
+
+def trace_table(n_peers: int, seed: int) -> np.ndarray:
+    """Return rounds of the recorded latencies of some workers, in units of their median, shape (rounds, n_peers)."""
+    blocks: dict[tuple[str, str], list[tuple[int, int, float]]] = {}
+    with gzip.open(TRACE, "rt") as file:
+        for row in csv.DictReader(file):
+            block = blocks.setdefault((row["region"], row["load"]), [])
+            block.append((int(row["round"]), int(row["worker"]), float(row["latency_s"])))
+    chosen = blocks[sorted(blocks)[seed % len(blocks)]]
+    table = np.full((max(r for r, _, _ in chosen) + 1, max(w for _, w, _ in chosen) + 1), np.nan)
+    for number, worker, seconds in chosen:
+        table[number, worker] = seconds
+    columns = np.random.default_rng(seed).choice(table.shape[1], n_peers, replace=False)
+    part = table[:, columns]
+    return part[~np.isnan(part).any(axis=1)] * (2.0 / np.nanmedian(part))
+
+
+def delays(kind: str, n_peers: int, seed: int) -> tuple[Delays, float | None]:
+    """Return the delays of a kind of stragglers, and the seconds of the clock after which the next row holds."""
+    base = ShiftedExponential(shift=1.0, mean=1.0, seed=seed)
+    if kind == "none":
+        return base, None
+    if kind == "fixed":
+        return Scaled(base, tuple(5.0 if peer == seed % n_peers else 1.0 for peer in range(n_peers))), None
+    if kind == "moving":  # somebody else is slow every twenty seconds
+        table = base.rows(0, ROWS, n_peers)
+        slow = np.repeat(np.random.default_rng(seed).integers(0, n_peers, ROWS // 20 + 1), 20)[:ROWS]
+        table[np.arange(ROWS), slow] *= 5.0
+        return Fixed(table), 1.0
+    rounds = trace_table(n_peers, seed)
+    return Fixed(np.tile(rounds, (ROWS // len(rounds) + 1, 1))[:ROWS]), 2.0
+
+
+def policies(graph: Graph) -> list[str]:
+    """Return what is compared on a graph, full waiting first."""
+    static = [f"static(wait_for={k})" for k in range(1, max(graph.degrees) + 1) if k in (1, 2, 3, 4, 6, 8)]
+    return ["full()", *static, PUBLISHED, *OURS]
+
+
+class Race:
+    """One setting: all policies on the same delays."""
+
+    def __init__(self, made: tuple[LogisticRegression, float], graph: Graph, kind: str, split: str, late: str) -> None:
+        self.problem, self.best = made
+        self.graph, self.kind, self.split, self.late = graph, kind, split, late
+
+    def times(self, policy: str, rate: float, seed: int, steps: int = 400) -> tuple[float, ...]:
+        """Return the seconds to each gap; inf where it is not reached."""
+        model, rows_every = delays(self.kind, self.graph.n_peers, seed)
+        try:
+            done: ConsensusRun = train(
+                self.problem, self.graph, policy, rate=rate, batch=BATCH, split=self.split, delays=model,
+                rows_every=rows_every, late=self.late, steps=steps, seed=seed, target=self.best + 0.98 * GAPS[-1],  # type: ignore[arg-type]
+                metrics=False, records=False, until=ROWS - 100.0,
+            )  # fmt: skip
+        except ArithmeticError:  # the rate is too large
+            return (math.inf,) * len(GAPS)
+        return tuple(found if (found := done.time_to(self.best + gap)) else math.inf for gap in GAPS)
+
+    def run(self, seeds: int) -> dict[str, list[tuple[float, ...]]]:
+        """Return the times of each policy, seed by seed, at its own best rate."""
+        found: dict[str, list[tuple[float, ...]]] = {}
+        for policy in policies(self.graph):
+            rate = min(RATES, key=lambda rate, policy=policy: self.times(policy, rate, 1_000)[::-1])
+            found[policy] = [self.times(policy, rate, seed) for seed in range(seeds)]
+        return found
+
+
+def gain(found: dict[str, list[tuple[float, ...]]], policy: str, gap: int) -> float:
+    """Return how many times as long full waiting takes, the median over the seeds; 0 where a gap is not reached."""
+    pairs = zip(found["full()"], found[policy], strict=True)
+    return statistics.median(full[gap] / own[gap] if math.isfinite(own[gap]) else 0.0 for full, own in pairs)
+
+
+def table(seeds: int, graphs: list[str], kinds: list[str], splits: list[str], lates: list[str]) -> None:
+    """Run the races and print the table."""
+    made = problem()
+    ratios: dict[str, float] = {}
+    targets: dict[str, str] = {}
+    for late in lates:
+        for name in graphs:
+            text, n_peers = GRAPHS[name]
+            graph = parse_graph(text, n_peers)
+            for kind in kinds:
+                for split in splits:
+                    begin = time.perf_counter()
+                    found = Race(made, graph, kind, split, late).run(seeds)
+                    print(f"\n{name}, stragglers {kind}, {split}, {late} ({time.perf_counter() - begin:.0f} s)")
+                    print(f"  {'policy':<28} {'to 1e-1':>9} {'to 1e-2':>9}   against full waiting")
+                    for policy, times in found.items():
+                        medians = [statistics.median(own[gap] for own in times) for gap in range(len(GAPS))]
+                        shown = "  ".join(f"{gain(found, policy, gap):5.2f}" for gap in range(len(GAPS)))
+                        print(f"  {policy:<28} {medians[0]:9.4g} {medians[1]:9.4g}   {shown}")
+                    if late != "carry":
+                        continue
+                    ours = max(gain(found, policy, 1) for policy in OURS)
+                    static = max(gain(found, policy, 1) for policy in found if policy.startswith("static"))
+                    where = f"{name} {kind} {split.partition('(')[0]}"
+                    ratios[f"{where}: best of ours"] = ours
+                    if kind == "none" and name != "complete(10)":
+                        targets[f"{where}: best of ours"] = ">= 1.1"
+                    elif kind in ("fixed", "moving"):
+                        targets[f"{where}: best of ours"] = ">= 1.7"
+                    if static > 0.0:
+                        ratios[f"{where}: over best static k"] = ours / static
+                        targets[f"{where}: over best static k"] = ">= 0.95"
+    report("consensus", ratios, targets)
+
+
+def cost(peers: list[int], steps: int) -> None:
+    """Print what a peer and step costs on the virtual clock, above the gradients."""
+    made, ratios, targets = problem()[0], dict[str, float](), dict[str, str]()
+    for n_peers in peers:
+        many = np.random.default_rng(0).integers(0, SAMPLES, n_peers * BATCH)
+        chosen = LogisticRegression(made._design.matrix[many], made.labels[many], l2=1e-3)
+        for policy in ("full()", "static(wait_for=2)", "local(window=8)"):
+            ready = plan(
+                chosen, "random_regular(degree=4)", policy, peers=n_peers, rate=0.2, batch=BATCH,
+                delays=ShiftedExponential(shift=1.0, mean=1.0),
+            )  # fmt: skip
+            begin = time.process_time()
+            done = carry_out(ready, steps=steps, evaluate_every=steps, records=False, metrics=False)
+            spent = time.process_time() - begin - done.gradient_seconds
+            key = f"{n_peers} peers, {policy}: us a peer and step"
+            ratios[key], targets[key] = 1e6 * spent / done.steps, "<= 100"
+    report("consensus", ratios, targets)
+
+
+def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two graphs, one slow peer, two seeds")
+    parser.add_argument("--preempt", action="store_true", help="late work is dropped, besides")
+    parser.add_argument("--cost", action="store_true", help="what the virtual clock costs")
+    parser.add_argument("--seeds", type=int, default=5)
+    given = parser.parse_args(arguments)
+    if given.cost:
+        cost([100, 1_000, 10_000], 20)
+        return
+    kinds = [kind for kind in STRAGGLERS if kind != "trace" or TRACE.is_file()]
+    if "trace" not in kinds:
+        print("No trace: ERASUREHEAD_DATA names no folder with traces/aws_lambda.")
+    if given.quick:
+        run(2, ["ring(6)", "erdos_renyi(10, 0.4)"], ["fixed"], ["even()"], ["carry"])
+        return
+    lates = ["carry", "preempt"] if given.preempt else ["carry"]
+    run(given.seeds, list(GRAPHS), kinds, ["even()", "dirichlet(alpha=0.5)"], lates)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""How a peer's model moves between two averagings: plain, with momentum, or tracking the mean gradient."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.text_parser import read
+from erasurehead.errors import invalid, real
+
+Memory: TypeAlias = dict[str, Array]
+"""What an algorithm keeps for a peer: its model `x`, and vectors of the same shape. None is ever changed in place."""
+
+
+class Algorithm(ABC):
+    """A peer's step, before and after averaging. Plain data: what changes is in the peer's memory.
+
+    An algorithm of your own sends a vector of `n_vectors * n_parameters` numbers, its first part a model, and takes
+    what the averaging made of it.
+    """
+
+    n_vectors: ClassVar[int] = 1
+    """How many vectors of the model's shape are averaged."""
+
+    def begin(self, x: Array) -> Memory:
+        """Return the memory of a peer at its first model."""
+        return {"x": x}
+
+    def vector(self, memory: Memory) -> Array:
+        """Return what the peer would send without a gradient: all that is averaged."""
+        return memory["x"]
+
+    @abstractmethod
+    def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
+        """Take a step along a gradient, and return what is to be averaged with the neighbours."""
+
+    def adopt(self, memory: Memory, vector: Array, rate: float) -> None:
+        """Take the average of what was sent."""
+        memory["x"] = vector
+
+
+@final
+@dataclass(frozen=True)
+class DecentralizedSGD(Algorithm):
+    """`x <- average of (x - rate * gradient)`: Lian et al., 2017; the update of cb-DyBW."""
+
+    def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
+        memory["x"] = memory["x"] - rate * gradient
+        return memory["x"]
+
+    def __str__(self) -> str:
+        return "sgd()"
+
+
+def _check_momentum(momentum: float) -> None:
+    if not 0.0 <= real(momentum) < 1.0:
+        raise invalid("momentum", "must lie in [0, 1)", momentum)
+
+
+@final
+@dataclass(frozen=True)
+class Momentum(Algorithm):
+    """The heavy ball of each peer: `v <- momentum * v + gradient`, and a step along `v`; the velocity stays at home.
+
+    Arguments:
+        momentum: in [0, 1).
+    """
+
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        _check_momentum(self.momentum)
+
+    def begin(self, x: Array) -> Memory:
+        return {"x": x, "velocity": np.zeros_like(x)}
+
+    def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
+        memory["velocity"] = self.momentum * memory["velocity"] + gradient
+        memory["x"] = memory["x"] - rate * memory["velocity"]
+        return memory["x"]
+
+    def __str__(self) -> str:
+        return f"momentum(momentum={self.momentum})"
+
+
+@final
+@dataclass(frozen=True)
+class QuasiGlobalMomentum(Algorithm):
+    """Momentum along the way that the averaged model went, which uneven data mislead less (Lin et al., 2021).
+
+    Arguments:
+        momentum: in [0, 1).
+    """
+
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        _check_momentum(self.momentum)
+
+    def begin(self, x: Array) -> Memory:
+        return {"x": x, "before": x, "way": np.zeros_like(x)}
+
+    def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
+        memory["x"] = memory["x"] - rate * (self.momentum * memory["way"] + gradient)
+        return memory["x"]
+
+    def adopt(self, memory: Memory, vector: Array, rate: float) -> None:
+        went = (memory["before"] - vector) / rate
+        memory["way"] = self.momentum * memory["way"] + (1.0 - self.momentum) * went
+        memory["x"] = memory["before"] = vector
+
+    def __str__(self) -> str:
+        return f"quasi_global(momentum={self.momentum})"
+
+
+@final
+@dataclass(frozen=True)
+class GradientTracking(Algorithm):
+    """Each peer tracks the mean gradient beside its model, so that uneven data do not bias the limit.
+
+    `y <- average of (y + gradient - last gradient)`, `x <- average of (x - rate * y)`, both in one message (the
+    adapt-then-combine form of Nedic, Olshevsky and Shi, 2017, and of Xu et al., 2015). As averaging keeps sums, the
+    sum of all `y` is the sum of everybody's last gradient, whoever took part in which step.
+    """
+
+    n_vectors = 2
+
+    def begin(self, x: Array) -> Memory:
+        return {"x": x, "tracked": np.zeros_like(x), "last": np.zeros_like(x)}
+
+    def vector(self, memory: Memory) -> Array:
+        return np.concatenate([memory["x"], memory["tracked"]])
+
+    def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
+        memory["tracked"] = memory["tracked"] + gradient - memory["last"]
+        memory["last"] = gradient
+        memory["x"] = memory["x"] - rate * memory["tracked"]
+        return self.vector(memory)
+
+    def adopt(self, memory: Memory, vector: Array, rate: float) -> None:
+        half = len(vector) // 2
+        memory["x"], memory["tracked"] = vector[:half].copy(), vector[half:].copy()
+
+    def __str__(self) -> str:
+        return "gradient_tracking()"
+
+
+ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
+    "sgd": DecentralizedSGD,
+    "momentum": Momentum,
+    "quasi_global": QuasiGlobalMomentum,
+    "gradient_tracking": GradientTracking,
+}
+"""What each name in the text of an algorithm builds."""
+
+
+def parse_algorithm(text: str | Algorithm) -> Algorithm:
+    """Return the algorithm that a text stands for, such as `"momentum(momentum=0.9)"`, or one as it is."""
+    return text if isinstance(text, Algorithm) else read(text, "algorithm", Algorithm, ALGORITHMS, {})

@@ -1,0 +1,255 @@
+"""A run file without a coordinator made real: data, problem, plan and run folder, checked, and ready to run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from erasurehead import datasets
+from erasurehead.consensus.config import ConsensusConfig
+from erasurehead.consensus.faults import from_schedule
+from erasurehead.consensus.recording import PeerRecorder
+from erasurehead.consensus.training import ConsensusRun, Plan, Watcher, carry_out, plan
+from erasurehead.datasets.base import Dataset
+from erasurehead.drills.schedule import read_schedule
+from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.problems.base import Problem
+from erasurehead.runs.config import parts
+from erasurehead.runs.config.checking import build, merged
+from erasurehead.runs.config.toml import located, read_tables, to_toml
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.locks import check_unlocked
+from erasurehead.runs.names import CONFIG, ENCODING, LOCK, check_free, check_tame, next_free
+from erasurehead.training.signals import Terminated, stopped_by
+
+RUNS = "runs"
+"""The folder that run folders are made in if the user names none."""
+
+_ROWS = 10_000
+"""Training rows of a data set of images that are read unless a run file says otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConsensusExperiment:
+    """One run to be: everything is checked, and nothing started.
+
+    Arguments:
+        config: with every default filled in.
+        data: what is learned from.
+        plan: peers, policy, delays.
+        out: the run folder to be, or, `resuming`, that of the run that goes on; None to keep no records.
+        resuming: whether it goes on from its newest checkpoint.
+    """
+
+    config: ConsensusConfig
+    data: Dataset
+    plan: Plan
+    out: Path | None
+    resuming: bool = False
+
+    @classmethod
+    def from_tables(
+        cls, tables: Mapping[str, Any], options: Mapping[str, str] | None = None, resuming: Path | None = None
+    ) -> Self:
+        """Check tables as a run file has them, and load the data.
+
+        Arguments:
+            tables: such as `{"consensus": {"peers": 6}}`.
+            options: key -> what the user wrote instead, for errors.
+            resuming: the folder of the run that goes on; None for a new one.
+
+        Raises:
+            InvalidArgument: naming the key.
+            DataError: if the data cannot be used.
+        """
+        config = build(ConsensusConfig, tables, options)
+        section, delays, run = config.consensus, config.delays, config.run
+        if run.out is not None and resuming is None:
+            check_free(run.out, run.overwrite)
+        model = delays.model or _one_slow(section.peers)
+        made = parts.build_delays(model)
+        data, source = _load(config)
+        loss = config.problem.loss or data.task
+        l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
+        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        problem: Problem = parts.build_problem(data, minimised)
+        troubles = () if section.faults is None else from_schedule(read_schedule(section.faults))
+        try:
+            ready = plan(
+                problem, section.graph, section.policy, peers=section.peers, rate=section.rate,
+                algorithm=section.algorithm, mixing=section.mixing, split=section.split, batch=section.batch or None,
+                delays=made, late=delays.late, rows_every=delays.rows_every, seconds_per_step=delays.seconds_per_step,
+                latency=delays.latency, faults=troubles, notice=section.notice, orphans=section.orphans, seed=run.seed,
+            )  # fmt: skip
+        except InvalidArgument as error:
+            known = error.subject in type(section).model_fields
+            raise error.about(f"consensus.{error.subject}") if known else error from None
+        complete = config.model_copy(
+            update={
+                "data": source,
+                "problem": minimised,
+                "delays": delays.model_copy(update={"model": str(made)}),
+            }
+        )
+        name = f"{data.name}-consensus-{section.policy.partition('(')[0]}"
+        out = resuming or (Path(run.out) if run.out else next_free(RUNS, name))
+        return cls(complete, data, ready, out, resuming is not None)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        above: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Read a run file; see `from_tables`.
+
+        Arguments:
+            path: of the TOML file.
+            above: tables whose values go before those of the file.
+            options: as there.
+        """
+        try:
+            return cls.from_tables(merged(read_tables(path), above or {}), options)
+        except InvalidArgument as error:
+            raise located(error, error.subject, path) from None
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str | os.PathLike[str],
+        above: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Take up a run where its newest checkpoint was made; only `run.steps` may be another.
+
+        Raises:
+            DataError: if there is no such run.
+            InvalidArgument: if it is still going on, or something else is to change.
+        """
+        opened = RunFolder.open(folder)
+        check_tame(opened.path)
+        check_unlocked(opened.path / LOCK)
+        tables = opened.tables
+        if "consensus" not in tables:
+            raise DataError(
+                f"{str(folder)!r} is no run without a coordinator: erasurehead train --resume goes on with it."
+            )
+        for section, keys in (above or {}).items():
+            for key in keys:
+                if (section, key) != ("run", "steps"):
+                    raise invalid(f"{section}.{key}", "must be left out when a run goes on", keys[key])
+        return cls.from_tables(merged(tables, above or {}), options, opened.path)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the run is, for its summary and its checkpoints."""
+        tables = self.config.model_dump()
+        del tables["run"]["steps"], tables["run"]["out"], tables["run"]["overwrite"], tables["checkpoints"]
+        return {
+            "engine": "virtual", "data": self.data.name, "source": self.data.source, "rows": self.data.n_train,
+            "configuration": tables,
+        }  # fmt: skip
+
+    def run(self, watchers: Sequence[Watcher] = ()) -> ConsensusRun:
+        """Train, and record everything in the run folder.
+
+        Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end it at its next look at the mean model, with a checkpoint; a second one
+        at once.
+
+        Returns:
+            The run; `stopped` says why it ended early.
+        """
+        with np.errstate(over="ignore", invalid="ignore"), _Ending() as ending:
+            return self._run(watchers, ending)
+
+    def _run(self, watchers: Sequence[Watcher], ending: _Ending) -> ConsensusRun:
+        section = self.config.run
+        if self.out is None:
+            return carry_out(self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=watchers,
+                             stop=ending.said)  # fmt: skip
+        if self.resuming:
+            folder = RunFolder.open(self.out, section.access)
+        else:
+            folder = RunFolder.create(self.out, section.overwrite, section.access)
+            folder.write(ENCODING, self.data.encoding.to_json())
+        tables = self.config.model_dump(exclude_none=True)
+        tables["run"] = {key: value for key, value in tables["run"].items() if key not in ("out", "overwrite")}
+        recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming)
+        try:
+            folder.write(CONFIG, to_toml(tables))
+            done = carry_out(
+                self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=[recorder, *watchers],
+                resume=recorder.state, records=False, stop=ending.said,
+            )  # fmt: skip
+        except BaseException as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            with contextlib.suppress(OSError):  # a full disk may be what ended the run
+                recorder.end(None, "stopped" if stopped else "failed", stopped_by(error) if stopped else str(error))
+            raise
+        status = "stopped" if ending.said() else "failed" if done.stopped else "finished"
+        recorder.end(done, status, done.stopped)
+        return done
+
+
+class _Ending:
+    """Takes note of the signals that end a run in good order; a second one ends it at once."""
+
+    def __init__(self) -> None:
+        self._said = ""
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+                usual = (signal.default_int_handler, signal.SIG_DFL)
+                if signal.getsignal(number) in usual:
+                    self._before[number] = signal.signal(number, self._take_note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _take_note(self, number: int, frame: object) -> None:
+        error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        if self._said:
+            raise error
+        self._said = stopped_by(error)
+
+    def said(self) -> str:
+        """Return what has ended the run; empty if nothing has."""
+        return self._said
+
+
+def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
+    """Return the data, and `[data]` with all that was settled."""
+    section = config.data
+    if section.source not in datasets.IMAGES:
+        parts.check_data_keys(section)
+        data = parts.load_data(section, config.problem.loss)
+        if not isinstance(data, Dataset):
+            raise invalid("data.source", "must be in memory for peers", section.source, "name the file itself")
+        path = Path(section.source)
+        settled = section.model_copy(update={"source": str(path.absolute())}) if path.exists() else section
+        return data, settled
+    unset = type(section)(source=section.source, path=section.path, synthetic=section.synthetic, rows=section.rows,
+                          seed=section.seed)  # fmt: skip
+    for key in type(section).model_fields:
+        if getattr(section, key) != getattr(unset, key):
+            raise invalid(f"data.{key}", f"is for files of your own, not for {section.source}", getattr(section, key))
+    rows, how = section.rows or _ROWS, section.synthetic or "fallback"
+    data = datasets.load_images(section.source, section.path, synthetic=how, rows=rows, seed=section.seed)
+    return data, section.model_copy(update={"rows": rows, "synthetic": how})
+
+
+def _one_slow(peers: int) -> str:
+    factors = ", ".join(["5.0", *["1.0"] * (peers - 1)])
+    return f"scaled(shifted_exponential(shift=1.0, mean=1.0), [{factors}])"

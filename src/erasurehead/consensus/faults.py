@@ -1,0 +1,112 @@
+"""What befalls peers and their network in a run: leaving, coming back, being cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+
+from erasurehead.consensus.graphs import Graph
+from erasurehead.drills.schedule import FaultSchedule
+from erasurehead.errors import check_count, invalid, real
+
+
+@final
+@dataclass(frozen=True)
+class Leave:
+    """A peer is killed, and may come back with nothing but its place in the graph.
+
+    Arguments:
+        peer: who.
+        at: seconds since training began.
+        back: when it is there again; None for never.
+    """
+
+    peer: int
+    at: float
+    back: float | None = None
+
+    def __post_init__(self) -> None:
+        check_count("peer", self.peer, at_least=0)
+        _check_times(self.at, self.back, "back")
+
+
+@final
+@dataclass(frozen=True)
+class Cut:
+    """The network falls into two parts between which no message gets through, and heals.
+
+    Arguments:
+        peers: one part; the other are all else.
+        at: seconds since training began.
+        until: when it heals; None for never.
+    """
+
+    peers: tuple[int, ...]
+    at: float
+    until: float | None = None
+
+    def __post_init__(self) -> None:
+        for peer in self.peers:
+            check_count("peers", peer, at_least=0)
+        object.__setattr__(self, "peers", tuple(sorted(set(self.peers))))
+        _check_times(self.at, self.until, "until")
+
+
+Trouble: TypeAlias = Leave | Cut
+
+
+def _check_times(at: float, end: float | None, name: str) -> None:
+    if not (np.isfinite(real(at)) and at >= 0.0):
+        raise invalid("at", "must be a finite number of seconds of at least 0", at)
+    if end is not None and not real(end) > at:
+        raise invalid(name, f"must be after at ({at})", end)
+
+
+def check_troubles(troubles: Iterable[Trouble], graph: Graph) -> tuple[Trouble, ...]:
+    """Return what is to go wrong, checked against a graph.
+
+    Raises:
+        InvalidArgument: if a peer is not there, one leaves twice at once, all leave, or a cut has an empty side.
+    """
+    found = tuple(sorted(troubles, key=lambda trouble: trouble.at))
+    away: dict[int, float] = {}
+    cut_until = -1.0
+    for trouble in found:
+        if isinstance(trouble, Leave):
+            check_count("peer", trouble.peer, 0, graph.n_peers - 1)
+            if trouble.at < away.get(trouble.peer, -1.0):
+                raise invalid("faults", f"must let peer {trouble.peer} come back before it leaves again", trouble)
+            away[trouble.peer] = np.inf if trouble.back is None else trouble.back
+            if sum(end > trouble.at for end in away.values()) > graph.n_peers - 1:
+                raise invalid("faults", "must leave at least one peer at any time", trouble)
+        else:
+            for peer in trouble.peers:
+                check_count("peers", peer, 0, graph.n_peers - 1)
+            if not 0 < len(trouble.peers) < graph.n_peers:
+                raise invalid("peers of a cut", "must be some and not all", trouble.peers)
+            if trouble.at < cut_until:
+                raise invalid("faults", "must let one cut heal before the next", trouble)
+            cut_until = np.inf if trouble.until is None else trouble.until
+    return found
+
+
+def from_schedule(schedule: FaultSchedule) -> tuple[Trouble, ...]:
+    """Return what a fault schedule means for peers.
+
+    Who is killed leaves for good; who hangs or is disconnected leaves, and comes back when that is over.
+
+    Raises:
+        InvalidArgument: if it holds a fault that peers do not know: there is no coordinator, and nobody decodes.
+    """
+    found: list[Trouble] = []
+    for fault in schedule.faults:
+        if fault.kind == "kill" and fault.worker is not None:
+            found.append(Leave(fault.worker, fault.at))
+        elif fault.kind in ("stop", "disconnect") and fault.worker is not None:
+            found.append(Leave(fault.worker, fault.at, None if fault.lasting is None else fault.until))
+        else:
+            raise invalid("kinds", "must be among kill, stop, disconnect for peers", fault.kind)
+    return tuple(found)

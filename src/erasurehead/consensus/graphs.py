@@ -1,0 +1,360 @@
+"""Who is whose neighbour: topologies by name, edge lists of the user's own, and what a graph is worth."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.text_parser import read
+from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
+
+_DRAWS = 200
+"""How often a random graph is drawn before it is said that it will not be connected."""
+
+_DENSE = 1_500
+"""So many peers have their eigenvalues computed from a dense matrix."""
+
+
+@final
+@dataclass(frozen=True)
+class Graph:
+    """A connected graph of peers.
+
+    Arguments:
+        n_peers: at least 2; peers are numbered from 0.
+        edges: pairs of neighbours, in any order and direction; kept ascending, the smaller number first.
+        name: as it is written, such as `"ring()"`.
+        labels: the user's names of the peers; empty for their numbers.
+
+    Raises:
+        InvalidArgument: if there is one peer only, an edge is a loop, comes twice or names an unknown peer, or the
+            graph is not connected.
+    """
+
+    n_peers: int
+    edges: tuple[tuple[int, int], ...]
+    name: str = "edges"
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if check_count("n_peers", self.n_peers) < 2:
+            raise invalid("n_peers", "must be at least 2, as one peer has nobody to average with", self.n_peers,
+                          "train alone with `train` on an uncoded scheme")  # fmt: skip
+        found: set[tuple[int, int]] = set()
+        for edge in self.edges:
+            if len(edge) != 2:
+                raise invalid("every edge", "must be a pair of peers", edge)
+            low, high = sorted(_peer(end, self.n_peers) for end in edge)
+            if low == high:
+                raise invalid("every edge", "must join two different peers", self._shown(edge), "leave self-loops out")
+            if (low, high) in found:
+                raise invalid("every edge", "must be named once", self._shown(edge), "leave duplicates out")
+            found.add((low, high))
+        object.__setattr__(self, "edges", tuple(sorted(found)))
+        if len(parts := self.components(range(self.n_peers))) > 1:
+            alone = min(parts, key=len)
+            raise invalid(
+                f"the graph {self.name}", "must be connected", f"in {len(parts)} parts, with no way from peers "
+                f"{listed(alone)} to the others", "add an edge between the parts",
+            )  # fmt: skip
+
+    def _shown(self, edge: Sequence[int]) -> str:
+        return "-".join(self.labels[end] if self.labels else str(end) for end in edge)
+
+    @cached_property
+    def neighbours(self) -> tuple[tuple[int, ...], ...]:
+        """The neighbours of each peer, ascending."""
+        found: list[list[int]] = [[] for _ in range(self.n_peers)]
+        for low, high in self.edges:
+            found[low].append(high)
+            found[high].append(low)
+        return tuple(tuple(sorted(peers)) for peers in found)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """How many neighbours each peer has."""
+        return tuple(len(peers) for peers in self.neighbours)
+
+    def components(self, peers: Iterable[int], without: Iterable[tuple[int, int]] = ()) -> list[list[int]]:
+        """Return the parts that some peers fall into, each ascending, by the edges among them.
+
+        Arguments:
+            peers: those that count.
+            without: edges, the smaller number first, that do not.
+        """
+        left, gone, parts = set(peers), set(without), list[list[int]]()
+        ways = [list[int]() for _ in range(self.n_peers)]
+        for low, high in self.edges:
+            if (low, high) not in gone:
+                ways[low].append(high)
+                ways[high].append(low)
+        while left:
+            reached = [min(left)]
+            left.remove(reached[0])
+            for peer in reached:
+                for other in ways[peer]:
+                    if other in left:
+                        left.remove(other)
+                        reached.append(other)
+            parts.append(sorted(reached))
+        return parts
+
+    @cached_property
+    def cut_vertices(self) -> frozenset[int]:
+        """Peers without whom the graph falls apart: they are a leaf of no spanning tree."""
+        return frozenset(int(peer) for peer in _networkx().articulation_points(self._as_networkx()))
+
+    @cached_property
+    def diameter(self) -> int:
+        """Hops between the two peers that are farthest from each other."""
+        return int(_networkx().diameter(self._as_networkx()))
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """One less the second largest modulus of an eigenvalue of the Metropolis matrix of the whole graph.
+
+        How fast averaging alone makes the peers agree: their distance shrinks by `1 - gap` a step, at least.
+        """
+        weights = _metropolis(self)
+        if self.n_peers <= _DENSE:
+            values = np.sort(np.abs(np.linalg.eigvalsh(weights.toarray())))
+            return float(1.0 - values[-2])
+        linalg: Any = importlib.import_module("scipy.sparse.linalg")
+        values = linalg.eigsh(weights, k=2, which="LM", v0=np.linspace(1, 2, self.n_peers), return_eigenvectors=False)
+        return float(1.0 - np.sort(np.abs(values))[0])
+
+    def _as_networkx(self) -> Any:
+        graph = _networkx().Graph()
+        graph.add_nodes_from(range(self.n_peers))
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _peer(end: Any, n_peers: int) -> int:
+    return check_count("every end of an edge", end, 0, n_peers - 1)
+
+
+def _networkx() -> Any:
+    return importlib.import_module("networkx")
+
+
+def _metropolis(graph: Graph) -> Any:
+    sparse: Any = importlib.import_module("scipy.sparse")
+    ends = np.array(graph.edges)
+    degrees = np.array(graph.degrees)
+    weights = 1.0 / (1.0 + np.maximum(degrees[ends[:, 0]], degrees[ends[:, 1]]))
+    own: Array = np.ones(graph.n_peers)
+    np.subtract.at(own, ends.ravel(), np.repeat(weights, 2))
+    rows = np.concatenate([ends[:, 0], ends[:, 1], np.arange(graph.n_peers)])
+    columns = np.concatenate([ends[:, 1], ends[:, 0], np.arange(graph.n_peers)])
+    return sparse.csr_array((np.concatenate([weights, weights, own]), (rows, columns)), shape=(graph.n_peers,) * 2)
+
+
+def path(n_peers: int) -> Graph:
+    """Return a path: every peer has a neighbour on either side, but for the two at the ends."""
+    return Graph(n_peers, tuple((peer, peer + 1) for peer in range(check_count("n_peers", n_peers) - 1)), "path()")
+
+
+def ring(n_peers: int) -> Graph:
+    """Return a ring; of two peers it is the one edge between them."""
+    if check_count("n_peers", n_peers) < 3:
+        return Graph(n_peers, path(n_peers).edges, "ring()")
+    return Graph(n_peers, tuple((peer, (peer + 1) % n_peers) for peer in range(n_peers)), "ring()")
+
+
+def torus(n_peers: int, rows: int | None = None) -> Graph:
+    """Return a grid whose opposite sides are joined: four neighbours a peer.
+
+    Arguments:
+        n_peers: rows times columns, each at least 3.
+        rows: how many; by default such that the grid is as square as can be.
+    """
+    n_peers = check_count("n_peers", n_peers)
+    fitting = [count for count in range(3, n_peers // 3 + 1) if n_peers % count == 0]
+    if rows is None:
+        if not fitting:
+            raise invalid("n_peers", "must be rows times columns of at least 3 each for a torus", n_peers, "9, 12, 15 "
+                          "and 16 are")  # fmt: skip
+        rows = min(fitting, key=lambda count: (abs(count - n_peers / count), count))
+        name = "torus()"
+    else:
+        if rows not in fitting:
+            raise invalid("rows", f"must divide {n_peers} peers into at least 3 rows and 3 columns", rows)
+        name = f"torus(rows={rows})"
+    columns = n_peers // rows
+    edges: set[tuple[int, int]] = set()
+    for peer in range(n_peers):
+        row, column = divmod(peer, columns)
+        for other in (row * columns + (column + 1) % columns, (row + 1) % rows * columns + column):
+            edges.add((min(peer, other), max(peer, other)))
+    return Graph(n_peers, tuple(edges), name)
+
+
+def star(n_peers: int) -> Graph:
+    """Return a star around peer 0."""
+    return Graph(n_peers, tuple((0, peer) for peer in range(1, check_count("n_peers", n_peers))), "star()")
+
+
+def complete(n_peers: int) -> Graph:
+    """Return the graph in which all are neighbours."""
+    n_peers = check_count("n_peers", n_peers)
+    return Graph(n_peers, tuple((a, b) for a in range(n_peers) for b in range(a + 1, n_peers)), "complete()")
+
+
+def exponential(n_peers: int) -> Graph:
+    """Return the graph in which peers at distances 1, 2, 4, ... around a ring are neighbours."""
+    n_peers = check_count("n_peers", n_peers)
+    edges: set[tuple[int, int]] = set()
+    for power in range(max(1, (n_peers - 1).bit_length())):
+        for peer in range(n_peers):
+            other = (peer + 2**power) % n_peers
+            if other != peer:
+                edges.add((min(peer, other), max(peer, other)))
+    return Graph(n_peers, tuple(edges), "exponential()")
+
+
+def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
+    """Return a random graph in which any two peers are neighbours with a probability, drawn until it is connected.
+
+    Arguments:
+        n_peers: at least 2.
+        p: the probability, in (0, 1].
+        seed: of the draws.
+    """
+    if not 0.0 < real(p) <= 1.0:
+        raise invalid("p", "must lie in (0, 1]", p)
+    name = f"erdos_renyi(p={p}, seed={seed})"
+    return _connected(name, n_peers, seed, lambda s: _networkx().gnp_random_graph(n_peers, p, seed=s))
+
+
+def random_regular(n_peers: int, degree: int = 4, seed: int = 0) -> Graph:
+    """Return a random graph in which every peer has the same number of neighbours, drawn until it is connected."""
+    n_peers = check_count("n_peers", n_peers)
+    check_count("degree", degree, 1, max(1, n_peers - 1))
+    if n_peers * degree % 2:
+        raise invalid("degree", f"must be even with an odd number of peers ({n_peers})", degree)
+    name = f"random_regular(degree={degree}, seed={seed})"
+    return _connected(name, n_peers, seed, lambda s: _networkx().random_regular_graph(degree, n_peers, seed=s))
+
+
+def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: int = 0) -> Graph:
+    """Return a ring of near neighbours of which some edges are led elsewhere (Watts and Strogatz, 1998).
+
+    Arguments:
+        n_peers: at least 2.
+        neighbours: of each peer before, an even number below n_peers.
+        rewired: the share of edges that are led elsewhere, in [0, 1].
+        seed: of the draws.
+    """
+    n_peers = check_count("n_peers", n_peers)
+    if check_count("neighbours", neighbours, 2, max(2, n_peers - 1)) % 2:
+        raise invalid("neighbours", "must be even, as many on either side", neighbours)
+    if not 0.0 <= real(rewired) <= 1.0:
+        raise invalid("rewired", "must lie in [0, 1]", rewired)
+    name = f"small_world(neighbours={neighbours}, rewired={rewired}, seed={seed})"
+    draw = partial(_networkx().watts_strogatz_graph, n_peers, neighbours, rewired)
+    return _connected(name, n_peers, seed, lambda s: draw(seed=s))
+
+
+def _connected(name: str, n_peers: int, seed: int, draw: Callable[[int], Any]) -> Graph:
+    n_peers = check_count("n_peers", n_peers)
+    if n_peers < 2:
+        return Graph(n_peers, ())
+    check_count("seed", seed, at_least=0)
+    networkx = _networkx()
+    for attempt in range(_DRAWS):
+        drawn = draw(seed + 1_000_003 * attempt)
+        if networkx.is_connected(drawn):
+            return Graph(n_peers, tuple((int(a), int(b)) for a, b in drawn.edges), name)
+    raise invalid(
+        "the graph", "must be connected", f"{name} of {n_peers} peers, which fell apart in each of {_DRAWS} draws",
+        "ask for more edges",
+    )  # fmt: skip
+
+
+def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = None) -> Graph:
+    """Return the graph of an edge list of the user's own.
+
+    Arguments:
+        pairs: such as `["a-b", "b-c"]`, or pairs of names or numbers.
+        peers: all names, in the order in which the peers are numbered; by default those in the pairs, numbers
+            ascending, names in the order in which they first come.
+
+    Raises:
+        InvalidArgument: as for `Graph`, or if a pair names a peer that is not among `peers`.
+
+    >>> edges(["ann-bob", "bob-cy"]).neighbours
+    ((1,), (0, 2), (1,))
+    """
+    ends: list[tuple[str, str]] = []
+    for pair in pairs:
+        parts = pair.split("-") if isinstance(pair, str) else [str(end) for end in pair]
+        if len(parts) != 2 or not all(part.strip() for part in parts):
+            raise invalid("every edge", "must be a pair such as 'a-b'", pair)
+        ends.append((parts[0].strip(), parts[1].strip()))
+    seen = list(dict.fromkeys(name for pair in ends for name in pair))
+    if peers is None:
+        names = sorted(seen, key=int) if all(name.isdecimal() for name in seen) else seen
+        if names and all(name.isdecimal() for name in names):
+            names = [str(number) for number in range(int(names[-1]) + 1)]
+    else:
+        names = [str(name) for name in peers]
+        if len(set(names)) < len(names):
+            raise invalid("peers", "must be named once each", names)
+    numbers = {name: number for number, name in enumerate(names)}
+    for name in seen:
+        if name not in numbers:
+            raise invalid("every edge", f"must name two of the peers {', '.join(names)}", name, "add it to the peers, "
+                          "or mend the edge")  # fmt: skip
+    text = "edges([" + ", ".join(repr(f"{a}-{b}") for a, b in ends) + "])"
+    return Graph(len(names), tuple((numbers[a], numbers[b]) for a, b in ends), text, tuple(names))
+
+
+_TOPOLOGIES: Mapping[str, Callable[..., Graph]] = {
+    "ring": ring,
+    "path": path,
+    "torus": torus,
+    "star": star,
+    "complete": complete,
+    "exponential": exponential,
+    "erdos_renyi": erdos_renyi,
+    "random_regular": random_regular,
+    "small_world": small_world,
+}
+"""What each name in the text of a topology builds, for a number of peers."""
+
+
+def parse_graph(text: str, n_peers: int) -> Graph:
+    """Return the graph that a text stands for.
+
+    Arguments:
+        text: such as `"ring()"`, `"erdos_renyi(p=0.4, seed=0)"`, or `"edges(['a-b', 'b-c'])"`.
+        n_peers: how many there are.
+
+    Raises:
+        InvalidArgument: if it is no such text, the graph cannot be, or an edge list is of another number of peers.
+
+    >>> parse_graph("ring()", 4).edges
+    ((0, 1), (0, 3), (1, 2), (2, 3))
+    """
+    makers: dict[str, Callable[..., Graph]] = {name: _with_peers(maker, n_peers) for name, maker in _TOPOLOGIES.items()}
+    try:
+        made = read(text, "graph", Graph, {**makers, "edges": edges}, {})
+    except InvalidArgument as error:
+        raise error.inside("graph", text) from None
+    if made.n_peers != n_peers:
+        raise invalid("peers", f"must be {made.n_peers}, as the edge list names so many", n_peers)
+    return made
+
+
+def _with_peers(maker: Callable[..., Graph], n_peers: int) -> Callable[..., Graph]:
+    return partial(maker, n_peers)

@@ -1,0 +1,66 @@
+"""Watching, while a run goes on, that the graphs of its steps are connected together: what convergence rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+
+@final
+class JointConnectivity:
+    """The union of the links that were realised, begun anew each time that it connects all who are there.
+
+    Arguments:
+        n_peers: how many there are.
+
+    Attributes:
+        windows: begin and end of each stretch of time within which the union became connected, and its steps a peer.
+        since: when the present one began.
+    """
+
+    def __init__(self, n_peers: int) -> None:
+        self.windows: list[tuple[float, float, float]] = []
+        self.since = 0.0
+        self._n_peers, self._there = n_peers, n_peers
+        self._steps = 0
+        self._parents = list(range(n_peers))
+        self._parts = n_peers
+
+    def add(self, peer: int, links: Iterable[int], time: float) -> None:
+        """Take note of a step of a peer."""
+        self._steps += 1
+        for other in links:
+            low, high = self._find(peer), self._find(other)
+            if low != high:
+                self._parents[high] = low
+                self._parts -= 1
+        if self._parts <= 1 + self._n_peers - self._there:
+            self.windows.append((self.since, time, self._steps / max(1, self._there)))
+            self._begin(time)
+
+    def change(self, there: int, time: float) -> None:
+        """So many peers are there now: the union begins anew."""
+        self._there = there
+        self._begin(time)
+
+    def _begin(self, time: float) -> None:
+        self.since, self._steps = time, 0
+        self._parents = list(range(self._n_peers))
+        self._parts = self._n_peers
+
+    def _find(self, peer: int) -> int:
+        parents = self._parents
+        while parents[peer] != peer:
+            parents[peer] = parents[parents[peer]]
+            peer = parents[peer]
+        return peer
+
+    @property
+    def longest(self) -> float:
+        """The most steps a peer that a window took; inf if none was ever complete."""
+        return max((steps for _, _, steps in self.windows), default=float("inf"))
+
+    @property
+    def open_steps(self) -> float:
+        """Steps a peer of the window that is not complete yet."""
+        return self._steps / max(1, self._there)

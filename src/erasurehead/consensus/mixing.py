@@ -1,0 +1,255 @@
+"""With which weights neighbours average: symmetric and doubly stochastic on whatever links a step has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.graphs import Graph
+from erasurehead.errors import InvalidArgument, invalid
+
+_EXACT = 1e-9
+"""How far the sums of a user's matrix may be from one."""
+
+
+class Mixing(ABC):
+    """The weight of a link that both of its ends use. What a peer's links leave of one is its own weight.
+
+    A mixing of your own returns the same weight for both ends, at least 0, and such that the weights of a peer's links
+    come to at most one, on every subgraph of the graph.
+    """
+
+    name: ClassVar[str]
+    needs_degrees: ClassVar[bool]
+    """Whether both ends tell each other how many links they have in the step: one more message a link."""
+
+    @abstractmethod
+    def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
+        """Return the weight of a link.
+
+        Arguments:
+            here, there: its ends.
+            own_degree: links of `here` in this step.
+            other_degree: links of `there` in this step.
+        """
+
+    def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
+        """Return the mixing for a graph whose links have become others, as after a peer has left."""
+        return self
+
+    def check(self, graph: Graph) -> None:
+        """Raise if it does not go with a graph.
+
+        Raises:
+            InvalidArgument: naming what does not fit.
+        """
+        return
+
+
+@final
+@dataclass(frozen=True)
+class Metropolis(Mixing):
+    """`1 / (1 + max(degree, degree))`, of the links that the step has (Xiong et al., 2021; Metropolis-Hastings)."""
+
+    name = "metropolis"
+    needs_degrees = True
+
+    def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
+        return 1.0 / (1.0 + (own_degree if own_degree > other_degree else other_degree))
+
+    def __str__(self) -> str:
+        return "metropolis()"
+
+
+@final
+@dataclass(frozen=True)
+class MaxDegree(Mixing):
+    """`1 / (1 + greatest degree of the graph)` for every link: known beforehand, and so without a message.
+
+    Arguments:
+        most: the greatest degree; 0 until `on` has set it.
+    """
+
+    most: int = 0
+    name = "max_degree"
+    needs_degrees = False
+
+    def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
+        return 1.0 / (1.0 + self.most)
+
+    def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
+        return MaxDegree(max(_degrees(graph.n_peers, links), default=0))
+
+    def __str__(self) -> str:
+        return "max_degree()"
+
+
+@final
+class Fixed(Mixing):
+    """The weights of the whole graph for whatever links a step has; the rest stays with the peer.
+
+    Arguments:
+        matrix: symmetric and doubly stochastic, shape (n_peers, n_peers), 0 where there is no link; None for the
+            Metropolis weights of the whole graph.
+
+    Raises:
+        InvalidArgument: if the matrix is not such.
+    """
+
+    name = "fixed"
+    needs_degrees = False
+
+    def __init__(self, matrix: Any = None) -> None:
+        self.matrix = None if matrix is None else _stochastic(matrix)
+        self._weights: Mapping[tuple[int, int], float] = {}
+
+    def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
+        return self._weights[(here, there) if here < there else (there, here)]
+
+    def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
+        made, pairs = Fixed(), list(links)
+        made.matrix = self.matrix
+        if self.matrix is None:
+            degrees = _degrees(graph.n_peers, pairs)
+            made._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
+        else:  # a link that was knit since has no weight in the user's matrix
+            made._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
+        return made
+
+    def check(self, graph: Graph) -> None:
+        if self.matrix is None:
+            return
+        if self.matrix.shape != (graph.n_peers,) * 2:
+            raise invalid("the mixing matrix", f"must have shape {(graph.n_peers,) * 2}", self.matrix.shape)
+        linked = np.eye(graph.n_peers, dtype=bool)
+        for low, high in graph.edges:
+            linked[low, high] = linked[high, low] = True
+        if (extra := np.argwhere((self.matrix != 0.0) & ~linked)).size:
+            row, column = (int(place) for place in extra[0])
+            raise invalid(
+                f"the mixing matrix at [{row}, {column}]", "must be 0, as these peers are no neighbours",
+                float(self.matrix[row, column]),
+            )  # fmt: skip
+
+    def __str__(self) -> str:
+        return "fixed()" if self.matrix is None else "a matrix of one's own"
+
+
+def _stochastic(matrix: Any) -> Array:
+    try:
+        given = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise invalid("the mixing matrix", "must be numbers, in rows of equal length", matrix) from None
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise invalid("the mixing matrix", "must be square", given.shape)
+    if not (np.isfinite(given).all() and (given >= 0.0).all()):
+        raise invalid("the mixing matrix", "must hold finite numbers of at least 0", float(given.min()))
+    for axis, what in ((1, "row"), (0, "column")):
+        sums = given.sum(axis=axis)
+        worst = int(np.abs(sums - 1.0).argmax())
+        if abs(sums[worst] - 1.0) > _EXACT:
+            raise invalid(
+                "the mixing matrix", f"must be doubly stochastic, with every {what} adding up to 1",
+                f"{sums[worst]:.6g} in {what} {worst}", "metropolis() is, on every graph",
+            )  # fmt: skip
+    if (uneven := np.argwhere(np.abs(given - given.T) > _EXACT)).size:
+        row, column = (int(place) for place in uneven[0])
+        raise invalid(
+            "the mixing matrix", "must be symmetric, as both ends of a link use one weight",
+            f"{given[row, column]:.6g} at [{row}, {column}] and {given[column, row]:.6g} at [{column}, {row}]",
+        )  # fmt: skip
+    given.flags.writeable = False
+    return given
+
+
+def _degrees(n_peers: int, links: Iterable[tuple[int, int]]) -> list[int]:
+    degrees = [0] * n_peers
+    for low, high in links:
+        degrees[low] += 1
+        degrees[high] += 1
+    return degrees
+
+
+MIXINGS = {"metropolis": Metropolis, "max_degree": MaxDegree, "fixed": Fixed}
+"""What each name in the text of a mixing builds."""
+
+
+def parse_mixing(text: str | Mixing) -> Mixing:
+    """Return the mixing that a text stands for, such as `"metropolis()"` or its bare name, or one as it is.
+
+    Raises:
+        InvalidArgument: if there is no such mixing.
+    """
+    if isinstance(text, Mixing):
+        return text
+    name = text.strip().removesuffix("()") if isinstance(text, str) else text  # pyright: ignore[reportUnnecessaryIsInstance]
+    if name not in MIXINGS:
+        raise invalid("mixing", f"must be one of {', '.join(MIXINGS)}", text)
+    return MIXINGS[name]()
+
+
+def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) -> Array:
+    """Return the weighted mean of a peer's vector and its neighbours', summed in the order of the peers' numbers.
+
+    The order makes equal arrivals give equal bits, whoever came first.
+
+    Arguments:
+        own: the peer's own vector.
+        here: its number.
+        vectors: neighbour, weight and vector of each link, ascending by neighbour.
+
+    Returns:
+        A new array.
+
+    >>> mixed(np.array([4.0]), 1, [(0, 0.25, np.array([0.0])), (2, 0.25, np.array([8.0]))])
+    array([4.])
+    """
+    rest = 1.0
+    for _, weight, _ in vectors:
+        rest -= weight
+    if not vectors:
+        return own.copy()
+    total: Array | None = None
+    for number, weight, vector in vectors:
+        if number > here and rest >= 0.0:
+            total = own * rest if total is None else total + own * rest
+            rest = -1.0
+        total = vector * weight if total is None else total + vector * weight
+    if rest >= 0.0:
+        assert total is not None
+        total += own * rest
+    assert total is not None
+    return total
+
+
+def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) -> Array:
+    """Return the whole matrix of one step in which a subgraph's links are realised, as the peers mix by it.
+
+    Arguments:
+        mixing: which weights.
+        graph: all links that there are.
+        links: those of the step, the smaller number first.
+
+    Raises:
+        InvalidArgument: if one of the links is not of the graph.
+    """
+    pairs, bound = sorted(set(links)), mixing.on(graph, graph.edges)
+    for pair in pairs:
+        if pair not in graph.edges:
+            raise InvalidArgument(f"There is no link {pair[0]}-{pair[1]} in {graph}.")
+    degrees = _degrees(graph.n_peers, pairs)
+    matrix = np.zeros((graph.n_peers,) * 2)
+    for a, b in pairs:
+        matrix[a, b] = bound.weight(a, b, degrees[a], degrees[b])
+        matrix[b, a] = bound.weight(b, a, degrees[b], degrees[a])
+    for peer in range(graph.n_peers):
+        own = 1.0
+        for weight in matrix[peer][matrix[peer] != 0.0]:
+            own -= float(weight)
+        matrix[peer, peer] = own
+    return matrix

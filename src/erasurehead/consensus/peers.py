@@ -1,0 +1,238 @@
+"""What all peers have in common, whatever they wait for: model, work, measured speed, leaving and coming back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.algorithms import Algorithm, Memory
+from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
+from erasurehead.consensus.mixing import Mixing, mixed
+from erasurehead.consensus.views import View
+from erasurehead.optimizers.base import Schedule
+
+_MEMORY_OF_SPEED = 0.3
+"""The share of the newest step in a peer's measured speed."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a peer is given to begin with.
+
+    Attributes:
+        peer: its number.
+        view: of the network.
+        mixing: of that view.
+        algorithm: how its model moves.
+        rate: step size by the peer's own steps.
+        x: its first model, the same for all.
+        preempt: whether work that nobody waits for any more is dropped; else it is carried to its end.
+        seed: of choices that a policy draws.
+        policy: that the peer is of.
+    """
+
+    peer: int
+    view: View
+    mixing: Mixing
+    algorithm: Algorithm
+    rate: Schedule
+    x: Array
+    preempt: bool = False
+    seed: int = 0
+    policy: Any = None
+
+
+class LocalPeer(Peer):
+    """A peer that computes, offers what it has made, and mixes when its policy says so.
+
+    A policy's own peer implements `offer`, `on_message` and `settle`, calls `finish` with the links that are realised,
+    and names what it remembers in `kept`.
+    """
+
+    kept: tuple[str, ...] = ()
+    """Attributes of plain data and arrays that a checkpoint must hold besides those of every peer."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.peer = setup.peer
+        self.view = setup.view
+        self.mixing = setup.mixing
+        self.algorithm = setup.algorithm
+        self.neighbours: tuple[int, ...] = setup.view.neighbours[setup.peer]
+        self.memory: Memory = setup.algorithm.begin(setup.x)
+        self.round = 0
+        self.steps = 0
+        self.attempts = 0
+        self.begun = 0.0
+        self.ready: float | None = None
+        self.usual = float("nan")
+        self.vector: Array = setup.x
+        self.awaited: dict[int, tuple[int, Array | None]] = {}  # after coming back: neighbours' rounds and models
+        self.joining = False
+
+    @property
+    def model(self) -> Array:
+        return self.memory["x"]
+
+    def begin(self, port: Port) -> None:
+        self.port = port
+        self.start()
+
+    def start(self) -> None:
+        """Begin on the next gradient."""
+        self.begun, self.ready = self.port.now(), None
+        self.attempts += 1
+        self.port.work(self.memory["x"], self.attempts - 1)
+
+    def on_work(self, gradient: Array) -> None:
+        self.ready = now = self.port.now()
+        took = now - self.begun
+        self.usual = took if self.usual != self.usual else self.usual + _MEMORY_OF_SPEED * (took - self.usual)
+        self.vector = self.algorithm.step(self.memory, gradient, self.setup.rate(self.steps))
+        self.offer()
+
+    @abstractmethod
+    def offer(self) -> None:
+        """Tell the neighbours of `vector`, which is new."""
+
+    def pace(self) -> float:
+        """Return the measured seconds of a step; of one that has taken longer than usual already, what it has."""
+        elapsed = 0.0 if self.ready is not None else self.port.now() - self.begun
+        return elapsed if self.usual != self.usual or elapsed > self.usual else self.usual
+
+    def finish(self, links: Sequence[tuple[int, float, Array]], round: int, hops: int = 0) -> None:
+        """Mix, tell the records, and begin on the next step.
+
+        Arguments:
+            links: neighbour, weight and vector of each link that is realised, ascending.
+            round: that was mixed in.
+            hops: messages one after the other that the decision took.
+        """
+        assert self.ready is not None
+        if links:
+            made = mixed(self.vector, self.peer, links)
+            self.algorithm.adopt(self.memory, made, self.setup.rate(self.steps))
+        else:
+            self.algorithm.adopt(self.memory, self.vector, self.setup.rate(self.steps))
+        step = MixedStep(
+            self.steps, round, self.begun, self.ready, tuple([link[0] for link in links]),
+            tuple([link[1] for link in links]), len(self.neighbours) - len(links), hops,
+        )  # fmt: skip
+        self.steps += 1
+        self.port.mixed(step)
+        self.start()
+
+    def look(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> tuple[int, ...]:
+        """Take a new view of the network, and return the neighbours that are no longer there."""
+        before = self.neighbours
+        self.view = self.view.changed(gone, sides)
+        self.neighbours = self.view.neighbours[self.peer]
+        self.mixing = self.setup.mixing.on(self.view.graph, self.view.links)
+        return tuple(peer for peer in before if peer not in self.neighbours)
+
+    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+        before = self.neighbours
+        lost = self.look(gone, sides)
+        if self.joining:
+            for peer in lost:
+                self.awaited.pop(peer, None)
+            self._join()
+            return
+        for peer in lost:
+            self.forget(peer)
+        for peer in self.neighbours:
+            if peer not in before:
+                self.gain(peer)
+
+    def gain(self, peer: int) -> None:
+        """There is a new neighbour, or one that was out of reach: it is told what stands."""
+        return
+
+    def forget(self, peer: int) -> None:
+        """A neighbour is not there any more: nothing is to be waited for from it."""
+        return
+
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+        self.look(gone, sides)
+        for name, value in vars(type(self)(self.setup)).items():  # nothing is left of what it was about to do
+            if name in self.kept:
+                setattr(self, name, value)
+        self.ready, self.joining = None, True
+        self.awaited = dict.fromkeys(self.neighbours, (-1, None))
+        for peer in self.neighbours:
+            self.port.send(peer, Message("join"))
+        self._join()
+
+    def joined(self, sender: int, message: Message) -> bool:
+        """Serve those who come back; returns whether the message was about that."""
+        if message.tag == "join":
+            self.port.send(sender, Message("model", self.round, (), self.model))
+            return True
+        if message.tag == "model":
+            if self.joining and sender in self.awaited:
+                self.awaited[sender] = (message.round, message.vector)
+                self._join()
+            return True
+        return False
+
+    def _join(self) -> None:
+        """Begin anew at the mean of the neighbours' models, when all of them are there."""
+        models = [vector for _, (_, vector) in sorted(self.awaited.items())]
+        if any(vector is None for vector in models):
+            return
+        if models:
+            self.memory = self.algorithm.begin(np.mean(np.array(models), axis=0))
+            self.round = max(self.round, *(round for round, _ in self.awaited.values()))
+        self.joining, self.awaited = False, {}
+        self.start()
+
+    _COMMON = ("round", "steps", "attempts", "begun", "ready", "usual", "vector", "joining")
+
+    def state(self) -> dict[str, Any]:
+        kept = {name: _plain(getattr(self, name)) for name in (*self._COMMON, *self.kept)}
+        awaited = [[peer, round, vector] for peer, (round, vector) in self.awaited.items()]
+        return {
+            "kept": kept, "memory": dict(self.memory), "awaited": awaited, "gone": sorted(self.view.gone),
+            "sides": [sorted(side) for side in self.view.sides],
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any], port: Port) -> None:
+        self.port = port
+        gone, sides = frozenset(state["gone"]), tuple(frozenset(side) for side in state["sides"])
+        if gone or sides:
+            self.look(gone, sides)
+        for name, value in state["kept"].items():
+            setattr(self, name, _lively(value))
+        self.memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}
+        if self.vector.shape == self.memory["x"].shape and (self.vector == self.memory["x"]).all():
+            self.vector = self.memory["x"]
+        self.awaited = {int(peer): (int(round), vector) for peer, round, vector in state["awaited"]}
+
+
+_MAP, _SET, _TUPLE = "map", "set", "tuple"
+
+
+def _plain(value: Any) -> Any:
+    """Return plain data of what peers remember: mappings with numbers for keys, sets and tuples keep what they are."""
+    if isinstance(value, dict):
+        return {_MAP: [[_plain(key), _plain(item)] for key, item in value.items()]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, frozenset | set):
+        return {_SET: [_plain(item) for item in sorted(value)]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, tuple):
+        return {_TUPLE: [_plain(item) for item in value]}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _lively(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        (kind, items), *_ = value.items()  # pyright: ignore[reportUnknownVariableType]
+        if kind == _MAP:
+            return {_lively(key): _lively(item) for key, item in items}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        inner = [_lively(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
+        return frozenset(inner) if kind == _SET else tuple(inner)
+    return value

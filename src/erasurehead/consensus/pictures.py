@@ -1,0 +1,219 @@
+"""Pictures of a run without a coordinator: who was left out when, what it saved, and how the models agreed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.rows import MeanRow, PeerRow
+from erasurehead.consensus.training import ConsensusRun
+from erasurehead.reports import canvas
+from erasurehead.reports.canvas import FAINT, INK, Axes
+
+LINKS, PROGRESS = "links", "consensus"
+"""The names of the pictures, without what says their format."""
+
+_WORK, _WAIT = "#0072B2", "#E69F00"
+_BINS = 60
+_MOST_PEERS = 40
+"""So many peers are drawn one by one."""
+
+
+def draw_links(
+    graph: Graph, rows: Sequence[PeerRow], title: str, folder: Path, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Draw the graph, the links over time, and what the peers did when.
+
+    Arguments:
+        graph: who is whose neighbour.
+        rows: of the run, at least one.
+        title: above it.
+        folder: where to.
+        formats: of `png`, `svg`, `pdf`.
+    """
+    with canvas.drawing():
+        figure = canvas.new_figure(13.0, 8.4, title)
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.5))
+        _graph(figure.add_subplot(grid[0, 0]), graph, rows)
+        _links_over_time(figure.add_subplot(grid[0, 1]), graph, rows)
+        _backups(figure.add_subplot(grid[1, 0]), rows)
+        _gantt(figure.add_subplot(grid[1, 1]), graph, rows)
+        return canvas.save(figure, folder, LINKS, formats)
+
+
+def draw_progress(
+    runs: Mapping[str, Sequence[MeanRow]],
+    seconds: Mapping[str, float],
+    title: str,
+    folder: Path,
+    best: float | None = None,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draw the mean model's loss and the distance from consensus against time, and the time of a step, by policy.
+
+    Arguments:
+        runs: policy -> looks at the mean model.
+        seconds: policy -> seconds in which each peer takes a step, on the mean.
+        title: above it.
+        folder: where to.
+        best: the least objective there is, which the losses are drawn above; None to draw them as they are.
+        formats: of `png`, `svg`, `pdf`.
+    """
+    with canvas.drawing():
+        figure = canvas.new_figure(14.0, 4.6, title)
+        loss, distance, step = figure.subplots(1, 3)
+        looks = [canvas.look(index + 1) for index in range(len(runs))]
+        for (name, means), look in zip(runs.items(), looks, strict=True):
+            times = [row.time for row in means]
+            style = {"color": look.colour, "linestyle": look.line, "linewidth": 1.8, "label": name}
+            loss.plot(times, [row.objective - (best or 0.0) for row in means], **style)
+            distance.plot(times[1:], [row.distance for row in means[1:]], **style)
+        loss.set_title("Loss of the mean model" if best is None else "Gap of the mean model's loss")
+        distance.set_title("Peers' distance from their mean")
+        for axes in (loss, distance):
+            axes.set_xlabel("seconds of the clock")
+            axes.set_yscale("log")
+            canvas.plain_ticks(axes.yaxis)
+            axes.grid(color=FAINT, linewidth=0.5)
+        if len(runs) > 1:
+            loss.legend(fontsize=9)
+        places = np.arange(len(runs))
+        values = [seconds[name] for name in runs]
+        step.barh(places, values, color=[look.colour for look in looks])
+        for place, value in zip(places, values, strict=True):
+            step.annotate(f"{value:.3g} s", (value, float(place)), (4, 0), textcoords="offset points", va="center")
+        step.set_yticks(places, list(runs))
+        step.invert_yaxis()
+        step.set_xlim(0.0, 1.22 * max(values))
+        step.set_title("Time of a step")
+        step.set_xlabel("seconds of the clock")
+        return canvas.save(figure, folder, PROGRESS, formats)
+
+
+def _places(n_peers: int) -> Array:
+    angles = 2.0 * math.pi * np.arange(n_peers) / n_peers + math.pi / 2.0
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def _used(graph: Graph, rows: Sequence[PeerRow]) -> dict[tuple[int, int], float]:
+    """Return of each link how many of its ends' steps it was realised in, as a share."""
+    met = dict.fromkeys(graph.edges, 0)
+    steps = np.zeros(graph.n_peers)
+    for row in rows:
+        steps[row.peer] += 1
+        for other in row.links:
+            pair = (min(row.peer, other), max(row.peer, other))
+            met[pair] = met.get(pair, 0) + 1
+    return {pair: count / max(1.0, float(steps[pair[0]] + steps[pair[1]])) for pair, count in met.items()}
+
+
+def _paces(graph: Graph, rows: Sequence[PeerRow]) -> Array:
+    took: list[list[float]] = [[] for _ in range(graph.n_peers)]
+    for row in rows:
+        took[row.peer].append(row.ready - row.begin)
+    return np.array([float(np.mean(own)) if own else math.nan for own in took])
+
+
+def _graph(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
+    places, paces = _places(graph.n_peers), _paces(graph, rows)
+    for (low, high), share in _used(graph, rows).items():
+        ends = places[[low, high]]
+        axes.plot(*ends.T, color=_WORK, linewidth=0.6 + 5.0 * share, alpha=0.25 + 0.75 * min(1.0, share), zorder=1)
+    axes.scatter(*places.T, s=260, c=[_tint(pace, paces) for pace in paces], edgecolors=INK, zorder=2)
+    if graph.n_peers <= _MOST_PEERS:
+        for peer, place in enumerate(places):
+            name = graph.labels[peer] if graph.labels else str(peer)
+            axes.annotate(name, place, ha="center", va="center", fontsize=9, zorder=3)
+    axes.set_title("Links, by use (slow peers orange)")
+    axes.set_xlim(-1.25, 1.25)
+    axes.set_ylim(-1.2, 1.2)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _tint(pace: float, paces: Array) -> str:
+    usual = float(np.nanmedian(paces))
+    return FAINT if math.isnan(pace) else "#E69F00" if pace > 1.8 * usual else "white"
+
+
+def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
+    end, bins = max(row.end for row in rows), _bins(rows)
+    known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_used(graph, rows)}))}
+    met, steps = np.zeros((len(known), bins)), np.zeros((graph.n_peers, bins))
+    for row in rows:
+        place = min(bins - 1, int(bins * row.end / end))
+        steps[row.peer, place] += 1
+        for other in row.links:
+            met[known[min(row.peer, other), max(row.peer, other)], place] += 1
+    both = np.array([steps[low] + steps[high] for low, high in known])
+    shares = np.divide(met, both, out=np.zeros_like(met), where=both > 0)
+    image = axes.imshow(
+        shares, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0, extent=(0.0, end, len(known) - 0.5, -0.5),
+        interpolation="nearest",
+    )  # fmt: skip
+    axes.figure.colorbar(image, ax=axes, label="share of its ends' steps", pad=0.01)
+    axes.set_title("Active links (dark) and backup links (light) over time")
+    axes.set_xlabel("seconds of the clock")
+    if len(known) <= 30:
+        axes.set_yticks(range(len(known)), [f"{low}-{high}" for low, high in known], fontsize=7)
+    else:
+        axes.set_ylabel("link")
+
+
+def _bins(rows: Sequence[PeerRow]) -> int:
+    """Return how many stretches of time are looked at, such that each holds some steps."""
+    return max(8, min(_BINS, len(rows) // 40))
+
+
+def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
+    end, bins = max(row.end for row in rows), _bins(rows)
+    most = max(max(row.backups for row in rows), 1)
+    counts = np.zeros((most + 1, bins))
+    for row in rows:
+        counts[row.backups, min(bins - 1, int(bins * row.end / end))] += 1
+    shares = counts / np.maximum(counts.sum(axis=0), 1.0)
+    middle = (np.arange(bins) + 0.5) * end / bins
+    bottom = np.zeros(bins)
+    for number in range(most + 1):
+        depth = number / most
+        colour = tuple((1.0 - depth) * np.array([0.84, 0.91, 0.97]) + depth * np.array([0.84, 0.37, 0.0]))
+        label = str(number) if most < 8 or number in (0, most // 2, most) else None
+        axes.bar(middle, shares[number], width=end / bins, bottom=bottom, color=colour, label=label)
+        bottom += shares[number]
+    axes.set_ylim(0.0, 1.0)
+    axes.set_xlim(0.0, end)
+    axes.set_title("Backup workers: neighbours not waited for")
+    axes.set_ylabel("share of steps")
+    axes.set_xlabel("seconds of the clock")
+    axes.legend(ncols=4, fontsize=8, loc="lower right", frameon=True)
+
+
+def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
+    steps = sorted(row.end - row.begin for row in rows)
+    begin = 0.4 * max(row.end for row in rows)
+    end = begin + 14.0 * steps[len(steps) // 2]
+    shown = range(min(graph.n_peers, _MOST_PEERS))
+    for row in rows:
+        if row.end < begin or row.begin > end or row.peer not in shown:
+            continue
+        axes.barh(row.peer, row.ready - row.begin, left=row.begin, height=0.62, color=_WORK)
+        axes.barh(row.peer, row.end - row.ready, left=row.ready, height=0.62, color=_WAIT)
+        axes.plot([row.end, row.end], [row.peer - 0.42, row.peer + 0.42], color=INK, linewidth=0.8)
+    axes.set_xlim(begin, end)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_yticks(list(shown), [graph.labels[peer] if graph.labels else str(peer) for peer in shown])
+    axes.set_title("Peers: computing (blue), waiting (orange), mixing (line)")
+    axes.set_xlabel("seconds of the clock")
+    axes.set_ylabel("peer")
+
+
+def draw_run(run: ConsensusRun, title: str, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Draw both pictures of one run whose rows were kept."""
+    drawn = draw_links(run.graph, run.rows, title, folder, formats) if run.rows else []
+    return [*drawn, *draw_progress({run.policy: run.means}, {run.policy: run.seconds_per_step}, title, folder,
+                                   formats=formats)]  # fmt: skip

@@ -1,0 +1,34 @@
+"""Whom a peer waits for: everybody, the k fastest, whoever is ready by a threshold, hardly anybody, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from erasurehead._internal.text_parser import read
+from erasurehead.consensus.policies.base import Policy as Policy
+from erasurehead.consensus.policies.dynamic import Dynamic as Dynamic
+from erasurehead.consensus.policies.full import Full as Full
+from erasurehead.consensus.policies.pairwise import Pairwise as Pairwise
+from erasurehead.consensus.policies.rendezvous import Local as Local
+from erasurehead.consensus.policies.rendezvous import RendezvousPeer as RendezvousPeer
+from erasurehead.consensus.policies.rendezvous import Static as Static
+from erasurehead.consensus.policies.stale import BoundedStaleness as BoundedStaleness
+
+POLICIES: Mapping[str, Callable[..., Policy]] = {
+    "full": Full,
+    "static": Static,
+    "dynamic": Dynamic,
+    "local": Local,
+    "bounded_staleness": BoundedStaleness,
+    "pairwise": Pairwise,
+}
+"""What each name in the text of a policy builds."""
+
+
+def parse_policy(text: str | Policy) -> Policy:
+    """Return the policy that a text stands for, such as `"static(wait_for=2)"`, or one as it is.
+
+    Raises:
+        InvalidArgument: if it is no such text, or an argument is out of its range.
+    """
+    return text if isinstance(text, Policy) else read(text, "policy", Policy, POLICIES, {})

@@ -1,0 +1,320 @@
+"""cb-DyBW: backup workers chosen anew at each step, by the threshold rule DTUR (Xiong, Yan, Singh and Li, 2021)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, final
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.contract import Message, Port
+from erasurehead.consensus.peers import LocalPeer, Setup
+from erasurehead.consensus.policies.base import Policy
+from erasurehead.consensus.spanning import Tree, spanning_tree
+from erasurehead.consensus.views import View
+from erasurehead.errors import invalid
+
+_Link = tuple[int, int]
+
+
+@final
+@dataclass(frozen=True)
+class Dynamic(Policy):
+    """The threshold of a step is the moment at which the first link of a tree is complete that was not yet complete in
+    this epoch: `min over these links (i, j) of max(t_i, t_j)`. Who has its gradient by then (`t <= threshold`) takes
+    part, and mixes with those of its neighbours who take part.
+
+    An epoch ends when every link of the tree was complete once: after as many steps as the tree has links, at most,
+    the union of the graphs is connected. A slow peer that is a leaf of the tree is waited for once an epoch; one
+    without whom the graph falls apart is a leaf of no tree, and is waited for once for each of its links.
+
+    What completes a link says so to the root of the tree, hop by hop; the first to reach the root decides, and the
+    root tells all, hop by hop. Times are of one clock: on several machines, of clocks that are set alike. A difference
+    makes another threshold, but both ends of a link compare the same two numbers, and agree.
+
+    Arguments:
+        tree: `"measured"` has slow peers as leaves, by what their steps took, and is made anew after each epoch in
+            which that has changed; `"fixed"` is made once, without knowing who is slow.
+    """
+
+    tree: Literal["measured", "fixed"] = "measured"
+
+    def __post_init__(self) -> None:
+        if self.tree not in ("measured", "fixed"):
+            raise invalid("tree", "must be 'measured' or 'fixed'", self.tree)
+
+    def peer(self, setup: Setup) -> LocalPeer:
+        return DynamicPeer(setup)
+
+    def __str__(self) -> str:
+        return f"dynamic(tree={self.tree!r})"
+
+
+@final
+class DynamicPeer(LocalPeer):
+    """One who takes part in a step of the whole network if it is ready by the threshold.
+
+    Thresholds ascend, and an offer stands until the first that is not before it: so offers need no number of a round.
+    """
+
+    kept = (
+        "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
+        "told", "hops", "best", "paces", "reports", "reported", "asked", "seen", "ahead", "strangers", "epochs",
+    )  # fmt: skip
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.policy: Dynamic = setup.policy
+        self.offers: dict[int, tuple[float, Array]] = {}  # the newest of each neighbour: when it was ready, its vector
+        self.threshold = self.before = -1.0  # of the last round that was decided, and of the one before it
+        self.declared = False
+        self.best: tuple[float, tuple[_Link, ...], int] | None = None  # what the root has heard: threshold, links, hops
+        self.taking_part: int | None = None  # the round that this peer is about to mix in
+        self.took: dict[int, Array] = {}  # the vectors that it took in that round
+        self.links: dict[int, bool] = {}  # what came of these
+        self.degrees: dict[tuple[int, int], int] = {}  # neighbour, round -> its links
+        self.early: dict[tuple[int, int], bool] = {}  # commitments to rounds that this peer has not heard of yet
+        self.told = False
+        self.hops = 0
+        self.paces: dict[int, float] = {}  # seconds of a step of all peers, as all know them alike
+        self.reports: dict[int, float] = {}  # those of the peers below this one in the tree
+        self.reported: frozenset[int] = frozenset()
+        self.asked = False
+        self.seen: _Tag = _tag(self)  # the view of the last threshold
+        self.ahead: dict[_Tag, tuple[_Link, ...]] = {}  # links complete under views that this peer does not know yet
+        self.strangers: tuple[tuple[Any, ...], ...] = ()  # what was said to be complete under such views
+        self.epochs = 0
+        self._grow()
+        self.open_links = self.tree_links
+
+    def _grow(self) -> None:
+        """Make the tree from what all peers know alike."""
+        part = self.view.part_of(self.peer)
+        known = self.paces if self.policy.tree == "measured" else {}
+        tree = _tree(self.view, part, tuple(sorted(known.items())))
+        self.tree_links = tree.links
+        self.parent = tree.parents.get(self.peer)
+        self.children = tree.children.get(self.peer, ())
+
+    def _begin_epoch(self) -> None:
+        self._grow()
+        self.open_links = self.tree_links
+        self.reports, self.reported, self.asked = {}, frozenset(), False
+
+    def restore(self, state: Mapping[str, Any], port: Port) -> None:
+        super().restore(state, port)
+        self._grow()
+
+    def offer(self) -> None:
+        assert self.ready is not None
+        self.ready = max(self.ready, math.nextafter(self.threshold, math.inf))  # where clocks differ
+        self.declared = False
+        message = Message("offer", self.round, (self.ready,), self.vector)
+        for peer in self.neighbours:
+            self.port.send(peer, message)
+
+    def on_message(self, sender: int, message: Message) -> None:
+        if self.joined(sender, message):
+            return
+        match message.tag:
+            case "offer":
+                assert message.vector is not None
+                self.offers[sender] = message.data[0], message.vector
+            case "complete":
+                self._on_complete(*message.data)
+            case "threshold":
+                self._on_threshold(sender, message)
+            case "commit":
+                self._on_commit(sender, message.round, bool(message.data[0]))
+            case "degree":
+                self.degrees[sender, message.round] = message.data[0]
+            case _:
+                self.reports |= dict(message.data)
+                self.reported |= {sender}
+                self._report()
+
+    def settle(self) -> None:
+        if self.joining:
+            return
+        if self.ready is not None and self.taking_part is None and not self.declared:
+            self._declare()
+        if self.best is not None:
+            self._decide()
+        if self.taking_part is not None:
+            self._mix()
+
+    def _declare(self) -> None:
+        """Say which links of the tree are complete: the later end does, at the moment at which it is ready."""
+        assert self.ready is not None
+        done: dict[_Link, float] = {}
+        for link in self.open_links:
+            if self.peer in link:
+                there = self.offers.get(link[0] if link[1] == self.peer else link[1])
+                if there is not None and there[0] > self.threshold:
+                    done[link] = max(self.ready, there[0])
+        if done:
+            self.declared = True
+            first = min(done.values())
+            links = tuple(sorted(link for link, time in done.items() if time == first))
+            self._on_complete(first, links, self.round, 0, _tag(self))
+
+    def _on_complete(self, first: float, links: tuple[_Link, ...], round: int, hops: int, tag: _Tag) -> None:
+        if tag != _tag(self):
+            self.strangers = (*self.strangers, (first, links, round, hops, tag))
+            return
+        if first <= self.threshold:
+            return  # the round is decided
+        self.round = max(self.round, round)
+        if self.parent is not None:
+            self.port.send(self.parent, Message("complete", self.round, (first, links, self.round, hops + 1, tag)))
+        elif self.best is None or first < self.best[0]:
+            self.best = first, links, hops
+        elif first == self.best[0]:
+            self.best = first, tuple(sorted({*self.best[1], *links})), max(hops, self.best[2])
+
+    def _decide(self) -> None:
+        """Decide the round, as the root."""
+        assert self.best is not None
+        (first, links, hops), self.best = self.best, None
+        if first <= self.threshold:
+            return
+        paces: tuple[tuple[int, float], ...] = ()
+        ends = self.open_links <= set(links)
+        if ends and self.policy.tree == "measured" and self.reported >= set(self.children):
+            paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
+        self._on_threshold(self.peer, Message("threshold", self.round, (first, links, hops, ends, paces, _tag(self))))
+
+    def _on_threshold(self, sender: int, message: Message) -> None:
+        first, links, hops, ends, paces, tag = message.data
+        if first <= self.threshold:
+            return  # heard of already
+        onward = Message("threshold", message.round, (first, links, hops + 1, ends, paces, tag))
+        fresh, self.seen = tag != self.seen, tag  # the first of a view goes every way, as trees may differ until then
+        for peer in self.neighbours if fresh else self.children:
+            if peer != sender:
+                self.port.send(peer, onward)
+        self.before, self.threshold = self.threshold, first
+        self.round = max(message.round, self.round) + 1
+        self.declared, self.hops = False, hops
+        if self.ready is not None and self.taking_part is None and self.ready <= first:
+            self._take_part(message.round)
+        elif self.ready is None and self.setup.preempt and not self.joining:
+            self.port.drop_work()
+            self.start()
+        for peer, round in [key for key in self.early if key[1] <= message.round]:
+            del self.early[peer, round]
+            self.port.send(peer, Message("commit", round, (False,)))
+        self._complete(links, ends, paces, tag)
+
+    def _complete(self, links: tuple[_Link, ...], ends: bool, paces: tuple[Any, ...], tag: _Tag) -> None:
+        """Take links off those that the epoch still waits for."""
+        if tag != _tag(self):
+            self.ahead[tag] = () if ends else (*self.ahead.get(tag, ()), *links)
+            return
+        begins = self.open_links == self.tree_links
+        self.open_links -= set(links)
+        if ends:
+            self.epochs += 1
+            if paces:
+                self.paces = dict(paces)
+            self._begin_epoch()
+        elif begins and self.policy.tree == "measured":
+            self.asked = True
+            self._report()
+
+    def _take_part(self, round: int) -> None:
+        self.taking_part, self.links, self.told = round, {}, False
+        self.took = {
+            peer: self.offers[peer][1]
+            for peer in self.neighbours
+            if peer in self.offers and self.before < self.offers[peer][0] <= self.threshold
+        }
+        for peer in self.took:
+            self.port.send(peer, Message("commit", round, (True,)))
+            if self.early.pop((peer, round), False):
+                self.links[peer] = True
+
+    def _on_commit(self, sender: int, round: int, takes: bool) -> None:
+        """A neighbour says whether it took this peer's offer: a link is realised if both took the other's."""
+        if self.taking_part == round and sender in self.took:
+            self.links[sender] = takes
+        elif takes and round >= self.round:
+            self.early[sender, round] = True
+        elif takes:
+            self.port.send(sender, Message("commit", round, (False,)))
+
+    def _mix(self) -> None:
+        assert self.taking_part is not None
+        if len(self.links) < len(self.took):
+            return
+        round, real = self.taking_part, [peer for peer in self.took if self.links[peer]]
+        if self.mixing.needs_degrees:
+            if not self.told:
+                self.told = True
+                for peer in real:
+                    self.port.send(peer, Message("degree", round, (len(real),)))
+            if any((peer, round) not in self.degrees for peer in real):
+                return
+        own = len(real)
+        found = [
+            (peer, self.mixing.weight(self.peer, peer, own, self.degrees.pop((peer, round), 0)), self.took[peer])
+            for peer in real
+        ]
+        self.taking_part, self.took = None, {}
+        self.finish(found, round, self.hops + 1 + self.mixing.needs_degrees)
+
+    def _report(self) -> None:
+        """Send the speeds of this peer and of those below it up the tree, when all of these are there."""
+        if self.asked and self.parent is not None and self.reported >= set(self.children):
+            self.asked = False
+            paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
+            self.port.send(self.parent, Message("report", self.round, paces))
+
+    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+        before = _tag(self)
+        super().on_change(gone, sides)
+        if _tag(self) != before:
+            self.best, self.declared = None, False
+            self._begin_epoch()
+            tag = _tag(self)
+            self.open_links -= set(self.ahead.pop(tag, ()))
+            said, self.strangers = self.strangers, ()
+            for complete in said:
+                self._on_complete(*complete)
+
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+        super().on_return(gone, sides)
+        self.threshold = self.before = self.port.now()
+        self._begin_epoch()
+
+    def gain(self, peer: int) -> None:
+        if self.ready is not None and self.taking_part is None:
+            self.port.send(peer, Message("offer", self.round, (self.ready,), self.vector))
+
+    def forget(self, peer: int) -> None:
+        self.offers.pop(peer, None)
+        self.took.pop(peer, None)
+        self.links.pop(peer, None)
+        self.paces.pop(peer, None)
+        for kept in (self.degrees, self.early):
+            for key in [key for key in kept if key[0] == peer]:
+                del kept[key]
+
+
+_Tag: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
+"""Which view a message is of: who is gone, and the sides of a cut."""
+
+
+def _tag(peer: LocalPeer) -> _Tag:
+    return tuple(sorted(peer.view.gone)), tuple(sorted(tuple(sorted(side)) for side in peer.view.sides))
+
+
+def _tree(view: View, part: frozenset[int], paces: tuple[tuple[int, float], ...]) -> Tree:
+    """Return the tree of a part; all peers of a run share it, as it is costly for many."""
+    made = view.__dict__.setdefault("_trees", {})
+    if (part, paces) not in made:
+        if len(made) > 8:
+            made.clear()
+        made[part, paces] = spanning_tree({one: view.neighbours[one] for one in part}, dict(paces))
+    return made[part, paces]

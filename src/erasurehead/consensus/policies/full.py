@@ -1,0 +1,76 @@
+"""Waiting for every neighbour, as decentralised SGD was published: what all others are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.contract import Message
+from erasurehead.consensus.peers import LocalPeer, Setup
+from erasurehead.consensus.policies.base import Policy
+
+
+@final
+@dataclass(frozen=True)
+class Full(Policy):
+    """D-PSGD (Lian et al., 2017): a step ends when the vectors of all neighbours are there. No barrier beyond them."""
+
+    def peer(self, setup: Setup) -> LocalPeer:
+        return FullPeer(setup)
+
+    def __str__(self) -> str:
+        return "full()"
+
+
+@final
+class FullPeer(LocalPeer):
+    """One who waits for all of its neighbours. A neighbour may be one round ahead, and offers two vectors then."""
+
+    kept = ("offers", "newest")
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.offers: dict[tuple[int, int], tuple[int, Array]] = {}  # neighbour, round -> its degree, its vector
+        self.newest: dict[int, int] = {}
+
+    def offer(self) -> None:
+        known = [round for peer in self.neighbours if (round := self.newest.get(peer, -1)) > self.round + 1]
+        if known:  # others went on without this peer
+            self.round = max(known)
+        message = Message("offer", self.round, (len(self.neighbours),), self.vector)
+        for peer in self.neighbours:
+            self.port.send(peer, message)
+
+    def on_message(self, sender: int, message: Message) -> None:
+        if self.joined(sender, message):
+            return
+        assert message.vector is not None
+        self.offers[sender, message.round] = message.data[0], message.vector
+        self.newest[sender] = max(message.round, self.newest.get(sender, -1))
+
+    def settle(self) -> None:
+        round = self.round
+        if self.ready is None:
+            return
+        for peer in self.neighbours:
+            if self.newest.get(peer, -1) < round:
+                return
+        links: list[tuple[int, float, Array]] = []
+        own = len(self.neighbours)
+        for peer in self.neighbours:
+            found = self.offers.pop((peer, round), None)
+            if found is not None:
+                links.append((peer, self.mixing.weight(self.peer, peer, own, found[0]), found[1]))
+        if len(self.offers) > len(self.neighbours):
+            self.offers = {key: found for key, found in self.offers.items() if key[1] > round}
+        self.round = round + 1
+        self.finish(links, round)
+
+    def gain(self, peer: int) -> None:
+        if self.ready is not None:
+            self.port.send(peer, Message("offer", self.round, (len(self.neighbours),), self.vector))
+
+    def forget(self, peer: int) -> None:
+        self.newest.pop(peer, None)
+        self.offers = {key: found for key, found in self.offers.items() if key[0] != peer}

@@ -1,0 +1,129 @@
+"""The watcher that writes a run without a coordinator down while it goes on, with checkpoints to go on from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.consensus.training import ConsensusRun, Plan, Watcher
+from erasurehead.errors import DataError
+from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs.config.sections import CheckpointsSection
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.jsonl import RowFile
+from erasurehead.runs.locks import FolderLock
+from erasurehead.runs.names import LOCK, MEANS, PEERS, ROWS_OF_PEERS, TROUBLES
+from erasurehead.runs.summaries import versions
+
+
+class PeerRecorder(Watcher):
+    """Writes rows as they come, and checkpoints between two events.
+
+    Arguments:
+        folder: of the run, locked while it goes on.
+        facts: what else stands in its summary, and what a checkpoint is of.
+        section: when there are checkpoints.
+        resume: whether the run goes on from its newest checkpoint.
+
+    Attributes:
+        state: of that checkpoint; None for a new run.
+
+    Raises:
+        DataError: if there is no checkpoint that can be used.
+        InvalidArgument: if the run is still going on.
+    """
+
+    def __init__(
+        self, folder: RunFolder, facts: Mapping[str, Any], section: CheckpointsSection, resume: bool = False
+    ) -> None:
+        self.folder, self.facts, self.section = folder, dict(facts), section
+        self._lock: FolderLock | None = FolderLock(folder.path / LOCK, folder.access)
+        self.store = CheckpointStore(folder.path, section.keep, folder.access)
+        self.state: Mapping[str, Any] | None = None
+        try:
+            sizes: Mapping[str, int] = {}
+            if resume:
+                checkpoint = self.store.load()
+                if checkpoint.facts.get("configuration") != self.facts.get("configuration"):
+                    raise DataError(
+                        f"The newest checkpoint in {str(folder.path)!r} is of other settings: only run.steps may change"
+                        " when a run goes on."
+                    )
+                self.state, sizes = checkpoint.state["training"], checkpoint.records
+            self.store.tidy()
+            folder.rows_may_change(ROWS_OF_PEERS)
+            self._files = {
+                name: RowFile(folder.path / name, int(sizes.get(name, 0)), folder.access) for name in ROWS_OF_PEERS
+            }
+        except BaseException:
+            self._release()
+            raise
+        self._saved, self._saved_at = -1, time.monotonic()
+        self._state: Callable[[], dict[str, Any]] | None = None
+        self._step = 0
+
+    def on_begin(self, plan: Plan, steps: int) -> None:
+        self.folder.write_summary({"status": "running", **self.facts, "versions": versions()})
+
+    def on_step(self, row: PeerRow) -> None:
+        self._files[PEERS].add(vars(row))
+
+    def on_mean(self, row: MeanRow) -> None:
+        self._files[MEANS].add(vars(row))
+
+    def on_trouble(self, row: TroubleRow) -> None:
+        self._files[TROUBLES].add(vars(row))
+
+    def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
+        for file in self._files.values():
+            file.flush()
+        self._step, self._state = step, state
+        by_steps = self.section.every_steps and step - max(0, self._saved) >= self.section.every_steps
+        by_time = self.section.every_seconds and time.monotonic() - self._saved_at >= self.section.every_seconds
+        if by_steps or by_time:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the last moment between two events, unless there is one."""
+        if self._state is None or self._saved == self._step:
+            return
+        sizes = {name: file.size for name, file in self._files.items()}
+        self.store.save(self._step, {"training": self._state()}, sizes, self.facts)
+        self._saved, self._saved_at = self._step, time.monotonic()
+
+    def end(self, done: ConsensusRun | None, status: str, reason: str) -> None:
+        """Save the last checkpoint, the mean model and the summary, and let the folder go.
+
+        Arguments:
+            done: the run, whose last look is a moment between two events; None where it was cut off in the midst of
+                one, so that it goes on from the checkpoint before.
+            status: `"finished"`, `"stopped"` or `"failed"`.
+            reason: why it ended early.
+        """
+        if self._lock is None:
+            return
+        try:
+            if done is not None and (done.stopped or self.section.keep_finished):
+                self.checkpoint()
+            for file in self._files.values():
+                file.close()
+            self.folder.rows_are_final(ROWS_OF_PEERS)
+            figures: dict[str, Any] = {}
+            if done is not None:
+                self.folder.write_model(done.x)
+                figures = done.summary()
+            self.folder.write_summary(
+                {"status": status, "reason": reason, **self.facts, **figures, "versions": versions()}
+            )
+            if done is not None and not done.stopped and not self.section.keep_finished:
+                self.store.clear()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None

@@ -1,0 +1,87 @@
+"""What is recorded of a run without a coordinator: a row a step of a peer, and how good the mean model was when."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PeerRow:
+    """One step of one peer.
+
+    Attributes:
+        peer: its number.
+        step: of the peer, counted from 0.
+        round: that it mixed in; the peer's own step where the policy knows no rounds of the network.
+        begin: when it began to compute, in seconds since training began.
+        ready: when its gradient was there.
+        end: when it had mixed: from `ready` on it waited.
+        links: neighbours that it averaged with, ascending.
+        weights: of them; the rest to one is the peer's own.
+        backups: neighbours that it did not wait for.
+        hops: messages one after the other that it took to decide.
+    """
+
+    peer: int
+    step: int
+    round: int
+    begin: float
+    ready: float
+    end: float
+    links: list[int] = field(default_factory=list[int])
+    weights: list[float] = field(default_factory=list[float])
+    backups: int = 0
+    hops: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class MeanRow:
+    """How good the mean of the peers' models was at a time.
+
+    Attributes:
+        step: steps a peer, on the mean.
+        time: seconds since training began.
+        objective: of the mean model over all training data, penalty included.
+        distance: root mean square distance of the peers' models from it.
+        metrics: on the test samples; empty where they are not asked for.
+        peers: who was there.
+    """
+
+    step: float
+    time: float
+    objective: float
+    distance: float
+    metrics: dict[str, float] = field(default_factory=dict[str, float])
+    peers: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TroubleRow:
+    """What befell the network.
+
+    Attributes:
+        time: when those who are left noticed it.
+        gone: who was gone by then.
+        sides: of a cut; empty for none.
+        knitted: links that were knit because the graph had fallen apart.
+        shares: what became of the data of those who are gone: `"out"`, or `"taken over"`; empty where nobody is.
+    """
+
+    time: float
+    gone: list[int]
+    sides: list[list[int]] = field(default_factory=list[list[int]])
+    knitted: list[list[int]] = field(default_factory=list[list[int]])
+    shares: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return asdict(self)

@@ -1,0 +1,234 @@
+"""Who holds which samples: an even split, or one skewed by label; what becomes of the share of one who leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.rng import stream
+from erasurehead._internal.text_parser import read
+from erasurehead.errors import DataError, InvalidArgument, check_count, invalid, listed, real
+from erasurehead.problems.base import Problem
+from erasurehead.problems.sampled import Sampled
+
+Shares: TypeAlias = tuple[IntArray, ...]
+"""The samples of each peer, ascending."""
+
+
+@final
+@dataclass(frozen=True)
+class Split:
+    """How samples are dealt out to peers.
+
+    Arguments:
+        alpha: of the Dirichlet law that each class is dealt out by: the smaller, the more a peer sees of few classes
+            only; None for an even split of shuffled samples.
+        seed: of the shuffling and of the law.
+    """
+
+    alpha: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("seed", self.seed, at_least=0)
+        if self.alpha is not None and not (real(self.alpha) > 0.0 and np.isfinite(self.alpha)):
+            raise invalid("alpha", "must be a positive finite number", self.alpha)
+
+    def shares(self, problem: Problem, n_peers: int) -> Shares:
+        """Return the samples of each peer.
+
+        Raises:
+            InvalidArgument: if a peer would have no data, or there are no classes to skew by.
+        """
+        rng = stream("shares", self.seed)
+        if self.alpha is None:
+            made = [np.sort(part) for part in np.array_split(rng.permutation(problem.n_samples), n_peers)]
+        else:
+            made = self._skewed(problem, n_peers, rng)
+        return checked_shares(made, problem.n_samples, n_peers, str(self))
+
+    def _skewed(self, problem: Problem, n_peers: int, rng: np.random.Generator) -> list[IntArray]:
+        labels: Any = getattr(problem, "labels", None)
+        classes = None if labels is None else np.unique(labels)
+        if classes is None or len(classes) > max(2, problem.n_samples // 20):
+            raise invalid(
+                "split", "must be even() for a problem without classes", str(self), "there is no label to skew by"
+            )
+        assert self.alpha is not None
+        parts: list[list[IntArray]] = [[] for _ in range(n_peers)]
+        for label in classes:
+            rows = rng.permutation(np.flatnonzero(labels == label))
+            edges = np.rint(np.cumsum(rng.dirichlet(np.full(n_peers, self.alpha))) * len(rows)).astype(np.int64)
+            for part, own in zip(parts, np.split(rows, edges[:-1]), strict=True):
+                part.append(own)
+        return [np.sort(np.concatenate(part)) for part in parts]
+
+    def __str__(self) -> str:
+        return f"even(seed={self.seed})" if self.alpha is None else f"dirichlet(alpha={self.alpha}, seed={self.seed})"
+
+
+def even(seed: int = 0) -> Split:
+    """Return the even split of shuffled samples."""
+    return Split(None, seed)
+
+
+def dirichlet(alpha: float = 0.3, seed: int = 0) -> Split:
+    """Return the split in which each class is dealt out by a Dirichlet law (Hsu, Qi and Brown, 2019)."""
+    return Split(alpha, seed)
+
+
+SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichlet}
+"""What each name in the text of a split builds."""
+
+
+def parse_split(text: str | Split) -> Split:
+    """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or one as it is."""
+    return text if isinstance(text, Split) else read(text, "split", Split, SPLITS, {})
+
+
+def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:
+    """Return shares, checked.
+
+    Raises:
+        InvalidArgument: if there is not one a peer, a peer has no data, or a sample is not there or is held twice.
+    """
+    if len(shares) != n_peers:
+        raise invalid("shares", f"must be {n_peers}, one a peer", len(shares))
+    made = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
+    if empty := [peer for peer, share in enumerate(made) if not len(share)]:
+        raise invalid(
+            by, "must give every peer at least one sample", f"none for {listed(empty)} ({n_samples} samples, "
+            f"{n_peers} peers)", "take more data, fewer peers, a larger alpha or another seed",
+        )  # fmt: skip
+    every = np.concatenate(made)
+    if len(np.unique(every)) < len(every) or every.min() < 0 or every.max() >= n_samples:
+        raise invalid("shares", f"must hold samples 0 to {n_samples - 1}, each with one peer at most", "others")
+    return tuple(made)
+
+
+class LocalGradients:
+    """Stochastic gradients of the peers' own objectives, whose mean over the peers is the objective of all their data.
+
+    A peer's gradient is that of the mean loss over its samples, times the number of peers over the share of all samples
+    that it holds, plus the penalty: so shares of unequal size pull as they should.
+
+    Arguments:
+        problem: what is minimised.
+        shares: the samples of each peer.
+        batch: samples of a gradient, drawn with replacement from (seed, peer, step); None for all of a peer's.
+        seed: of the draws.
+
+    Raises:
+        InvalidArgument: if the problem gives gradients of whole shares only, and a batch is asked for.
+    """
+
+    def __init__(self, problem: Problem, shares: Shares, batch: int | None = None, seed: int = 0) -> None:
+        if batch is not None:
+            check_count("batch", batch)
+            if not isinstance(problem, Sampled):
+                raise invalid(
+                    "batch", f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
+                    batch,
+                )  # fmt: skip
+        self._penalty = problem.regularizer
+        if self._penalty.sharp:
+            raise invalid("penalty", "must have a gradient everywhere for peers, who average models", self._penalty,
+                          "take L2")  # fmt: skip
+        self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
+        self.assign(shares)
+
+    def assign(self, shares: Shares) -> None:
+        """Deal the samples out anew; who has none is not there."""
+        self.shares = shares
+        total, there = sum(map(len, shares)), sum(1 for share in shares if len(share))
+        if not total:
+            raise DataError("No peer has any data left.")
+        self.factors = np.array([len(share) * there / total for share in shares])
+        self._counts = np.array([len(share) for share in shares], dtype=np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(self._counts)[:-1]])
+        self._every = np.concatenate(shares)
+        self._held: dict[int, Any] = {}
+
+    def gradients(self, peers: Sequence[int], models: Array, steps: Sequence[int]) -> Array:
+        """Return gradients of several peers, each the same to the bit whoever else is asked for.
+
+        Arguments:
+            peers: whose.
+            models: where, shape (len(peers), n_parameters).
+            steps: that batches are drawn from.
+
+        Returns:
+            Shape (len(peers), n_parameters), the penalty included.
+        """
+        who = np.asarray(peers, dtype=np.int64)
+        if isinstance(self.problem, Sampled):
+            found = self._sampled(self.problem, who, models, np.asarray(steps, dtype=np.int64))
+        else:
+            found = np.stack([self._whole(peer, model) for peer, model in zip(who.tolist(), models, strict=True)])
+        if self._penalty.smooth:
+            for own, model in zip(found, models, strict=True):
+                own += self._penalty.gradient(model)
+        return found
+
+    def _sampled(self, problem: Sampled, who: IntArray, models: Array, steps: IntArray) -> Array:
+        factors = self.factors[who][:, None]
+        if self.batch is not None:
+            places = _draw(self.seed, who, steps, self.batch)
+            counts = self._counts[who][:, None].astype(np.uint64)
+            rows = self._every[self._starts[who][:, None] + ((places * counts) >> np.uint64(32)).astype(np.int64)]
+            return problem.sample_gradients(models, rows) * factors
+        found = np.empty_like(models)
+        for count in np.unique(self._counts[who]).tolist():  # those with equally many samples go together
+            own = np.flatnonzero(self._counts[who] == count)
+            rows = self._every[self._starts[who[own]][:, None] + np.arange(count)]
+            found[own] = problem.sample_gradients(models[own], rows)
+        return found * factors
+
+    def _whole(self, peer: int, model: Array) -> Array:
+        rows = self.shares[peer]
+        if peer not in self._held:
+            cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+            runs = [slice(int(part[0]), int(part[-1]) + 1) for part in np.split(rows, cuts)]
+            self._held[peer] = self.problem.shard(runs)
+        shard, found = self._held[peer], np.zeros(self.problem.n_parameters)
+        there = slice(None) if shard.support is None else shard.support
+        local = np.empty(self.problem.n_parameters if shard.support is None else len(shard.support))
+        shard.combine(shard.take(model), np.ones(shard.n_tasks), 0, local)
+        found[there] = local
+        return found * (self.problem.n_samples / len(rows) * self.factors[peer])
+
+
+def _draw(seed: int, peers: IntArray, steps: IntArray, count: int) -> Any:
+    """Return 32 random bits for each peer and sample of a batch: splitmix64 of (seed, peer, step, sample)."""
+    key = (int(seed) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & (2**64 - 1)
+    with np.errstate(over="ignore"):
+        own = _scrambled(peers.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(key))
+        own = _scrambled(own + steps.astype(np.uint64) * np.uint64(0x94D049BB133111EB))
+        return _scrambled(own[:, None] + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> (
+            np.uint64(32)
+        )
+
+
+def _scrambled(value: Any) -> Any:
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
+    """Return the shares when the neighbours of one who left have dealt its samples out among them.
+
+    Raises:
+        InvalidArgument: if there is no heir.
+    """
+    if not heirs:
+        raise InvalidArgument(f"Nobody is left to take over the data of peer {leaver}.")
+    made = list(shares)
+    for heir, part in zip(heirs, np.array_split(shares[leaver], len(heirs)), strict=True):
+        made[heir] = np.sort(np.concatenate([made[heir], part]))
+    made[leaver] = np.empty(0, dtype=np.int64)
+    return tuple(made)

@@ -1,0 +1,331 @@
+"""Peers on a virtual clock: thousands of them in one process, and time that passes at the next event."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
+from erasurehead.consensus.faults import Leave, Trouble
+from erasurehead.consensus.shares import LocalGradients
+from erasurehead.delays.base import Delays, check_rows
+
+_TROUBLE, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
+"""What comes first of what happens at one moment."""
+
+_BLOCK = 32
+"""Steps whose delays are drawn at once."""
+
+_BLOCKS = 64
+"""Blocks of delays that are kept: slow peers are behind."""
+
+
+@final
+class VirtualPort(Port):
+    """A peer's way to the others on the virtual clock."""
+
+    __slots__ = ("_clock", "peer")
+
+    def __init__(self, clock: VirtualClock, peer: int) -> None:
+        self._clock, self.peer = clock, peer
+
+    def now(self) -> float:
+        return self._clock.time
+
+    def send(self, to: int, message: Message) -> None:
+        clock = self._clock
+        clock.messages += 1
+        if message.vector is not None:
+            clock.vectors += 1
+        if clock.latency:
+            clock.push(clock.time + clock.latency, _MESSAGE, to, (self.peer, message))
+        else:
+            clock.soon.append((to, self.peer, message))
+
+    def work(self, model: Array, step: int) -> None:
+        self._clock.begin_work(self.peer, model, step)
+
+    def drop_work(self) -> None:
+        self._clock.drop_work(self.peer)
+
+    def mixed(self, step: MixedStep) -> None:
+        self._clock.total += 1
+        self._clock.on_step(self.peer, self._clock.time, step)
+
+
+@final
+class VirtualClock:
+    """Runs peers: events in the order of their time, all of one moment before anybody decides anything.
+
+    The same peers, delays and seed give the same bits. Gradients are computed when the first of those that are under
+    way is due, all of them at once.
+
+    Arguments:
+        peers: one for each number.
+        gradients: what they compute.
+        delays: of their work, drawn by a peer's own steps, so that all policies meet the same.
+        seconds_per_step: what a gradient takes besides.
+        latency: seconds that each message takes for its hop.
+        rows_every: seconds after which the next row of the delays holds, for traces and moods that follow the clock;
+            None for a row a step.
+        troubles: what goes wrong.
+        notice: seconds after which those who are left notice that somebody is gone, or a link cut.
+        on_step: told of each step: peer, time, step.
+        on_trouble: told of each trouble when it is noticed: time, who is gone, sides of a cut.
+
+    Attributes:
+        time: seconds since training began.
+        total: steps of all peers.
+        messages: that were sent; `vectors` of them carried a model.
+        gradient_seconds: of the processor, that went into gradients.
+    """
+
+    def __init__(
+        self,
+        peers: Sequence[Peer],
+        gradients: LocalGradients,
+        delays: Delays,
+        *,
+        seconds_per_step: float = 0.0,
+        latency: float = 0.0,
+        rows_every: float | None = None,
+        troubles: Sequence[Trouble] = (),
+        notice: float = 0.0,
+        on_step: Callable[[int, float, MixedStep], None] = lambda peer, time, step: None,
+        on_trouble: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None] = lambda *told: None,
+    ) -> None:
+        self.peers, self.gradients, self.delays = list(peers), gradients, delays
+        self.seconds_per_step, self.latency, self.rows_every = seconds_per_step, latency, rows_every
+        self.notice, self.on_step, self.on_trouble = notice, on_step, on_trouble
+        self.time = 0.0
+        self.total = self.messages = self.vectors = 0
+        self.gradient_seconds = 0.0
+        self.soon: deque[tuple[int, int, Message]] = deque()
+        self.gone: set[int] = set()
+        self.sides: tuple[frozenset[int], ...] = ()
+        n_peers = len(self.peers)
+        self._ports = [VirtualPort(self, peer) for peer in range(n_peers)]
+        self._heap: list[tuple[float, int, int, int, Any]] = []
+        self._count = 0
+        self._dirty: list[int] = []
+        self._is_dirty = bytearray(n_peers)
+        self._work = [0] * n_peers  # the number of the work that each peer is at; those dropped have lower ones
+        self._working = bytearray(n_peers)
+        self._models: list[Array | None] = [None] * n_peers
+        self._steps = [0] * n_peers
+        self._made: list[Array | None] = [None] * n_peers
+        self._pending: list[int] = []
+        self._blocks: dict[int, Array] = {}
+        self._noticed: frozenset[int] = frozenset()
+        for trouble in troubles:
+            if isinstance(trouble, Leave):
+                self.push(trouble.at, _TROUBLE, trouble.peer, ("leave",))
+                if trouble.back is not None:
+                    self.push(trouble.back, _TROUBLE, trouble.peer, ("return",))
+            else:
+                inside = frozenset(trouble.peers)
+                self.push(trouble.at, _TROUBLE, -1, ("cut", inside, frozenset(range(n_peers)) - inside))
+                if trouble.until is not None:
+                    self.push(trouble.until, _TROUBLE, -1, ("cut",))
+
+    def begin(self) -> None:
+        """Let all peers begin."""
+        for port, peer in zip(self._ports, self.peers, strict=True):
+            peer.begin(port)
+
+    def push(self, when: float, kind: int, peer: int, payload: Any) -> None:
+        """Put something into the future."""
+        self._count += 1
+        heapq.heappush(self._heap, (when, kind, self._count, peer, payload))
+
+    def begin_work(self, peer: int, model: Array, step: int) -> None:
+        """A peer begins on a gradient."""
+        self._work[peer] += 1
+        self._models[peer], self._steps[peer], self._made[peer] = model, step, None
+        if not self._working[peer]:
+            self._working[peer] = 1
+        self._pending.append(peer)
+        row = step if self.rows_every is None else int(self.time // self.rows_every)
+        block = self._blocks.get(row // _BLOCK)
+        if block is None:
+            block = self._drawn(row // _BLOCK)
+        seconds = float(block[row % _BLOCK, peer]) + self.seconds_per_step
+        if seconds < np.inf:
+            self.push(self.time + seconds, _WORK, peer, self._work[peer])
+
+    def _drawn(self, number: int) -> Array:
+        if len(self._blocks) >= _BLOCKS:
+            del self._blocks[min(self._blocks)]
+        first = number * _BLOCK
+        rows = self.delays.rows(first, _BLOCK, len(self.peers))
+        self._blocks[number] = check_rows(self.delays, rows, first, _BLOCK, len(self.peers))
+        return self._blocks[number]
+
+    def drop_work(self, peer: int) -> None:
+        """A peer gives up its gradient."""
+        self._work[peer] += 1
+        self._working[peer] = 0
+
+    def run(self, total: int, until: float = np.inf) -> bool:
+        """Go on until there are so many steps in all, or the clock has come so far.
+
+        Returns:
+            Whether there are; False if the time was over before, or nothing can happen any more.
+        """
+        heap, peers = self._heap, self.peers
+        while self.total < total:
+            if not heap or heap[0][0] > until:
+                return False
+            when, kind, _, peer, payload = heapq.heappop(heap)
+            self.time = when
+            if kind == _WORK:
+                if payload == self._work[peer] and self._working[peer]:
+                    made = self._made[peer]
+                    if made is None:
+                        made = self._compute(peer)
+                    self._working[peer] = 0
+                    self._models[peer] = self._made[peer] = None
+                    peers[peer].on_work(made)
+                    self._mark(peer)
+            elif kind == _MESSAGE:
+                self._deliver(peer, *payload)
+            elif kind == _NOTICE:
+                self._tell(*payload)
+            else:
+                self._befall(peer, payload)
+            self._drain()
+        return True
+
+    def _mark(self, peer: int) -> None:
+        if not self._is_dirty[peer]:
+            self._is_dirty[peer] = 1
+            self._dirty.append(peer)
+
+    def _deliver(self, to: int, sender: int, message: Message) -> None:
+        if self.gone or self.sides:
+            if to in self.gone or sender in self.gone:
+                return
+            if any((to in side) != (sender in side) for side in self.sides):
+                return
+        self.peers[to].on_message(sender, message)
+        if not self._is_dirty[to]:
+            self._is_dirty[to] = 1
+            self._dirty.append(to)
+
+    def _drain(self) -> None:
+        """Tell what was said in this moment, and let peers decide when nothing is left to be told."""
+        soon, heap = self.soon, self._heap
+        while True:
+            while soon:
+                self._deliver(*soon.popleft())
+            if not self._dirty or (heap and heap[0][0] <= self.time):
+                return
+            dirty, self._dirty = self._dirty, []
+            for peer in dirty:
+                self._is_dirty[peer] = 0
+            for peer in dirty:
+                if peer not in self.gone:
+                    self.peers[peer].settle()
+
+    def _compute(self, due: int) -> Array:
+        begin = time.process_time()
+        wanted = [peer for peer in dict.fromkeys(self._pending) if self._working[peer] and self._made[peer] is None]
+        self._pending.clear()
+        models = np.array([self._models[peer] for peer in wanted])
+        made = self.gradients.gradients(wanted, models, [self._steps[peer] for peer in wanted])
+        for peer, gradient in zip(wanted, made, strict=True):
+            self._made[peer] = gradient
+        self.gradient_seconds += time.process_time() - begin
+        found = self._made[due]
+        assert found is not None
+        return found
+
+    # What befalls peers
+
+    def _befall(self, peer: int, what: tuple[Any, ...]) -> None:
+        if what[0] == "leave":
+            self.gone.add(peer)
+            self.drop_work(peer)
+            self.push(self.time + self.notice, _NOTICE, peer, ())
+        elif what[0] == "return":
+            if peer not in self._noticed:
+                self._tell()
+            self.gone.discard(peer)
+            self._tell(peer)
+            self.peers[peer].on_return(self._noticed, self.sides)
+            self._mark(peer)
+        else:
+            self.sides = tuple(what[1:])
+            self.push(self.time + self.notice, _NOTICE, -1, ())
+
+    def _tell(self, returning: int = -1) -> None:
+        """Let all who are there know who is gone, and of cuts."""
+        self._noticed = frozenset(self.gone)
+        self.on_trouble(self.time, self._noticed, self.sides)
+        for peer, one in enumerate(self.peers):
+            if peer not in self.gone and peer != returning:
+                one.on_change(self._noticed, self.sides)
+                self._mark(peer)
+
+    # To the bit
+
+    def state(self) -> dict[str, Any]:
+        """Return all that `restore` needs, between two events."""
+        return {
+            "time": self.time, "total": self.total, "messages": self.messages, "vectors": self.vectors,
+            "count": self._count, "gone": sorted(self.gone), "noticed": sorted(self._noticed),
+            "sides": [sorted(side) for side in self.sides],
+            "heap": [[when, kind, count, peer, _payload(kind, payload)] for when, kind, count, peer, payload in
+                     sorted(self._heap, key=lambda entry: entry[:3])],
+            "work": list(self._work), "working": list(self._working), "steps": list(self._steps),
+            "models": [[peer, model] for peer, model in enumerate(self._models) if model is not None],
+            "made": [[peer, made] for peer, made in enumerate(self._made) if made is not None],
+            "pending": list(dict.fromkeys(self._pending)),
+            "dirty": list(self._dirty),
+            "peers": [peer.state() for peer in self.peers],
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state, instead of beginning."""
+        self.time, self.total = float(state["time"]), int(state["total"])
+        self.messages, self.vectors, self._count = int(state["messages"]), int(state["vectors"]), int(state["count"])
+        self.gone, self._noticed = set(state["gone"]), frozenset(state["noticed"])
+        self.sides = tuple(frozenset(side) for side in state["sides"])
+        self._heap = [
+            (float(when), int(kind), int(count), int(peer), _payload_of(int(kind), payload))
+            for when, kind, count, peer, payload in state["heap"]
+        ]
+        self._work, self._steps = [int(w) for w in state["work"]], [int(s) for s in state["steps"]]
+        self._working = bytearray(int(w) for w in state["working"])
+        self._models, self._made = [None] * len(self.peers), [None] * len(self.peers)
+        for peer, model in state["models"]:
+            self._models[peer] = model
+        for peer, made in state["made"]:
+            self._made[peer] = made
+        self._pending = [int(peer) for peer in state["pending"]]
+        self._dirty = [int(peer) for peer in state["dirty"]]
+        self._is_dirty = bytearray(peer in self._dirty for peer in range(len(self.peers)))
+        for peer, port, kept in zip(self.peers, self._ports, state["peers"], strict=True):
+            peer.restore(kept, port)
+
+
+def _payload(kind: int, payload: Any) -> Any:
+    if kind == _MESSAGE:
+        return [payload[0], payload[1].state()]
+    if kind == _TROUBLE:
+        return [payload[0], *(sorted(side) for side in payload[1:])]
+    return payload if kind == _WORK else list(payload)
+
+
+def _payload_of(kind: int, payload: Any) -> Any:
+    if kind == _MESSAGE:
+        return int(payload[0]), Message.restored(payload[1])
+    if kind == _TROUBLE:
+        return (str(payload[0]), *(frozenset(side) for side in payload[1:]))
+    return int(payload) if kind == _WORK else tuple(payload)

@@ -1,0 +1,135 @@
+"""What a trace says of delays that nobody saw the end of: workers not waited for, and workers that did not answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray
+from erasurehead.delays.trace import Trace
+from erasurehead.errors import DataError
+
+Absent: TypeAlias = Literal["censored", "dead", "late"]
+"""What became of a worker of which a round has no row: only longer than the round's latest answer is known of it, or
+it never answered, or it did answer, later."""
+
+ABSENT: tuple[Absent, ...] = ("censored", "dead", "late")
+
+_SURE = 0.01  # probability of calling anybody gone where workers are absent by chance alone
+_OWN = 20  # samples of its own from which on a worker's unseen delays are drawn from its own
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """A trace as a table without holes.
+
+    Attributes:
+        seconds: shape (rounds, workers); inf for a worker that never answers.
+        absent: where the trace has no row, shape (rounds, workers).
+        gone: workers that stopped answering for good, as far as the trace tells; in the table they never answer.
+    """
+
+    seconds: Array
+    absent: BoolArray
+    gone: tuple[int, ...]
+
+
+def completed(trace: Trace, absent: Absent = "censored", scale_with_load: bool = False) -> Completed:
+    """Return a trace without holes: what was not seen is drawn, by Kaplan and Meier, from what was seen to be longer.
+
+    Each delay that is known only to be longer than some time is drawn from the delays that were longer (the worker's
+    own where it has 20 of them), weighed so that all that is censored counts. A worker of which a round has no row is
+    censored at the round's latest answer; if it is missing from some round on to the end, for longer than chance
+    explains, it is gone: what is planned for has it no more. What is longer than anything that was ever seen never
+    comes, as nothing is known of it.
+
+    Arguments:
+        trace: with its censored samples; at most one sample a worker and step.
+        absent: `"dead"` takes every missing worker for one that never answered in that round; `"late"` for one that
+            did, after all others, however often it is missing, and never later than the longest delay of the trace.
+        scale_with_load: return seconds per task.
+
+    Raises:
+        DataError: a worker has two samples in one step, or no delay at all is known exactly.
+    """
+    seconds = trace.table()
+    known = np.zeros(seconds.shape, dtype=bool)
+    known[trace.step, trace.worker] = ~trace.censored
+    missing = np.isnan(seconds)
+    if scale_with_load:
+        loads = np.full_like(seconds, np.nan)
+        loads[trace.step, trace.worker] = trace.load
+        seconds = seconds / loads
+    heard = known.any(axis=1)
+    if not heard.any():
+        raise DataError(f"{trace.source} holds no delay that is known exactly: all of its samples are censored.")
+    seconds, known, missing = seconds[heard], known[heard], missing[heard]
+    latest = np.where(known, seconds, 0.0).max(axis=1)
+    seconds = np.where(missing, latest[:, None], seconds)
+    gone = () if absent == "late" else _gone(missing)
+    if not known.all():
+        _draw_unseen(seconds, known, never=absent != "late")
+    if absent == "dead":
+        seconds[missing] = np.inf
+    seconds[:, list(gone)] = np.inf
+    return Completed(seconds, missing, gone)
+
+
+def _gone(missing: BoolArray) -> tuple[int, ...]:
+    rounds, workers = missing.shape
+    found: list[int] = []
+    for worker in range(workers):
+        there = np.flatnonzero(~missing[:, worker])
+        last = int(there[-1]) + 1 if len(there) else 0
+        silent = rounds - last
+        if not silent:
+            continue
+        often = (int(missing[:last, worker].sum()) + 1.0) / (last + 2.0)
+        if silent * math.log(often) < math.log(_SURE / workers):
+            found.append(worker)
+    return tuple(found)
+
+
+def _draw_unseen(seconds: Array, known: BoolArray, never: bool) -> None:
+    """Write draws of the delays that are not known over the times that they exceed."""
+    random = np.random.default_rng(0)
+    lower = seconds.copy()
+    everybody = _Longer(lower.ravel(), known.ravel())
+    for worker in range(seconds.shape[1]):
+        open_rounds = np.flatnonzero(~known[:, worker])
+        if not len(open_rounds):
+            continue
+        own = everybody
+        if int(known[:, worker].sum()) >= _OWN:
+            own = _Longer(lower[:, worker], known[:, worker])
+        for row in open_rounds.tolist():
+            above, uniform = float(lower[row, worker]), float(random.random())
+            drawn = own.draw(above, uniform)
+            if math.isinf(drawn) and own is not everybody:
+                drawn = everybody.draw(above, uniform)
+            if math.isinf(drawn) and not never:
+                drawn = max(everybody.longest, above)
+            seconds[row, worker] = drawn
+
+
+class _Longer:
+    """The Kaplan-Meier estimate of some delays, to draw from beyond a given one."""
+
+    def __init__(self, seconds: Array, known: BoolArray) -> None:
+        self._points, deaths = np.unique(seconds[known], return_counts=True)
+        at_risk = len(seconds) - np.searchsorted(np.sort(seconds), self._points, side="left")
+        self._survival: Array = np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
+        self.longest = float(self._points[-1])
+
+    def draw(self, above: float, uniform: float) -> float:
+        """Return a delay beyond one; inf for what is beyond all that was seen."""
+        place = int(np.searchsorted(self._points, above, side="right"))
+        before = float(self._survival[place - 1]) if place else 1.0
+        if before <= 0.0:
+            return math.inf
+        wanted = uniform * before  # survival at the drawn delay: from `before` down to 0
+        index = place + int(np.searchsorted(-self._survival[place:], -wanted, side="left"))
+        return float(self._points[index]) if index < len(self._points) else math.inf

@@ -1,0 +1,148 @@
+"""How much each task's gradient counts in a step, with the aggregation that is really used: bias and variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import EXACT, Decoder
+from erasurehead.decoding.layout import Layout
+from erasurehead.engines.base import Order
+from erasurehead.schemes.aggregation import Aggregation, ByCoverage, ByExpectation, ByPresence, Plain
+from erasurehead.schemes.wait_rules.replica_groups import replica_groups
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What the estimates of a setting's steps make of the tasks' gradients.
+
+    An estimate is `sum_j w_j g_j`, where `g_j` is the gradient of task j, and `w_j = 1` for all j is the gradient.
+
+    Attributes:
+        mean: the mean weight of a task over all tasks and steps: 1 for an estimate that is not too short.
+        variance: `E[sum_j (w_j - mean of w_j)^2] / n^2`, with the sum over n tasks: about 1 for the gradient of one
+            random task, 0 where nothing is ever missing.
+        bias: `sum_j (E[w_j] / mean - 1)^2 / n^2`: above 0 where some tasks are counted less than others in the long
+            run, without what so few steps leave to chance.
+        shares: of the steps in which each task is counted, shape (n_tasks,).
+        rounds: how many independent steps this is known from.
+    """
+
+    mean: float
+    variance: float
+    bias: float
+    shares: Array
+    rounds: float = math.inf
+
+
+@dataclass(eq=False)
+class CountedSum:
+    """Adds up how much tasks count in the steps that it is shown.
+
+    Arguments:
+        decoder: of the code.
+        aggregation: what the optimizer sees.
+        rounds: how many independent steps the delays rest on, if fewer than are shown.
+    """
+
+    decoder: Decoder
+    aggregation: Aggregation
+    rounds: float = math.inf
+    steps: int = 0
+    _first: Array = field(init=False)
+    _second: Array = field(init=False)
+    _seen: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._first, self._second, self._seen = (np.zeros(self.decoder.code.n_tasks) for _ in range(3))
+
+    def __call__(self, times: Array, stop: Array, residual: Array) -> None:
+        """Add steps: see `erasurehead.planning.simulation.Watch`."""
+        lossy = np.flatnonzero(residual > EXACT * self.decoder.code.n_tasks)
+        whole = len(times) - len(lossy)
+        self.steps += len(times)
+        for total in (self._first, self._second, self._seen):
+            total += whole
+        if len(lossy):
+            weights = task_weights(self.decoder, self.aggregation, times[lossy], stop[lossy])
+            self._first += weights.sum(axis=0)
+            self._second += np.einsum("st,st->t", weights, weights)
+            self._seen += np.count_nonzero(weights, axis=0)
+
+    def result(self) -> Counted:
+        """Return what they come to."""
+        steps, n_tasks = max(1, self.steps), self.decoder.code.n_tasks
+        means = self._first / steps
+        spreads = np.maximum(self._second / steps - means**2, 0.0)
+        mean = float(means.mean())
+        rounds = min(float(steps), self.rounds)
+        chance = float(spreads.sum()) / rounds
+        bias = (float(((means - mean) ** 2).sum()) - chance) / (n_tasks * mean) ** 2 if mean > 0.0 else 0.0
+        return Counted(mean, float(spreads.sum()) / n_tasks**2, max(0.0, bias), self._seen / steps, rounds)
+
+
+def task_weights(decoder: Decoder, aggregation: Aggregation, times: Array, stop: Array) -> Array:
+    """Return how much each task counts in the estimate of each step, shape (rounds, n_tasks).
+
+    Arguments:
+        decoder: of the code.
+        aggregation: what the optimizer sees.
+        times: when each message arrives, shape (rounds, n_messages).
+        stop: when waiting stops, shape (rounds,).
+
+    Returns:
+        0 for all tasks of a step without an estimate.
+    """
+    code = decoder.code
+    known = isinstance(aggregation, Plain | ByCoverage | ByExpectation | ByPresence)
+    if code.replicas and code.n_pieces == 1 and known:
+        return _of_groups(code, aggregation, times, stop)
+    inside = (times <= stop[:, None]) & np.isfinite(times)
+    sets, which = np.unique(np.packbits(inside, axis=1), axis=0, return_inverse=True)
+    by_set = [
+        _of_messages(decoder, aggregation, np.flatnonzero(np.unpackbits(packed, count=code.n_messages)).tolist())
+        for packed in sets
+    ]
+    return np.array(by_set)[which.ravel()]
+
+
+def _of_groups(code: GradientCode, aggregation: Aggregation, times: Array, stop: Array) -> Array:
+    assert code.groups is not None
+    groups = replica_groups(code)
+    there = (groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]).astype(np.float64)
+    first, place = np.unique(code.groups, return_index=True, return_inverse=True)[1:]
+    rows = np.asarray(code.encoding[first].todense())
+    squares = np.einsum("gt,gt->g", rows, rows)
+    rows = rows * np.divide(rows.sum(axis=1), squares, out=np.zeros(len(rows)), where=squares > 0.0)[:, None]
+    if isinstance(aggregation, ByExpectation):
+        presence = np.ones(len(first))
+        presence[place] = np.asarray(aggregation.presence)
+        there /= presence
+    alpha = there @ rows
+    if isinstance(aggregation, Plain | ByExpectation):
+        return alpha
+    if isinstance(aggregation, ByPresence):
+        probability = aggregation.presence[np.count_nonzero(there, axis=1)]
+        likely = np.where(probability > 0.0, probability, 1.0)
+        return (there / likely) @ rows
+    coverage = alpha.mean(axis=1, keepdims=True)
+    return np.divide(alpha, coverage, out=np.zeros_like(alpha), where=coverage > 1e-12)
+
+
+def _of_messages(decoder: Decoder, aggregation: Aggregation, messages: list[int]) -> Array:
+    """Aggregate as a run would, with tasks whose gradients are unit vectors: what comes out are their weights."""
+    code = decoder.code
+    if not messages:
+        return np.zeros(code.n_tasks)
+    decoding = decoder.decode(messages)
+    if code.n_pieces > 1:
+        pieces = decoding.alpha.reshape(code.n_pieces, code.n_tasks, code.n_pieces)
+        return np.asarray(pieces.trace(axis1=0, axis2=2) / code.n_pieces)
+    vectors = [np.asarray(code.encoding[int(message)].todense()).ravel() for message in decoding.messages]
+    layout = Layout(code.n_tasks, [None] * code.n_messages)
+    estimate = aggregation.estimate(decoding, vectors, layout, Order(0, (np.zeros(1),)))
+    return np.zeros(code.n_tasks) if estimate is None else np.asarray(estimate)

@@ -1,0 +1,182 @@
+"""A two-layer network for classes, in NumPy: a problem that is not convex, and needs no extra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.problems.base import Problem, Shard
+from erasurehead.problems.checks import check_design, check_target
+from erasurehead.problems.design_matrices import DenseDesign
+from erasurehead.problems.losses import Labels, SoftmaxLoss
+
+_ROWS = 2_048
+"""Samples that go through the network at once."""
+
+
+@final
+class TwoLayerNetwork(Problem):
+    """`softmax(relu(x W1 + b1) W2 + b2)`: one hidden layer of rectified units, cross entropy, l2 on the weights.
+
+    The parameters are W1, b1, W2, b2, one after the other, each in the order of its rows. Its first model is drawn
+    (He's initialisation), as at zero all hidden units are alike and stay so.
+
+    Arguments:
+        X: training samples x features, dense.
+        y: one class a sample, numbered from 0.
+        hidden: units of the hidden layer.
+        l2: factor of the penalty `l2 * ||weights||^2`, at least 0.
+        test: samples and labels to measure models on; None for none.
+        seed: of the first model.
+
+    Raises:
+        InvalidArgument: if shapes do not fit, a number is not finite, or labels do not number classes.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        hidden: int = 64,
+        l2: float = 0.0,
+        test: tuple[Any, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not (np.isfinite(real(l2)) and l2 >= 0):
+            raise invalid("l2", "must be a finite number of at least 0", l2)
+        self._X = _dense(X, "X", None)
+        values = check_target(y, "y", len(self._X), "X")
+        self.n_classes = max(2, int(values.max()) + 1)
+        self._loss = SoftmaxLoss(self.n_classes)
+        self._labels: Labels = self._loss.labels(values, "y")
+        self.hidden = check_count("hidden", hidden)
+        self.seed = check_count("seed", seed, at_least=0)
+        self.l2 = float(l2)
+        self.n_samples, self.n_features = self._X.shape
+        first, second = self.n_features * hidden, hidden * self.n_classes
+        self._edges = np.cumsum([first, hidden, second, self.n_classes])
+        self.n_parameters = int(self._edges[-1])
+        self.unpenalized = (
+            *range(first, first + hidden),
+            *range(self.n_parameters - self.n_classes, self.n_parameters),
+        )
+        self._test = None
+        if test is not None:
+            samples = _dense(test[0], "test[0]", self.n_features)
+            labels = self._loss.labels(check_target(test[1], "test[1]", len(samples), "test[0]"), "test[1]")
+            self._test = samples, labels
+
+    @property
+    def labels(self) -> Labels:
+        """The class of each training sample, shape (n_samples,)."""
+        return self._labels
+
+    def initial(self) -> Array:
+        """Return a first model: weights drawn from the seed, by the width of the layer before; no biases."""
+        rng = np.random.default_rng(self.seed)
+        x = np.zeros(self.n_parameters)
+        first, _, second, _ = self._split(x)
+        first[:] = rng.standard_normal(first.shape) * np.sqrt(2.0 / self.n_features)
+        second[:] = rng.standard_normal(second.shape) * np.sqrt(2.0 / self.hidden)
+        return x
+
+    def _split(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        first, first_bias, second, second_bias = np.split(x, self._edges[:-1])
+        return (
+            first.reshape(self.n_features, self.hidden), first_bias,
+            second.reshape(self.hidden, self.n_classes), second_bias,
+        )  # fmt: skip
+
+    def shard(self, tasks: Sequence[slice]) -> NetworkShard:
+        return NetworkShard(self, tasks)
+
+    def loss(self, x: Array) -> float:
+        return sum(
+            self._go(x, self._X[first : first + _ROWS], self._labels[first : first + _ROWS], 1.0 / self.n_samples, None)
+            for first in range(0, self.n_samples, _ROWS)
+        )
+
+    def gradient(self, x: Array) -> Array:
+        total, part = np.zeros(self.n_parameters), np.empty(self.n_parameters)
+        for first in range(0, self.n_samples, _ROWS):
+            rows = slice(first, first + _ROWS)
+            self._go(x, self._X[rows], self._labels[rows], 1.0 / self.n_samples, part)
+            total += part
+        return total
+
+    def sample_gradients(self, models: Array, rows: IntArray) -> Array:
+        """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`."""
+        found = np.empty_like(models)
+        for number, (model, own) in enumerate(zip(models, rows, strict=True)):
+            self._go(model, self._X[own], self._labels[own], 1.0 / len(own), found[number])
+        return found
+
+    def metrics(self, x: Array) -> dict[str, float]:
+        if self._test is None:
+            return {}
+        margins = self.margins(x, self._test[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._loss.scores(np.ascontiguousarray(margins.T), self._test[1])
+
+    def margins(self, x: Array, samples: Array) -> Array:
+        """Return the margin of each class, shape (n_samples, n_classes)."""
+        first, first_bias, second, second_bias = self._split(x)
+        return np.maximum(samples @ first + first_bias, 0.0) @ second + second_bias
+
+    def _go(self, x: Array, samples: Array, labels: Labels, scale: float, out: Array | None) -> float:
+        """Return the loss over some samples times the scale, and write its gradient."""
+        first, first_bias, second, second_bias = self._split(x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            active = samples @ first
+            active += first_bias
+            np.maximum(active, 0.0, out=active)
+            margins = np.ascontiguousarray((active @ second + second_bias).T)
+            loss = self._loss.differentiate(margins, labels, scale)
+            if out is None:
+                return loss
+            to_first, to_first_bias, to_second, to_second_bias = self._split(out)
+            residuals = margins.T
+            to_second[:] = active.T @ residuals
+            to_second_bias[:] = residuals.sum(axis=0)
+            back = residuals @ second.T
+            back *= active > 0.0
+            to_first[:] = samples.T @ back
+            to_first_bias[:] = back.sum(axis=0)
+        return loss
+
+
+@final
+class NetworkShard(Shard):
+    """The tasks of a network that one worker holds.
+
+    Arguments:
+        problem: of all samples.
+        tasks: ranges of them.
+    """
+
+    support = None
+
+    def __init__(self, problem: TwoLayerNetwork, tasks: Sequence[slice]) -> None:
+        self._problem, self._tasks, self.n_tasks = problem, tuple(tasks), len(tasks)
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        out[:] = 0.0
+        loss, part, problem = 0.0, np.empty_like(out), self._problem
+        for rows, coefficient in zip(self._tasks, coefficients, strict=True):
+            if coefficient != 0.0:
+                scale = float(coefficient) / problem.n_samples
+                loss += problem._go(local, problem._X[rows], problem._labels[rows], scale, part)  # pyright: ignore[reportPrivateUsage]
+                out += part
+        return loss
+
+
+def _dense(X: Any, argument: str, n_columns: int | None) -> Array:
+    design = check_design(X, argument, n_columns)
+    if not isinstance(design, DenseDesign):
+        raise invalid(argument, "must be dense for a network", "a sparse matrix", "X.toarray() makes it so")
+    return design.matrix

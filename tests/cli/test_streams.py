@@ -1,0 +1,135 @@
+"""Standard streams that are closed, full, cut off by their reader or in ASCII, of every command: the work is done.
+
+Each command runs in a forked child with such streams, made as the interpreter makes them when it starts.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from erasurehead.cli import main
+from erasurehead.cli.app import build
+
+from .shop import SMALL, write_shop
+
+COMMANDS: list[tuple[object, ...]] = [
+    ("--version",),
+    ("--help",),
+    ("train", "--help"),
+    ("delays", "fit", "-h"),
+    ("delays",),
+    ("train", "--data", "shop.csv", *SMALL, "--out", "OUT", "--json"),
+    ("train", "--data", "nowhere.csv"),
+    ("train", "--resume", "run", "--steps", 14),
+    ("resize", "run", 3),
+    ("compare", "--data", "shop.csv", *SMALL, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures", "--out", "OUT"),
+    ("data", "shop.csv", "--categorical"),
+    ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "OUT"),
+    ("predict", "run", "shop.csv"),
+    ("evaluate", "run", "shop.csv"),
+    ("plan", "--delays", "exponential(1)", "-w", 6, "--no-figures", "--out", "OUT"),
+    ("drill", "--workers", 1),
+    ("codes", "show", "fractional_repetition(6, load=2)"),
+    ("codes", "compare", "uncoded(5)", "--stragglers", 2),
+    ("delays", "show", "trace.csv"),
+    ("delays", "fit", "trace.csv", "--no-figures"),
+    ("delays", "convert", "trace.csv", "OUT.csv"),
+]
+
+STREAMS = {
+    "as usual": {},
+    "stdout closed": {1: None},
+    "stderr closed": {2: None},
+    "all closed": {0: None, 1: None, 2: None},
+    "stdout full": {1: "/dev/full"},
+    "stderr full": {2: "/dev/full"},
+    "nobody reads stdout": {1: "|"},
+    "nobody reads either": {1: "|", 2: "|"},
+}
+"""What it is called -> descriptor -> what it is: closed, a file, or a pipe whose reader has gone."""
+
+
+def _stream(descriptor: int, mode: str, encoding: str) -> io.TextIOWrapper | None:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return None  # as Python has it
+    return io.TextIOWrapper(open(descriptor, mode + "b", closefd=False), encoding, line_buffering=descriptor == 2)
+
+
+def _become(streams: dict[int, str | None], out: int, err: int, encoding: str) -> None:
+    for descriptor, usual in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
+        os.dup2(usual, descriptor)
+    for descriptor, name in streams.items():
+        if name is None:
+            os.close(descriptor)
+        elif name == "|":
+            reader, writer = os.pipe()
+            os.dup2(writer, descriptor)
+            os.close(writer)
+            os.close(reader)
+        else:
+            os.dup2(os.open(name, os.O_WRONLY), descriptor)
+    sys.stdin, sys.stdout, sys.stderr = (  # pyright: ignore[reportAttributeAccessIssue]
+        _stream(number, mode, encoding) for number, mode in ((0, "r"), (1, "w"), (2, "w"))
+    )
+
+
+def run(words: list[str], streams: dict[int, str | None], folder: Path, encoding: str = "utf-8") -> tuple[int, str]:
+    """Run the command line in a child; return its exit code and what it said on stderr, or in a traceback."""
+    said, printed = folder / "said", folder / "printed"
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.read_text(errors="replace")
+    code = 70
+    try:
+        signal.alarm(60)
+        os.chdir(folder)
+        err = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        _become(streams, os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), os.dup(err), encoding)
+        sys.argv = ["erasurehead", *words]
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = 0 if end.code is None else end.code if isinstance(end.code, int) else 1
+        except BaseException:
+            os.write(err, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("streams")
+    write_shop(folder / "shop.csv", 60)
+    (folder / "trace.csv").write_text("worker,step,seconds\n" + "".join(f"{k % 5},{k // 5},1.{k}\n" for k in range(50)))
+    words = ["train", "--data", str(folder / "shop.csv"), *SMALL, "--out", folder / "run"]
+    assert CliRunner().invoke(build(), [str(word) for word in words]).exit_code == 0
+    return folder
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(str, command[:2])))
+def test_streams(made: Path, command: tuple[object, ...]) -> None:
+    usual, prints = 0, False
+    for number, (name, streams) in enumerate(STREAMS.items()):
+        words = [str(word).replace("OUT", f"{command[0]}{number}") for word in command]
+        if "--resume" in words:
+            words[-1] = str(14 + number)
+        code, said = run(words, streams, made, "utf-8" if number % 2 else "ascii")
+        if not streams:
+            usual, prints = code, (made / "printed").stat().st_size > 0
+        unwritten = name == "stdout full" and prints and code != 2
+        assert "Traceback" not in said, (name, words, said)
+        assert code == (1 if unwritten else usual), (name, words, said)
+        if unwritten:
+            assert "No space left on device" in said, (words, said)

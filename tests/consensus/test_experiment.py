@@ -1,0 +1,148 @@
+"""Runs from run files: records, models that predict, going on to the bit, and bad input in the user's words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead.consensus.experiment import ConsensusExperiment
+from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.consensus.training import ConsensusRun, Watcher
+from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
+from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.predictor import TrainedModel
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((160, 3))
+    y = (X @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(160) > 0).astype(int)
+    place = tmp_path_factory.mktemp("data") / "rows.csv"
+    lines = ["a,b,c,y", *(",".join(map(str, [*x, label])) for x, label in zip(X.round(4), y, strict=True))]
+    place.write_text("\n".join(lines))
+    return place
+
+
+def tables(rows: Path, out: Path, **more: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "consensus": {"peers": 5, "graph": "ring()", "rate": 0.3, "batch": 8},
+        "data": {"source": str(rows)},
+        "run": {"steps": 20, "out": str(out), "evaluate_every": 5.0},
+        "checkpoints": {"every_steps": 5},
+    }
+    for section, keys in more.items():
+        made[section] = made.get(section, {}) | keys
+    return made
+
+
+def test_a_run_leaves_rows_and_a_model_that_predicts(rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = ConsensusExperiment.from_tables(tables(rows, out)).run()
+    opened = RunFolder.open(out)
+    kept = [PeerRow(**row) for row in opened.lines("peers.jsonl")]
+    assert len(kept) == done.steps
+    assert 100 <= done.steps < 105
+    assert [MeanRow(**row).time for row in opened.lines("means.jsonl")] == [row.time for row in done.means]
+    assert opened.summary["status"] == "finished"
+    assert opened.summary["messages"] == done.messages
+    assert (opened.x == done.x).all()
+    assert TrainedModel.load(out).evaluate(rows).metrics["accuracy"] > 0.85
+    for name in ("peers.jsonl", "means.jsonl", "troubles.jsonl", "config.toml"):
+        assert opened.damage(name) == ""
+
+
+class Killed(Watcher):
+    """Ends training as Ctrl-C does, in the middle."""
+
+    def on_mean(self, row: MeanRow) -> None:
+        if row.step >= 10:
+            raise KeyboardInterrupt
+
+
+def run_to_the_end(rows: Path, out: Path, **more: dict[str, Any]) -> ConsensusRun:
+    return ConsensusExperiment.from_tables(tables(rows, out, **more)).run()
+
+
+@pytest.mark.parametrize("policy", ["dynamic()", "local()", "full()"])
+def test_a_run_that_was_cut_off_goes_on_to_the_bit(rows: Path, tmp_path: Path, policy: str) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    more = {"consensus": {"policy": policy, "algorithm": "gradient_tracking()", "rate": 0.05}}
+    run_to_the_end(rows, whole, **more)
+    with pytest.raises(KeyboardInterrupt):
+        ConsensusExperiment.from_tables(tables(rows, cut, **more)).run([Killed()])
+    assert RunFolder.open(cut).summary["status"] == "stopped"
+    done = ConsensusExperiment.resume(cut).run()
+    assert not done.stopped
+    assert (RunFolder.open(cut).x == RunFolder.open(whole).x).all()
+    assert RunFolder.open(cut).lines("peers.jsonl") == RunFolder.open(whole).lines("peers.jsonl")
+
+
+def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
+    short, whole = tmp_path / "short", tmp_path / "long"
+    run_to_the_end(rows, short)
+    run_to_the_end(rows, whole, run={"steps": 30})
+    ConsensusExperiment.resume(short, {"run": {"steps": 30}}).run()
+    assert (RunFolder.open(short).x == RunFolder.open(whole).x).all()
+    with pytest.raises(InvalidArgument, match=r"consensus\.policy must be left out"):
+        ConsensusExperiment.resume(short, {"consensus": {"policy": "full()"}})
+
+
+def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
+    schedule = tmp_path / "faults.toml"
+    write_schedule(FaultSchedule((Fault("kill", 5.0, 0), Fault("stop", 8.0, 2, lasting=10.0))), schedule)
+    out = tmp_path / "run"
+    done = run_to_the_end(rows, out, consensus={"faults": str(schedule), "orphans": "taken over"})
+    assert done.there == [1, 2, 3, 4]
+    troubles = [TroubleRow(**row) for row in RunFolder.open(out).lines("troubles.jsonl")]
+    assert [row.gone for row in troubles] == [[0], [0, 2], [0]]
+    assert troubles[0].shares == "taken over"
+    write_schedule(FaultSchedule((Fault("coordinator", 5.0),)), schedule)
+    with pytest.raises(InvalidArgument, match="kill, stop, disconnect for peers"):
+        ConsensusExperiment.from_tables(tables(rows, tmp_path / "other", consensus={"faults": str(schedule)}))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"consensus": {"graph": "edges(['a-b', 'c-d', 'd-e'])"}}, "must be connected"),
+        ({"consensus": {"policy": "static(backup=2)"}}, "must leave every peer a neighbour"),
+        ({"consensus": {"peers": 1}}, "consensus.peers must be"),
+        ({"consensus": {"polcy": "full()"}}, "did you mean 'policy'"),
+        ({"consensus": {"mixing": "mean()"}}, "consensus.mixing must be one of"),
+        ({"consensus": {"split": "dirichlet(alpha=0.0001)"}}, "at least one sample"),
+        ({"run": {"engine": "processes"}}, "run.engine must be"),
+        ({"delays": {"latency": -1.0}}, "delays.latency must be"),
+    ],
+)
+def test_what_cannot_be_is_said_of_the_key(rows: Path, tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        ConsensusExperiment.from_tables(tables(rows, tmp_path / "run", **more))
+    assert said in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is no run folder"):
+        ConsensusExperiment.resume(tmp_path)
+    RunFolder.create(tmp_path / "other")
+    with pytest.raises(DataError, match="is no run without a coordinator"):
+        ConsensusExperiment.resume(tmp_path / "other")
+
+
+def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from erasurehead.cli.app import build
+
+    words = ["consensus", "--data", str(rows), "--peers", "4", "--graph", "ring()", "--steps", "8", "--rate", "0.3",
+             "--out", str(tmp_path / "run"), "--no-pictures", "--json"]  # fmt: skip
+    build()(words, standalone_mode=False)
+    out, aside = capsys.readouterr()
+    told = json.loads(out)
+    assert 32 <= told["steps"] < 36
+    assert told["against_full"]["seconds_full"]
+    assert "4 peers on ring()" in aside

@@ -1,0 +1,68 @@
+"""Weights of mixing: symmetric and doubly stochastic to rounding on every subgraph, and users' matrices checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead.consensus import Fixed, MaxDegree, Metropolis, Mixing, parse_graph
+from erasurehead.consensus.mixing import matrix_of, mixed, parse_mixing
+from erasurehead.errors import InvalidArgument
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from([Metropolis(), MaxDegree(), Fixed()]), st.integers(4, 12))
+def test_every_realised_step_is_doubly_stochastic(data: st.DataObject, mixing: Mixing, n_peers: int) -> None:
+    graph = parse_graph("erdos_renyi(p=0.7)", n_peers)
+    links = data.draw(st.sets(st.sampled_from(graph.edges)))
+    matrix = matrix_of(mixing, graph, links)
+    assert (matrix == matrix.T).all()
+    assert (matrix >= 0.0).all()
+    np.testing.assert_allclose(matrix.sum(axis=0), 1.0, atol=1e-15 * n_peers)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-15 * n_peers)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 9), st.integers(0, 1000))
+def test_mixing_is_the_row_of_the_matrix_and_keeps_the_order(here: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    others = [peer for peer in range(10) if peer != here and rng.random() < 0.5]
+    models = rng.standard_normal((10, 4))
+    vectors = [(peer, 1.0 / (1 + len(others)), models[peer]) for peer in others]
+    row = np.zeros(10)
+    row[others] = 1.0 / (1 + len(others))
+    row[here] = 1.0 - row.sum()
+    np.testing.assert_allclose(mixed(models[here], here, vectors), row @ models, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "said"),
+    [
+        ([[0.5, 0.5], [0.4, 0.6]], "doubly stochastic, with every column"),
+        ([[0.5, 0.4], [0.5, 0.6]], "doubly stochastic, with every row"),
+        ([[1.5, -0.5], [-0.5, 1.5]], "at least 0"),
+        ([[1.0, 0.0]], "must be square"),
+        ([["a"]], "must be numbers"),
+        ([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], "must be symmetric"),
+    ],
+)
+def test_matrices_of_ones_own_are_checked(matrix: object, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        Fixed(matrix)
+
+
+def test_a_matrix_fits_its_graph() -> None:
+    third = np.full((3, 3), 1 / 3)
+    Fixed(third).check(parse_graph("complete()", 3))
+    with pytest.raises(InvalidArgument, match="no neighbours"):
+        Fixed(third).check(parse_graph("path()", 3))
+    with pytest.raises(InvalidArgument, match="must have shape"):
+        Fixed(third).check(parse_graph("path()", 4))
+
+
+def test_texts() -> None:
+    assert str(parse_mixing("metropolis")) == "metropolis()"
+    with pytest.raises(InvalidArgument, match="must be one of metropolis, max_degree, fixed"):
+        parse_mixing("uniform()")

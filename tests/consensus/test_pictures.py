@@ -1,0 +1,21 @@
+"""The pictures of a run are drawn, for small graphs and large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from erasurehead.consensus import train
+from erasurehead.consensus.pictures import draw_run
+from erasurehead.problems import LogisticRegression
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.mark.parametrize(("graph", "peers"), [("ring()", 3), ("random_regular(degree=4)", 50)])
+def test_both_pictures_are_drawn(problem: LogisticRegression, tmp_path: Path, graph: str, peers: int) -> None:
+    done = train(problem, graph, "local()", peers=peers, steps=6, rate=0.3, batch=4, delays="exponential(mean=1.0)")
+    made = draw_run(done, "a title", tmp_path, ("png",))
+    assert sorted(path.name for path in made) == ["consensus.png", "links.png"]
+    assert all(path.stat().st_size > 20_000 for path in made)

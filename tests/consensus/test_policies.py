@@ -1,0 +1,237 @@
+"""What holds of every policy on the virtual clock: laws of averaging, bits, states, bounds of DTUR, faults."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead._internal import state_json
+from erasurehead.consensus import ConsensusRun, Cut, Leave, parse_graph, train
+from erasurehead.consensus.graphs import Graph
+from erasurehead.delays import Exponential, Fixed, Scaled, parse
+from erasurehead.errors import InvalidArgument
+from erasurehead.problems import LogisticRegression
+
+POLICIES = [
+    "full()", "static(wait_for=1)", "static(wait_for=2)", "dynamic()", "dynamic(tree='fixed')", "local(window=4)",
+    "bounded_staleness(steps=2)", "pairwise()",
+]  # fmt: skip
+AGREED = [text for text in POLICIES if not text.startswith(("bounded", "pairwise"))]
+GRAPHS = {"ring()": 6, "erdos_renyi(p=0.4)": 10, "complete()": 6, "torus()": 9, "star()": 5, "path()": 5}
+SHIFTED = parse("shifted_exponential(shift=1.0, mean=1.0)")
+
+
+def run(problem: LogisticRegression, graph: str, policy: str, **more: Any) -> ConsensusRun:
+    n_peers = GRAPHS[graph]
+    slow = more.pop("slow", 0)
+    delays = Scaled(SHIFTED, tuple(5.0 if peer == slow else 1.0 for peer in range(n_peers)))
+    given: dict[str, Any] = {"steps": 25, "rate": 0.5, "batch": 8, "delays": delays, "evaluate_every": 5.0}
+    return train(problem, graph, policy, peers=n_peers, **given | more)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_learns_on_every_graph(problem: LogisticRegression, graph: str, policy: str) -> None:
+    done = run(problem, graph, policy)
+    assert not done.stopped
+    assert 0 <= done.steps - 25 * GRAPHS[graph] < GRAPHS[graph]  # several may mix at one moment
+    assert done.objective < 0.75 * done.means[0].objective
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.parametrize("latency", [0.0, 0.3])
+@pytest.mark.parametrize("policy", AGREED)
+def test_both_ends_of_a_link_agree(problem: LogisticRegression, policy: str, latency: float, late: str) -> None:
+    # Of the steps of two neighbours that met, both have the link, and the same weight, whatever messages take.
+    done = run(problem, "erdos_renyi(p=0.4)", policy, latency=latency, late=late)
+    seen: Mapping[tuple[int, int], list[float]] = defaultdict(list)
+    for row in done.rows:
+        assert sum(row.weights) <= 1.0 + 1e-12
+        for peer, weight in zip(row.links, row.weights, strict=True):
+            seen[row.peer, peer].append(weight)
+    for (here, there), weights in seen.items():
+        back = seen[there, here]
+        assert abs(len(weights) - len(back)) <= 1  # one may have mixed when training ended, and the other not
+        both = min(len(weights), len(back))
+        assert weights[:both] == back[:both]
+
+
+@pytest.mark.parametrize("policy", [text for text in POLICIES if not text.startswith("bounded")])
+def test_mixing_keeps_the_mean_of_the_models(problem: LogisticRegression, policy: str) -> None:
+    # With a rate of (nearly) nothing all that moves models is mixing: from models that differ, the mean stays.
+    start = run(problem, "erdos_renyi(p=0.4)", policy, steps=10, keep_state=True)
+    assert start.distance > 1e-3
+    state = json_copy(start.state)
+    done = run(problem, "erdos_renyi(p=0.4)", policy, steps=40, rate=1e-300, resume=state, delays=Exponential(1.0))
+    waiting = 0.3 * start.distance  # what was offered and not mixed yet when the state was taken
+    assert np.linalg.norm(done.x - start.x) <= waiting
+    assert done.distance < 0.2 * start.distance
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("algorithm", ["sgd()", "momentum(momentum=0.5)", "quasi_global(momentum=0.5)",
+                                       "gradient_tracking()"])  # fmt: skip
+def test_every_algorithm_goes_with_every_policy(problem: LogisticRegression, policy: str, algorithm: str) -> None:
+    done = run(problem, "ring()", policy, algorithm=algorithm, rate=0.1, steps=60)
+    assert done.objective < 0.9 * done.means[0].objective
+
+
+def json_copy(state: Any) -> Any:
+    """Return a state as it comes back from a disk."""
+    arrays: dict[int, Any] = {}
+
+    def refer(array: Any) -> int:
+        arrays[len(arrays)] = array.copy()
+        return len(arrays) - 1
+
+    return state_json.decode(json.loads(json.dumps(state_json.encode(state, refer))), arrays)
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_run_goes_on_to_the_bit(problem: LogisticRegression, policy: str, late: str) -> None:
+    more: dict[str, Any] = {"late": late, "latency": 0.1, "algorithm": "gradient_tracking()", "rate": 0.05,
+                            "faults": [Leave(2, 12.0, 30.0)], "notice": 1.0}  # fmt: skip
+    whole = run(problem, "erdos_renyi(p=0.4)", policy, steps=30, **more)
+    half = run(problem, "erdos_renyi(p=0.4)", policy, steps=15, keep_state=True, **more)
+    rest = run(problem, "erdos_renyi(p=0.4)", policy, steps=30, resume=json_copy(half.state), **more)
+    assert (rest.models == whole.models).all()
+    assert [row for row in whole.rows if row.end > half.seconds] == [r for r in rest.rows if r.end > half.seconds]
+    assert rest.messages == whole.messages
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_same_seed_gives_the_same_bits_whoever_is_computed_together(
+    problem: LogisticRegression, policy: str
+) -> None:
+    first, second = (run(problem, "ring()", policy) for _ in range(2))
+    assert (first.models == second.models).all()
+    assert first.rows == second.rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.parametrize("tree", ["measured", "fixed"])
+def test_epochs_of_the_threshold_rule_connect_all_within_the_links_of_a_tree(
+    problem: LogisticRegression, seed: int, late: str, tree: str
+) -> None:
+    graph = parse_graph(f"erdos_renyi(p=0.4, seed={seed})", 10)
+    slow = seed
+    delays = Scaled(SHIFTED, tuple(5.0 if peer == slow else 1.0 for peer in range(10)))
+    done = train(
+        problem, graph, f"dynamic(tree={tree!r})", steps=60, rate=0.3, batch=4, delays=delays, late=late,  # type: ignore[arg-type]
+        evaluate_every=60, keep_state=True,
+    )  # fmt: skip
+    rounds: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for row in done.rows:
+        rounds[row.round] |= {(min(row.peer, other), max(row.peer, other)) for other in row.links}
+    last = max(rounds) - 1
+    assert done.state is not None
+    epochs = done.state["clock"]["peers"][0]["kept"]["epochs"]
+    # An epoch has at most as many rounds as a spanning tree has links, so that these epochs had at most so many:
+    assert last + 2 <= 9 * (epochs + 1)
+    # and any stretch that holds a whole epoch is connected: two epochs' lengths do.
+    for first in range(last - 17):
+        links = set().union(*(rounds[number] for number in range(first, first + 18)))
+        assert len(graph.components(range(10), without=set(graph.edges) - links)) == 1
+    if tree == "measured" and slow not in graph.cut_vertices and epochs > 4:
+        # A slow leaf is waited for once an epoch: it mixes in about one round of each, and seldom in more.
+        of_slow = sum(1 for row in done.rows if row.peer == slow)
+        assert of_slow <= 1.8 * epochs + 3
+
+
+def test_equal_times_take_part_together(problem: LogisticRegression) -> None:
+    # All are ready at the same moments: t <= theta lets everybody in, so that nothing is lost against full waiting.
+    for policy in ("full()", "dynamic()", "static(wait_for=1)", "local()"):
+        done = run(problem, "ring()", policy, delays=Fixed(np.ones((40, 6))), steps=20)
+        assert done.backups == 0.0
+        assert done.seconds == 20.0
+
+
+def test_a_slow_peer_costs_full_waiting_and_hardly_anybody_else(problem: LogisticRegression) -> None:
+    full = run(problem, "erdos_renyi(p=0.4)", "full()").seconds
+    for policy in ("static(wait_for=1)", "dynamic()", "local(window=4)", "pairwise()"):
+        assert run(problem, "erdos_renyi(p=0.4)", policy).seconds < 0.6 * full
+
+
+def test_messages_of_the_threshold_are_charged(problem: LogisticRegression) -> None:
+    quick, late = (run(problem, "ring()", "dynamic()", latency=latency, steps=30) for latency in (0.0, 0.5))
+    assert late.seconds > quick.seconds + 10.0
+    assert max(row.hops for row in quick.rows) >= 3
+    assert quick.messages > quick.vectors
+
+
+@pytest.mark.parametrize("orphans", ["out", "taken over"])
+@pytest.mark.parametrize("latency", [0.0, 0.2])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_peers_leave_and_come_back(problem: LogisticRegression, policy: str, latency: float, orphans: str) -> None:
+    faults = [Leave(0, 10.0), Leave(3, 14.0, 40.0)]  # without 0 the star falls apart
+    done = run(problem, "star()", policy, faults=faults, notice=2.0, orphans=orphans, slow=1, latency=latency)
+    assert not done.stopped
+    assert 0 not in done.there
+    assert 3 in done.there
+    assert len(done.troubles[0].knitted) == 3
+    assert {row.peer for row in done.rows if row.end > 60.0} == {1, 2, 3, 4}
+    held = np.concatenate(done.shares)
+    assert len(np.unique(held)) == len(held)
+    assert len(done.shares[3]) >= 80
+    assert done.objective < 0.9 * done.means[0].objective
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_cut_network_trains_on_in_both_parts_and_heals(problem: LogisticRegression, policy: str) -> None:
+    done = run(problem, "ring()", policy, faults=[Cut((0, 1, 2), 15.0, 60.0)], notice=1.0, steps=60, slow=5)
+    within = [row for row in done.rows if row.begin > 20.0 and row.end < 60.0]
+    assert {row.peer for row in within} == set(range(6))
+    crossing = [row for row in within if any((other in (0, 1, 2)) != (row.peer in (0, 1, 2)) for other in row.links)]
+    assert not crossing
+    after = [row for row in done.rows if row.begin > 62.0]
+    assert {row.peer for row in after} == set(range(6))
+    assert any((other in (0, 1, 2)) != (row.peer in (0, 1, 2)) for row in after for other in row.links)
+
+
+def test_the_mean_of_the_living_does_not_jump(problem: LogisticRegression) -> None:
+    done = run(problem, "erdos_renyi(p=0.4)", "static(wait_for=1)", faults=[Leave(4, 20.0)], evaluate_every=0.1)
+    before = max(row.objective for row in done.means if 18.0 < row.time < 20.0)
+    after = max(row.objective for row in done.means if 20.0 < row.time < 22.0)
+    assert after < before + 0.02
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"policy": "static(backup=2)"}, "must leave every peer a neighbour"),
+        ({"policy": "static(wait_for=3)"}, "at most the most neighbours"),
+        ({"policy": "static()"}, "either wait_for or backup"),
+        ({"policy": "dynamic(tree='star')"}, "must be 'measured' or 'fixed'"),
+        ({"split": [[0], [1], [2], [3], [4], []]}, "must give every peer at least one sample"),
+        ({"split": "dirichlet(alpha=0.001)"}, "must give every peer at least one sample"),
+        ({"split": [[0]] * 6}, "each with one peer at most"),
+        ({"late": "sometimes"}, "'carry' or 'preempt'"),
+        ({"latency": -1.0}, "latency must be"),
+        ({"faults": [Leave(9, 1.0)]}, "peer must be at most 5"),
+        ({"faults": [Leave(peer, 1.0) for peer in range(6)]}, "at least one peer"),
+        ({"mixing": "other()"}, "mixing must be one of"),
+        ({"algorithm": "adam()"}, "must not name 'adam'"),
+        ({"delays": "scaled(none(), [1.0])"}, "factors must have one for each of 6"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_starts(
+    problem: LogisticRegression, more: dict[str, Any], said: str
+) -> None:
+    policy = more.pop("policy", "full()")
+    with pytest.raises(InvalidArgument) as caught:
+        run(problem, "ring()", policy, **more)
+    assert said in str(caught.value)
+
+
+def test_a_graph_is_needed_with_its_peers(problem: LogisticRegression) -> None:
+    with pytest.raises(InvalidArgument, match="peers must be stated"):
+        train(problem, "ring()", steps=1, rate=0.1)
+    with pytest.raises(InvalidArgument, match="peers must be 3"):
+        train(problem, Graph(3, ((0, 1), (1, 2))), peers=4, steps=1, rate=0.1)

@@ -1,0 +1,90 @@
+"""Delay models of one's own that give what is no delay: whoever asks them names worker, step, and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, optimizers, planning, schemes
+from erasurehead.errors import InvalidArgument
+from erasurehead.testing import Quadratic
+from erasurehead.training import train
+
+
+@dataclass(frozen=True)
+class Own(delays.Delays):
+    """Gives a table of ones, changed."""
+
+    change: Callable[[np.ndarray], Any]
+
+    def rows(self, first: int, count: int, n_workers: int, unit: int = 0, work: Any = 1.0, out: Any = None) -> Any:
+        return self.change(np.ones((count, n_workers)))
+
+    def __str__(self) -> str:
+        return "own()"
+
+
+def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
+    def change(rows: np.ndarray) -> np.ndarray:
+        rows[:, 2] = value
+        return rows
+
+    return change
+
+
+NO_DELAY = r"the delay of worker 2 in step 0, by own\(\), must be a number of seconds of at least 0, or inf, but it is "
+NO_ROWS = r"what the delay model own\(\) returns must be numbers, in rows of equal length"
+SHAPE = r"what the delay model own\(\) returns must have shape \(1, 4\), got "
+
+WRONG: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
+    "nan": (with_one(np.nan), NO_DELAY + "nan"),
+    "negative": (with_one(-0.5), NO_DELAY + r"-0\.5"),
+    "minus inf": (with_one(-np.inf), NO_DELAY + "-inf"),
+    "too few": (lambda rows: rows[:, :2], SHAPE + r"\(1, 2\)"),
+    "one number": (lambda rows: 1.0, SHAPE + r"\(\)"),
+    "no steps": (lambda rows: rows[0], SHAPE + r"\(4,\)"),
+    "texts": (lambda rows: [["a"] * rows.shape[1]], NO_ROWS),
+    "ragged": (lambda rows: [[1.0], [1.0, 2.0]], NO_ROWS),
+    "nothing": (lambda rows: None, "what the delay model own"),
+    "complex": (lambda rows: rows * 1j, NO_ROWS),
+}
+
+ASKING: dict[str, Callable[[delays.Delays], object]] = {
+    "row": lambda model: model.row(0, 4),
+    "seconds": lambda model: model.seconds(3, 0),
+    "virtual": lambda model: trained(model),
+    "a sum": lambda model: trained(model + delays.NoDelay()),
+    "planning": lambda model: planned(model),
+    "factors": lambda model: trained(delays.Scaled(model, (1.0, 1.0, 2.0, 1.0))),
+    "carried over": lambda model: trained(model, "carry"),
+}
+
+
+def trained(model: delays.Delays, late: Any = "preempt") -> object:
+    problem = Quadratic.random(8, 3, seed=1, l2=0.1)
+    engine = engines.VirtualEngine(model, late)
+    return train(problem, schemes.uncoded(4), optimizers.GradientDescent(problem.initial(), 0.1), engine, 3)
+
+
+def planned(model: delays.Delays) -> object:
+    scheme = schemes.uncoded(4)
+    return planning.simulate(scheme.decoder, scheme.rule, model, 1)
+
+
+@pytest.mark.parametrize("asking", ASKING)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_delay_is_named(wrong: str, asking: str) -> None:
+    change, said = WRONG[wrong]
+    with pytest.raises(InvalidArgument, match=said):
+        ASKING[asking](Own(change))
+
+
+def test_a_table_that_is_returned_as_it_is_stays_as_it_is() -> None:
+    table = np.ones((1, 4))
+    model = Own(lambda rows: table) + delays.Exponential(0.5)
+    assert model.row(0, 4).tolist() == model.row(0, 4).tolist()
+    assert table.tolist() == [[1.0] * 4]

@@ -1,0 +1,36 @@
+"""The setting of cb-DyBW: what is asked for is made, with every policy in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from erasurehead.errors import InvalidArgument
+from erasurehead.papers.dybw import EXHIBITS, POLICIES, reproduce, select
+from erasurehead.papers.settings import Settings
+
+
+def test_figures_are_chosen_by_their_beginning() -> None:
+    assert select([]) == EXHIBITS
+    assert select(["mnist-lrm"]) == ("mnist-lrm-6", "mnist-lrm-10")
+    with pytest.raises(InvalidArgument, match="must be one of mnist-lrm-6"):
+        select(["svhn"])
+    with pytest.raises(InvalidArgument, match="must be virtual"):
+        reproduce(settings=Settings(engine="processes"))
+
+
+@pytest.mark.parametrize("model", ["lrm", "2nn"])
+def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pyarrow")
+    made = reproduce([f"mnist-{model}-6"], Settings(steps=3, synthetic="always", rows=200), tmp_path / "out")
+    assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
+    summary = made.exhibits[0][0].summary.rows()
+    assert [row["policy"] for row in summary] == list(POLICIES)
+    times = {str(row["policy"]): row["seconds an iteration"] for row in summary}
+    assert times["cb-DyBW, measured tree"] < times["cb-Full"]
+    facts = json.loads((tmp_path / "out" / "reproduction.json").read_text())
+    assert len(facts["exhibits"]) == 2
+    assert "none of the paper's was verified" in (tmp_path / "out" / "reproduction.md").read_text()

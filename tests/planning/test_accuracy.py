@@ -1,0 +1,152 @@
+"""How many steps a setting needs: the aggregation that is really used, bias and noise against the wanted accuracy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import delays, optimizers, problems
+from erasurehead.errors import InvalidArgument
+from erasurehead.planning import Accuracy, explain, forecast, plan, task_noise
+from erasurehead.planning.task_weights import _of_messages, task_weights  # pyright: ignore[reportPrivateUsage]
+from erasurehead.planning.trials import Trainer
+from erasurehead.schemes.text import parse_scheme
+
+EXPONENTIAL = delays.Exponential(0.5, seed=0)
+SCHEMES = (
+    "ignore_stragglers(wait_for=5)",
+    "ignore_stragglers(wait_for=5, rescale='expectation')",
+    "ignore_stragglers(wait_for=5, rescale='none')",
+    "erasurehead(load=3, wait_for=4)",
+    "erasurehead(load=5, wait_for=4)",  # groups of unequal size
+    "erasurehead(load=3, wait_for=4, rescale='expectation')",
+    "erasurehead(load=3, wait_for=4, rescale='none')",
+    "custom(code='cyclic_repetition(stragglers=2)', wait='first(7)')",
+    "custom(code='cyclic_repetition(stragglers=2)', wait='first(7)', rescale='coverage')",
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 999), setting=st.sampled_from(SCHEMES))
+def test_tasks_count_as_much_as_the_aggregation_makes_them(seed: int, setting: str) -> None:
+    """Gradients that are unit vectors, through the decoder and aggregation of a run: their sum is the weights."""
+    scheme = parse_scheme(setting, 12)
+    times = np.random.default_rng(seed).exponential(size=(4, 12))
+    stop = scheme.rule.stop_times(times, scheme.decoder)
+    found = task_weights(scheme.decoder, scheme.aggregation, times, stop)
+    for row, moment, weights in zip(times, stop, found, strict=True):
+        there = np.flatnonzero(row <= moment).tolist()
+        np.testing.assert_allclose(weights, _of_messages(scheme.decoder, scheme.aggregation, there), atol=1e-9)
+
+
+@pytest.mark.parametrize("setting", ["ignore_stragglers(wait_for=8)", "erasurehead(load=3, wait_for=4)"])
+def test_a_gradient_that_is_rescaled_needs_no_more_steps_until_noise_matters(setting: str) -> None:
+    found = forecast(setting, 12, EXPONENTIAL)
+    assert 0.2 < found.missing < 0.4
+    assert found.counted.mean == pytest.approx(1.0)
+    assert found.steps < 1.02  # 1 / (1 - missing) is 1.25 to 1.67
+    deep = found.asked(Accuracy(gap=0.5 * found.floor))
+    assert math.isinf(deep.steps)
+    near = found.asked(Accuracy(gap=1.02 * found.floor))
+    assert 1.3 < near.steps < math.inf
+
+
+def test_a_gradient_that_is_left_too_short_contracts_as_much_less() -> None:
+    found = forecast("ignore_stragglers(wait_for=8, rescale='none')", 12, EXPONENTIAL)
+    assert found.counted.mean == pytest.approx(1.0 - found.missing)
+    assert found.asked(Accuracy(noise=0.0)).steps == pytest.approx(1.0 / (1.0 - found.missing))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    gap=st.floats(1e-4, 0.5),
+    noise=st.floats(0.0, 1.0),
+    more=st.floats(1.0, 10.0),
+    wait=st.integers(1, 11),
+)
+def test_steps_rise_with_noise_and_depth_and_fall_with_arrivals(
+    gap: float, noise: float, more: float, wait: int
+) -> None:
+    few = forecast(f"ignore_stragglers(wait_for={wait})", 12, EXPONENTIAL, steps=200)
+    all_but = forecast(f"ignore_stragglers(wait_for={min(11, wait + 1)})", 12, EXPONENTIAL, steps=200)
+    here = Accuracy(gap, noise)
+    assert few.asked(here).steps >= 1.0 - 1e-12
+    assert few.asked(Accuracy(gap, noise * more)).steps >= few.asked(here).steps
+    assert few.asked(here).steps >= all_but.asked(here).steps * (1.0 - 0.2 * noise) or wait == 11
+    assert here.steps(few.counted) <= Accuracy(gap / more, noise).steps(few.counted)
+
+
+def logistic(sort: bool) -> problems.LogisticRegression:
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal(8)
+    samples = rng.standard_normal((1200, 8))
+    samples[:, 0] = 1.0  # an intercept: without one, both labels say the same
+    labels = np.sign(samples @ truth + 0.5 * rng.standard_normal(1200))
+    order = np.argsort(labels, kind="stable") if sort else np.arange(1200)
+    return problems.LogisticRegression(samples[order], labels[order], l2=1e-3)
+
+
+def test_how_far_tasks_differ_is_measured() -> None:
+    mixed, ordered = (task_noise(logistic(sort), 12) for sort in (False, True))
+    assert 0.3 < mixed.ratio < 3.0  # rows in no order: 1
+    assert ordered.ratio > 4.0 * mixed.ratio
+    assert ordered.noise > 4.0 * mixed.noise
+
+
+def test_the_steps_that_are_forecast_are_those_of_training() -> None:
+    """The old rule of 1 / (1 - missing) is wrong here by up to a factor of 12."""
+    problem = logistic(sort=False)
+    rate = 1.0
+
+    def descent() -> optimizers.GradientDescent:
+        return optimizers.GradientDescent(problem.initial(), rate)
+
+    trainer = Trainer(problem, descent, ("gap", 0.01), 400)
+    exact, _ = trainer.exact
+    noise = task_noise(problem, 12).noise
+    for setting in ("ignore_stragglers(wait_for=8)", "ignore_stragglers(wait_for=3)", "ignore_stragglers(wait_for=1)"):
+        scheme = parse_scheme(setting, 12)
+        times = EXPONENTIAL.rows(0, 400, 12)
+        stop = scheme.rule.stop_times(times, scheme.decoder)
+        took, _ = trainer.run(task_weights(scheme.decoder, scheme.aggregation, times, stop), 12)
+        expected = forecast(setting, 12, EXPONENTIAL, accuracy=Accuracy(0.01, noise))
+        assert took / exact == pytest.approx(expected.steps, rel=0.25)
+
+
+class TestCoverage:
+    """A worker that is six times slower for good: what only it holds is never counted."""
+
+    ROWS = delays.ShiftedExponential(1.0, 0.05, seed=1).rows(0, 100, 12) * np.where(np.arange(12) == 5, 6.0, 1.0)
+
+    def test_a_setting_that_never_counts_a_task_is_ruled_out_and_said(self) -> None:
+        model = delays.Bootstrap(self.ROWS)
+        found = plan(model, 12, settings=["ignore_stragglers(wait_for=7)", "exact(load=2)"])
+        by_name = {item.setting: item for item in found.ranked}
+        ignoring = by_name["ignore_stragglers(wait_for=7)"]
+        assert ignoring.neglected == (5,)
+        assert math.isinf(ignoring.seconds_to_target)
+        assert found.best.setting == "exact(load=2)"
+        assert "ruled out as they never count task 5" in explain(found)
+
+    def test_what_is_counted_less_than_the_rest_is_a_bias(self) -> None:
+        rows = self.ROWS.copy()
+        rows[::4, 5] = 0.9
+        found = forecast("ignore_stragglers(wait_for=7)", 12, delays.Bootstrap(rows))
+        assert 0.01 < found.least_counted < 0.4
+        assert found.counted.bias > 0.0
+        alike = forecast("ignore_stragglers(wait_for=7)", 12, EXPONENTIAL)
+        assert alike.counted.bias < 0.1 * found.counted.bias
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [((0.0,), "gap must be"), ((1.0,), "gap must be"), ((math.nan,), "gap must be"), ((0.1, -1.0), "noise must be"),
+     ((0.1, math.inf), "noise must be"), ((0.1, 0.1, 0.0), "pace must be")],
+)  # fmt: skip
+def test_what_cannot_be_asked_for_is_refused(arguments: tuple[float, ...], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        Accuracy(*arguments)
