@@ -103,7 +103,7 @@ def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not
     assert go(300, tolerance=None).ended == "steps"
     assert go(60, scheme=schemes.ignore_stragglers(6, 2), tolerance=0.9).ended == "steps"
     sampled = Quadratic(PROBLEM.rows, PROBLEM.centres, l2=0.01)
-    sampled.sampled = True
+    sampled.stochastic = True
     assert go(300, problem=sampled).ended == "steps"
 
 
