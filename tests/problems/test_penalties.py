@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from erasurehead import engines, optimizers, problems, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import FirstOrder
+from erasurehead.optimizers import FirstOrder, Optimizer
 from erasurehead.problems import L1, L2, ElasticNet, LeastSquares, LogisticRegression, Penalty
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
