@@ -64,7 +64,7 @@ def run(
             panel="Scheme",
             metavar="SCHEME",
             text="uncoded (the default for your own data without delays), 'ignore_stragglers(wait_for=20)', "
-            "'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the default else), or "
+            "asynchronous, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the default else), or "
             "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
         ),
     ] = None,
