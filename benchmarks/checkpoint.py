@@ -22,7 +22,7 @@ from erasurehead import schemes, training
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.delays import Delays, Exponential, PerWorker, ShiftedExponential
 from erasurehead.engines import Event, Order, VirtualEngine
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.problems.base import Problem, Shard
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
 from erasurehead.training.callbacks import Callback

@@ -27,7 +27,7 @@ from common import report
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead.delays.stationarity import block_length, drift
 from erasurehead.engines import LateWork
-from erasurehead.planning import Accuracy, Forecast, after, plan, race, task_noise
+from erasurehead.planning import Accuracy, Forecast, Plan, after, plan, race, task_noise
 from erasurehead.schemes.text import parse_scheme
 from truth import (
     DATA,
@@ -143,24 +143,30 @@ def medians(runs: list[list[float | None]], gap: int, half: int) -> float:
     return times[(len(times) - 1) // 2]
 
 
-def advice(situation: Situation, data: str, late: LateWork, gap: float, known: bool, raced: bool) -> Forecast:
-    """Return what a plan advises that sees the first half of a trace, or knows the law.
-
-    Arguments:
-        situation, data, late, gap: of the row.
-        known: whether it knows the law: it draws from 4,000 fresh rounds of it.
-        raced: whether it has the data, or only their measure (how far tasks differ) and the depth of the target.
-    """
-    one = problem(data)
+def planned(situation: Situation, data: str, late: LateWork, known: bool) -> Plan:
+    """Return the plan that sees the first half of a trace, or knows the law: it draws from 4,000 fresh rounds of it."""
     table = situation.rounds(0, 4000 if known else ROUNDS)
     if not known:
         moved = drift(table)
         table = table if moved is None else table[moved.since :]
     model = delays.Bootstrap(table, block=min(block_length(table), len(table)))
-    accuracy = Accuracy(gap, task_noise(one, situation.workers).noise)
-    found = plan(model, situation.workers, TASK, choices(situation.workers), late=late, accuracy=accuracy)
+    accuracy = Accuracy(noise=task_noise(problem(data), situation.workers).noise)
+    return plan(model, situation.workers, TASK, choices(situation.workers), late=late, accuracy=accuracy)
+
+
+def advice(found: Plan, data: str, gap: float, raced: bool) -> Forecast:
+    """Return what a plan advises.
+
+    Arguments:
+        found: the plan, which knows how far tasks differ.
+        data: of the row.
+        gap: the depth of the target.
+        raced: whether it has the data to race settings on.
+    """
+    found = found.for_accuracy(found.accuracy.to(gap))
     if not raced:
         return found.best
+    one = problem(data)
     size = rate(one)
     trials = race(found, one, lambda: optimizers.Nesterov(one.initial(), size), ("gap", gap), STEPS, 3)
     return after(found, trials).best
@@ -170,6 +176,7 @@ def judge(name: str, made: dict[str, list[list[float | None]]]) -> list[tuple[st
     """Print the regret of one row, and return kind of advice, whether the row was drawn, and regret over the oracle."""
     situation, data, late = rows()[name]
     found: list[tuple[str, bool, float]] = []
+    plans = {known: planned(situation, data, late, known) for known in (True, False)}
     for place, gap in enumerate(GAPS):
         best = min(made, key=lambda setting: medians(made[setting], place, 0))
         least = medians(made[best], place, 1)
@@ -179,7 +186,7 @@ def judge(name: str, made: dict[str, list[list[float | None]]]) -> list[tuple[st
         for kind, known, raced in (
             ("oracle, data", True, True), ("data", False, True), ("oracle, trace", True, False), ("trace", False, False)
         ):  # fmt: skip
-            chosen = advice(situation, data, late, gap, known, raced)
+            chosen = advice(plans[known], data, gap, raced)
             regrets[kind] = medians(made[chosen.setting], place, 1) / least
             if kind in ("data", "trace"):
                 over = regrets[kind] / regrets[f"oracle, {kind}"] if math.isfinite(regrets[f"oracle, {kind}"]) else 1.0

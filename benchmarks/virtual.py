@@ -12,7 +12,7 @@ import copy
 
 from amazon import RATE, erasurehead, problem, run
 from common import interleave, ratio, report
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 
 STEPS = 50
 

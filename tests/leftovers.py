@@ -13,12 +13,16 @@ _OWNER = re.compile(r"erasurehead-(\d+)-")
 
 
 def unclaimed() -> set[str]:
-    """Return the names in /dev/shm that no living process has open or mapped, or is the owner of by its number.
+    """Return our names in /dev/shm that no living process has open or mapped, or is the owner of by its number.
 
     Shared memory that another test is using is held by a process of that test; what a killed process could not take
     with it is held by nobody.
     """
-    names = set(os.listdir(SHARED)) if SHARED.is_dir() else set[str]()
+    names = set[str]()
+    for path in SHARED.iterdir() if SHARED.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):
+            if path.lstat().st_uid == os.getuid():
+                names.add(path.name)
     for process in Path("/proc").glob("[0-9]*") if names else ():
         names -= {name for name in names if (found := _OWNER.match(name)) and found[1] == process.name}
         with contextlib.suppress(OSError):

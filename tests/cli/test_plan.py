@@ -204,7 +204,7 @@ class TestHonesty:
     def test_nothing_but_none_is_a_sentence(self, typed: Typed) -> None:
         done = typed("plan", "--delays", "none()", "--workers", 12)
         assert done.code == 2
-        assert "--delays must take some time, or computing must, but it is 'none()'" in done.sentence
+        assert "--delays must take some time, or computing must, got 'none()'" in done.sentence
         assert not Path("runs").exists()
 
     def test_without_a_cost_no_one_is_told_to_compute_everything(self, typed: Typed) -> None:

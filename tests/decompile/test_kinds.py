@@ -18,6 +18,8 @@ from jax.sharding import PartitionSpec
 
 from erasurehead.decompile import decompile
 
+pytestmark = pytest.mark.usefixtures("not_optimised")
+
 _random = np.random.default_rng(3)
 X = _random.normal(size=(6, 4)).astype(np.float32)
 V = _random.normal(size=4).astype(np.float32)

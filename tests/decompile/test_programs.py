@@ -16,6 +16,8 @@ from erasurehead.decompile.writing import text_of
 
 from .programs import CASES, Case
 
+pytestmark = pytest.mark.usefixtures("not_optimised")
+
 QUICK = {
     "tanh", "add of integers", "division by zero", "overflow", "powers", "select", "complex", "casts out of range",
     "specials", "sum along axes", "windows", "sorts of pairs", "top k", "broadcasts", "modes of taking", "updates",
@@ -25,7 +27,13 @@ QUICK = {
 
 
 def cases() -> list[Any]:
-    return [pytest.param(c, id=n, marks=() if n in QUICK else pytest.mark.slow) for n, c in CASES.items()]
+    """All cases; both tests of one run on the same worker of xdist, and share what is compiled."""
+    return [
+        pytest.param(
+            c, id=n, marks=[pytest.mark.xdist_group(f"program {n}"), *([] if n in QUICK else [pytest.mark.slow])]
+        )
+        for n, c in CASES.items()
+    ]
 
 
 @cache

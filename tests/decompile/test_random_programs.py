@@ -20,6 +20,8 @@ from erasurehead.decompile import decompile
 from erasurehead.decompile.checking.check import check
 from erasurehead.decompile.writing import text_of
 
+pytestmark = pytest.mark.usefixtures("not_optimised")
+
 Step = tuple[Callable[..., Any], int]
 
 FLOATS: list[Callable[[Any], Any]] = [
@@ -112,7 +114,7 @@ def test_round_trips_of_random_programs(program: tuple[Callable[..., Any], list[
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(programs())
 def test_round_trips_of_many_random_programs(program: tuple[Callable[..., Any], list[np.ndarray]]) -> None:
     round_trip(program)

@@ -38,7 +38,7 @@ def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
 
 NO_DELAY = r"the delay of worker 2 in step 0, by own\(\), must be a number of seconds of at least 0, or inf, but it is "
 NO_ROWS = r"what the delay model own\(\) returns must be numbers, in rows of equal length"
-SHAPE = r"what the delay model own\(\) returns must have shape \(1, 4\), but it is "
+SHAPE = r"what the delay model own\(\) returns must have shape \(1, 4\), got "
 
 WRONG: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "nan": (with_one(np.nan), NO_DELAY + "nan"),

@@ -34,6 +34,7 @@ FOREIGN = {
     "datasets/published/fetching.py": "what scikit-learn says",
     "decompile": "the code that is being written",
     "engines/ray/handle.py": "what Ray says",
+    "testing": "assertions",
 }
 """Files whose texts are not the library's own sentences."""
 

@@ -15,7 +15,7 @@ from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills.journal import Witness
 from erasurehead.engines import LateWork, VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train

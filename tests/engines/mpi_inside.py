@@ -21,7 +21,7 @@ from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Arrived, Died, Joined, MessageSpec, Order
 from erasurehead.engines.mpi import MPIEngine, serve
 from erasurehead.errors import EngineError
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.loop import train

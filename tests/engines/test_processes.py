@@ -22,7 +22,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, MessageSpec, Program
 from erasurehead.engines.packed_program import Store, pack
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take

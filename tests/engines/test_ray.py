@@ -27,7 +27,7 @@ from erasurehead.engines.packed_program import Store
 from erasurehead.engines.ray import RayEngine
 from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
-from erasurehead.optimizers.base import Nesterov
+from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Quadratic, Timetable
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.loop import train

@@ -13,7 +13,7 @@ from erasurehead import codes, decoding, schemes
 from erasurehead.delays import Bimodal, Delays, Fixed, NoDelay
 from erasurehead.delays.ties import precedence, untied
 from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.optimizers.base import GradientDescent, Nesterov
+from erasurehead.optimizers.first_order import GradientDescent, Nesterov
 from erasurehead.planning import simulate
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.problems import LogisticRegression

@@ -22,7 +22,7 @@ from erasurehead.engines.base import Arrived, Event, MessageLost, Order
 from erasurehead.errors import Diverged, InvalidArgument, Unreachable
 from erasurehead.faults.byzantine import Examination, Verifier, unusable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import View
 from erasurehead.training.loop import train

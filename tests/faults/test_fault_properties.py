@@ -24,7 +24,7 @@ from erasurehead.engines import Event, Joined, VirtualEngine
 from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.errors import Diverged, EngineError, ErasureHeadError, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems.base import split_samples
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
 from erasurehead.testing import Quadratic

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers.base import (
+from erasurehead.optimizers import (
     Constant,
     Geometric,
     GradientDescent,

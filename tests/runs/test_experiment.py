@@ -82,7 +82,7 @@ def test_the_configuration_on_record_is_complete() -> None:
     mine.run()
     tables = RunFolder.open("x").tables
     assert tables["scheme"] == "uncoded()"
-    assert set(tables["problem"]) == {"loss", "l2"}
+    assert set(tables["problem"]) == {"loss", "l2", "l1"}
     assert tables["optimizer"]["rate"] == mine.config.optimizer.rate
     assert "out" not in tables["run"]
     again = Experiment.from_config(build_config(tables))

@@ -18,7 +18,7 @@ from erasurehead.engines.base import Arrived, Event, MessageLost
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults.byzantine import check_comparable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes import wait_rules
 from erasurehead.training.loop import train

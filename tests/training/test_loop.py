@@ -13,13 +13,13 @@ from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Arrived, Order
+from erasurehead.engines.base import Order
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent, Nesterov
+from erasurehead.optimizers.first_order import GradientDescent, Nesterov
 from erasurehead.problems.base import Shard
 from erasurehead.schemes import wait_rules
-from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
+from erasurehead.schemes.aggregation import Aggregation, ByCoverage, LateMessage, Plain
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
@@ -95,8 +95,8 @@ class _Watch(Aggregation):
         self.counted: list[tuple[int, float]] = []
         self.late_rounds: list[int] = []
 
-    def late(self, arrived: Arrived) -> None:
-        self.late_rounds.append(arrived.order_round)
+    def late(self, message: LateMessage) -> None:
+        self.late_rounds.append(message.order_round)
 
     def estimate(self, decoding: object, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
         return Plain().estimate(decoding, vectors, layout, order)  # type: ignore[arg-type]

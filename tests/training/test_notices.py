@@ -18,7 +18,7 @@ from erasurehead import schemes
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training import Callback, Notice, Run, StepRow, train

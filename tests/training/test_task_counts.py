@@ -11,7 +11,7 @@ from erasurehead import codes, decoding, schemes
 from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train

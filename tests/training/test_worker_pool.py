@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems.base import Shard
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Quadratic, Timetable
@@ -461,22 +461,6 @@ def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() ->
     run = train(PROBLEM, scheme, optimizer, Slow(delays, "carry"), 4, fault_policy=fault_policy, wanted={1: 3}.get)
     assert run.steps[-1].workers == 3
     assert "suspected" not in said(run)
-
-
-def test_only_so_many_earlier_rounds_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasurehead.training.round.REMEMBERED", 3)
-    delays = Timetable({(0, 0, 0): 1.5, (1, 0, 0): 9.5, **{(w, s, 0): 1.0 for w in range(2, 6) for s in range(12)}})
-    counts: list[int] = []
-
-    class Counts(Callback):
-        def on_state(self, step: int, state: Any) -> None:
-            counts.append(len(state()["rounds"]["begun"]))
-
-    scheme = schemes.custom(codes.uncoded(6), "first(4)")
-    engine = VirtualEngine(delays, "carry")
-    run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 12, [Counts()])
-    assert counts == [0, 1, 2] + 10 * [3]
-    assert [(row.worker, row.step) for row in run.arrivals if row.late and row.step == 0] == [(0, 0)]
 
 
 def test_an_idle_message_is_no_step() -> None:

@@ -14,6 +14,7 @@ from erasurehead.cli.screen import Screen
 if TYPE_CHECKING:
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.training import ConsensusRun
+    from erasurehead.training.notices import Notice
 
 HELP = """
 Train without a coordinator: peers average with their neighbours, and wait
@@ -264,8 +265,8 @@ def _lines(screen: Screen) -> Any:
             who = f"gone: {', '.join(map(str, row.gone))}" if row.gone else "everybody is there"
             screen.say(f"  after {row.time:.3g} s {who}{'; the network is cut' if row.sides else ''}")
 
-        def on_notice(self, text: str) -> None:
-            screen.warn(text)
+        def on_notice(self, notice: Notice) -> None:
+            screen.warn(notice.text)
 
     return Lines()
 

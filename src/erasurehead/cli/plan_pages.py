@@ -122,7 +122,7 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "pareto": on_front,
         "limits": limits(plan, item),
         "trial": None if trial is None else {
-            "seconds": took(item, trial), "steps": trial.median_steps, "band": _range(item, trial),
+            "seconds": took(item, trial), "steps": trial.median_steps, "band": list(_range(item, trial)),
             "reached": trial.reached, "final": list(trial.final), "given_up": trial.given_up,
         },
     }  # fmt: skip
@@ -163,9 +163,7 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
         header = f"To {page.goal[0]}\n{page.goal[1]:g} ({unit.name})"
         columns.append((header, ["" if seconds is None else _write(unit, seconds) for seconds in times]))
         pairs = list(zip(items, tried, strict=True))
-        columns.append(
-            ("range", ["" if trial is None else _band(unit, tuple(_range(item, trial))) for item, trial in pairs])
-        )
+        columns.append(("range", ["" if trial is None else _band(unit, _range(item, trial)) for item, trial in pairs]))
     if plan.target is not None:
         bounds = [item.bound * item.seconds_per_step for item in items]
         columns.append((f"Theorem 1:\nat most ({whole.name})", [_write(whole, seconds) for seconds in bounds]))
@@ -248,9 +246,12 @@ def cases(page: Page) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _range(item: Forecast, trial: Trial) -> list[float]:
-    return [steps * item.seconds_per_step if math.isfinite(steps) else math.inf for steps in
-            (min(trial.steps), max(trial.steps))]  # fmt: skip
+def _range(item: Forecast, trial: Trial) -> tuple[float, float]:
+    low, high = (
+        steps * item.seconds_per_step if math.isfinite(steps) else math.inf
+        for steps in (min(trial.steps), max(trial.steps))
+    )
+    return low, high
 
 
 def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:

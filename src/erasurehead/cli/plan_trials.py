@@ -204,16 +204,13 @@ class Tried:
 
 
 def _sampled(experiment: Experiment, data: Dataset, rows: int) -> Problem:
-    section = experiment.config.problem
     rng = np.random.default_rng(0)
     train_rows = _some(rng, data.n_train, rows)
     smaller = replace(data, X_train=data.X_train[train_rows], y_train=data.y_train[train_rows])
     if data.X_test is not None and data.y_test is not None:
         test_rows = _some(rng, data.n_test, rows)
         smaller = replace(smaller, X_test=data.X_test[test_rows], y_test=data.y_test[test_rows])
-    assert section.loss is not None
-    assert section.l2 is not None
-    return parts.build_problem(smaller, section.loss, section.l2, penalize_intercept=section.penalize_intercept)
+    return parts.build_problem(smaller, experiment.config.problem)
 
 
 def _some(rng: np.random.Generator, total: int, wanted: int) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from erasurehead.cli.delay_pages import short_model
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
 from erasurehead.delays import Bootstrap, Delays, Trace, fit_trace, slow_workers
-from erasurehead.delays.absences import ABSENT, Absent, completed
+from erasurehead.delays.absences import ABSENT, completed
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import block_length, drift
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid
@@ -108,7 +108,7 @@ def planned(
     cost = cost or 0.0
     trace = _without_computing(trace, cost, screen)
     _name_the_slow(trace, screen)
-    whole = completed(trace, cast("Absent", absent))
+    whole = completed(trace, absent)
     if whole.gone:
         screen.warn(
             f"Stopped answering for good: {', '.join(trace.names[worker] for worker in whole.gone)}. The plan is made "
@@ -127,7 +127,7 @@ def planned(
         if fitted is not None:
             said = f"a distribution fitted to {trace.source}, {n_workers:,} workers"
             return Planned(fitted, n_workers, said, None, before, cost, known)
-    drawn = Bootstrap.from_trace(trace, keep, scale_with_load=source.scale_with_load, absent=cast("Absent", absent))
+    drawn = Bootstrap.from_trace(trace, keep, scale_with_load=source.scale_with_load, absent=absent)
     block = 1 if keep == "pooled" else min(block_length(drawn.table), len(drawn.table))
     model = replace(drawn, source=str((folder / TRACE).absolute()), block=block)
     said = f"{len(drawn.table):,} rounds of {trace.source}, {n_workers:,} workers"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import stat
 import sys
 from collections.abc import Generator
 from typing import IO, Any, cast
@@ -45,6 +46,18 @@ class _Optional(io.RawIOBase):
         return size
 
 
+class _Cut(_Optional):
+    """A pipe or connection that takes everything, too, once its reader has gone: they have what they wanted."""
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        return size
+
+
 def prepare() -> None:
     """Make the standard streams such that no text and no state of theirs ends a command.
 
@@ -62,7 +75,11 @@ def prepare() -> None:
     if stdout is None:
         sys.stdout = _text(io.BufferedWriter(_Optional(1)), "utf-8", buffered=True)
     elif isinstance(stdout, io.TextIOWrapper):
-        stdout.reconfigure(errors="backslashreplace")
+        number = stdout.fileno()
+        if stat.S_ISFIFO(mode := os.fstat(number).st_mode) or stat.S_ISSOCK(mode):
+            sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Cut(number)), stdout.encoding, "backslashreplace")
+        else:
+            stdout.reconfigure(errors="backslashreplace")
     if stderr is None or isinstance(stderr, io.TextIOWrapper):
         encoding = "utf-8" if stderr is None else stderr.encoding
         sys.stderr = _text(io.BufferedWriter(_Optional(2)), encoding, buffered=False)

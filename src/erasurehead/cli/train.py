@@ -161,11 +161,14 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
 def _way_on(experiment: Experiment) -> str:
     """Say how to resume a run that ended early, if it can be."""
     from erasurehead.runs.names import CONFIG, has_steps
+    from erasurehead.runs.resuming import can_be_resumed
 
     out = experiment.out
     if out is None or not (out / CONFIG).is_file():
         return ""
     if _checkpoints(experiment):
+        if not can_be_resumed(out):
+            return ""
         return f" To resume it from its last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
     begun = has_steps(out)
     return "" if begun else f" It had not begun; to begin it: erasurehead train --resume {shlex.quote(str(out))}"
@@ -200,15 +203,21 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
     where = _WHERE[config.run.engine]
     screen.say(
-        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_intercept(experiment)}, {config.optimizer.name} at "
-        f"rate {config.optimizer.rate}; {config.run.workers} {where}, delays {config.delays.model}, "
-        f"{config.delays.late}"
+        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_further(experiment)}{_intercept(experiment)}, "
+        f"{config.optimizer.name} at rate {config.optimizer.rate}; {config.run.workers} {where}, "
+        f"delays {config.delays.model}, {config.delays.late}"
     )
+
+
+def _further(experiment: Experiment) -> str:
+    """Say what else there is beside l2."""
+    section = experiment.config.problem
+    return (f", l1 {section.l1:.4g}" if section.l1 else "") + (", classes balanced" if section.class_weight else "")
 
 
 def _intercept(experiment: Experiment) -> str:
     """Say what the penalty does to the intercept, where there are both."""
-    if not (experiment.data.encoding.constant and experiment.problem.l2):
+    if not (experiment.data.encoding.constant and (experiment.problem.l2 or experiment.config.problem.l1)):
         return ""
     return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
 

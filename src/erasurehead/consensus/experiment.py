@@ -79,7 +79,8 @@ class ConsensusExperiment:
         data, source = _load(config)
         loss = config.problem.loss or data.task
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
-        problem: Problem = parts.build_problem(data, loss, l2, None, config.problem.penalize_intercept)
+        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        problem: Problem = parts.build_problem(data, minimised)
         troubles = () if section.faults is None else from_schedule(read_schedule(section.faults))
         try:
             ready = plan(
@@ -94,7 +95,7 @@ class ConsensusExperiment:
         complete = config.model_copy(
             update={
                 "data": source,
-                "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
+                "problem": minimised,
                 "delays": delays.model_copy(update={"model": str(made)}),
             }
         )

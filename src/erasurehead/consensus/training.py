@@ -28,6 +28,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.errors import Diverged, check_count, invalid, real
 from erasurehead.optimizers.base import Schedule, as_schedule
 from erasurehead.problems.base import Problem
+from erasurehead.training.notices import Notice
 
 _WINDOW = 100
 """Steps a peer after which it is said that the union of the graphs is still not connected."""
@@ -271,8 +272,8 @@ class Watcher:
     def on_trouble(self, row: TroubleRow) -> None:
         """Somebody left or came back, or the network was cut or healed."""
 
-    def on_notice(self, text: str) -> None:
-        """Something is to be known, in a sentence."""
+    def on_notice(self, notice: Notice) -> None:
+        """Something was noticed that a person should know."""
 
     def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
         """A moment between two events, after so many steps a peer, at which the state can be taken."""
@@ -443,11 +444,13 @@ class _Training:
             watcher.on_mean(row)
         if not self.joint_said and self.joint.open_steps > _WINDOW:
             self.joint_said = True
+            text = (
+                f"In the last {_WINDOW} steps the links that were realised have not connected all peers: some learn"
+                " nothing of others' data. Wait for more neighbours."
+            )
+            notice = Notice("not_connected", data={"steps": _WINDOW}, text=text, time=self.clock.time)
             for watcher in self.watchers:
-                watcher.on_notice(
-                    f"In the last {_WINDOW} steps the links that were realised have not connected all peers: some learn"
-                    " nothing of others' data. Wait for more neighbours."
-                )
+                watcher.on_notice(notice)
         return row
 
     def _on_step(self, peer: int, time: float, step: MixedStep) -> None:

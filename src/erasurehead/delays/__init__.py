@@ -26,6 +26,7 @@ from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
     from erasurehead.delays.bootstrap import Bootstrap
+    from erasurehead.delays.clock import AlongClock, InOrder, PerOrder, Stalls
     from erasurehead.delays.fitting import FAMILIES, Fit, fit, fit_trace, fit_workers
     from erasurehead.delays.persistent import SlowWorker, slow_workers
     from erasurehead.delays.summaries import Summary, summarize, summarize_model
@@ -37,9 +38,13 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "FAMILIES": "fitting",
+        "AlongClock": "clock",
         "Bootstrap": "bootstrap",
         "Fit": "fitting",
+        "InOrder": "clock",
+        "PerOrder": "clock",
         "SlowWorker": "persistent",
+        "Stalls": "clock",
         "Summary": "summaries",
         "Trace": "trace",
         "fit": "fitting",
@@ -56,22 +61,26 @@ __getattr__, __dir__ = lazy_names(
 __all__ = [
     "FAMILIES",
     "MODELS",
+    "AlongClock",
     "Bimodal",
     "Bootstrap",
     "Delays",
     "Exponential",
     "Fit",
     "Fixed",
+    "InOrder",
     "Late",
     "LogNormal",
     "MarkovModulated",
     "NoDelay",
     "Pareto",
+    "PerOrder",
     "PerWorker",
     "Recorded",
     "Scaled",
     "ShiftedExponential",
     "SlowWorker",
+    "Stalls",
     "Sum",
     "Summary",
     "Trace",
@@ -103,6 +112,30 @@ def _bootstrap(
     return Bootstrap.from_file(path, keep, block, seed, scale_with_load, absent)
 
 
+def _along(model: Delays, every: float) -> Delays:
+    from erasurehead.delays.clock import AlongClock
+
+    return AlongClock(model, every)
+
+
+def _trace(path: str, start: int = 0, scale_with_load: bool = False) -> Delays:
+    from erasurehead.delays.clock import InOrder
+
+    return InOrder.from_file(path, start, scale_with_load)
+
+
+def _stalls(every: float, lasting: float, seed: int = 0, resolution: float = 0.001) -> Delays:
+    from erasurehead.delays.clock import Stalls
+
+    return Stalls(every, lasting, seed, resolution)
+
+
+def _per_order(model: Delays) -> Delays:
+    from erasurehead.delays.clock import PerOrder
+
+    return PerOrder(model)
+
+
 MODELS: Mapping[str, Callable[..., Delays]] = {
     "none": NoDelay,
     "exponential": Exponential,
@@ -118,6 +151,10 @@ MODELS: Mapping[str, Callable[..., Delays]] = {
     "bootstrap": _bootstrap,
     "fixed": Fixed,
     "recorded": Recorded.from_file,
+    "along": _along,
+    "trace": _trace,
+    "stalls": _stalls,
+    "per_order": _per_order,
 }
 """What each name in the text of a delay model builds."""
 

@@ -46,6 +46,31 @@ class Delays(ABC):
             out: where to write, shape (count, n_workers), C-contiguous; made if None.
         """
 
+    follows_clock: bool = False
+    """Whether delays depend on when an order is posted, not on its step alone: see `draw_of`."""
+
+    def draw_of(self, step: int, posted: float) -> int:
+        """Return which draw an order meets: a step as `rows` counts them.
+
+        By default that is the order's own step, so that a method with more steps draws more often. A model that
+        follows the clock goes by the time instead, so that a stall lasts as long as it lasts, whatever is asked
+        meanwhile; it says so by `follows_clock`.
+
+        Arguments:
+            step: of the order.
+            posted: when it was submitted, in seconds since training began.
+        """
+        return step
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        """Return the delays of an order, shape (1, n_workers); of models made of others, each by its own draw.
+
+        Arguments:
+            step, posted: as for `draw_of`.
+            n_workers, unit, work: as for `rows`.
+        """
+        return self.rows(self.draw_of(step, posted), 1, n_workers, unit, work)
+
     @abstractmethod
     def __str__(self) -> str:
         """Return the model as it is written in a configuration: `"exponential(mean=0.5, seed=0)"`."""
@@ -66,13 +91,25 @@ class Delays(ABC):
         """
         return
 
-    def row(self, step: int, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+    def row(
+        self, step: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, posted: float | None = None
+    ) -> Array:
         """Return the delays of workers 0..n_workers-1 in one step, in seconds, shape (n_workers,).
+
+        Arguments:
+            step: of the order; without `posted`, the draw.
+            n_workers, unit, work: as for `rows`.
+            posted: when the order was submitted, in seconds since training began.
 
         Raises:
             InvalidArgument: if the model gives what is no delay: NaN, a negative number, or not one a worker.
         """
-        return check_rows(self, self.rows(step, 1, n_workers, unit, work), step, 1, n_workers)[0]
+        drawn = (
+            self.rows(step, 1, n_workers, unit, work)
+            if posted is None
+            else self.rows_at(step, posted, n_workers, unit, work)
+        )
+        return check_rows(self, drawn, step, 1, n_workers)[0]
 
     def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
         """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_workers).
@@ -85,9 +122,9 @@ class Delays(ABC):
         """
         return None
 
-    def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0) -> float:
-        """Return the delay of one worker, in seconds."""
-        return float(self.row(step, worker + 1, unit, work)[worker])
+    def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0, posted: float | None = None) -> float:
+        """Return the delay of one worker, in seconds; arguments as for `row`."""
+        return float(self.row(step, worker + 1, unit, work, posted)[worker])
 
     def __add__(self, other: Delays) -> Delays:
 
@@ -209,6 +246,16 @@ class Sum(Delays):
             values += rows_of(term, first, count, n_workers, unit, work)
         return values
 
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return any(term.follows_clock for term in self.terms)
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        values = self.terms[0].rows_at(step, posted, n_workers, unit, work)
+        for term in self.terms[1:]:
+            values = values + term.rows_at(step, posted, n_workers, unit, work)
+        return values
+
     def check_workers(self, n_workers: int) -> None:
         for term in self.terms:
             term.check_workers(n_workers)
@@ -242,6 +289,14 @@ class Scaled(Delays):
         values = rows_of(self.model, first, count, n_workers, unit, work, out)
         values *= np.array(self.factors[:n_workers])
         return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.follows_clock
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        self.check_workers(n_workers)
+        return self.model.rows_at(step, posted, n_workers, unit, work) * np.array(self.factors[:n_workers])
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.factors):
@@ -283,6 +338,19 @@ class PerWorker(Delays):
             mine = np.flatnonzero(kinds[:n_workers] == kind)
             if len(mine):
                 values[:, mine] = rows_of(model, first, count, n_workers, unit, work)[:, mine]
+        return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return any(model.follows_clock for model in self.models)
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        self.check_workers(n_workers)
+        kinds, values = np.array(self.kinds or range(len(self.models))), np.empty((1, n_workers))
+        for kind, model in enumerate(self.models):
+            mine = np.flatnonzero(kinds[:n_workers] == kind)
+            if len(mine):
+                values[:, mine] = model.rows_at(step, posted, n_workers, unit, work)[:, mine]
         return values
 
     def check_workers(self, n_workers: int) -> None:

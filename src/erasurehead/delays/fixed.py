@@ -14,6 +14,7 @@ from erasurehead._internal.resources import check_memory
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import readable
 from erasurehead.delays.base import Delays, numbers, room
+from erasurehead.delays.script import Script
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, invalid
 
@@ -93,12 +94,15 @@ class Recorded(Delays):
         source: the file that it was read from, for configurations; empty if there is none.
         order: who was first among messages that came at the same moment: the smaller number, inf if not known. As
             the table; None where nothing is known of it.
+        script: what came in each round of the run. On the virtual engine it is then played as it was, late work
+            included, whatever the engine does with late work else; None for a table of delays, and nothing more.
     """
 
     table: Array
     first_step: int = 0
     source: str = ""
     order: Array | None = None
+    script: Script | None = None
 
     def __post_init__(self) -> None:
         table = numbers(self.table, "table")
@@ -117,7 +121,9 @@ class Recorded(Delays):
             object.__setattr__(self, "order", order)
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]], source: str = "") -> Self:
+    def from_rows(
+        cls, rows: Iterable[Mapping[str, Any]], source: str = "", steps: Iterable[Mapping[str, Any]] | None = None
+    ) -> Self:
         """Build the replay from arrival records.
 
         Arguments:
@@ -125,12 +131,14 @@ class Recorded(Delays):
                 `erasurehead.runs.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
                 unless a later record has it late.
             source: the file they come from, if any.
+            steps: the rows of the run's steps, to play it round by round; None for a table of delays only.
 
         Raises:
             DataError: there are none.
         """
         came: dict[tuple[int, int, int], float] = {}
         ranks: dict[tuple[int, int, int], float] = {}
+        rows = list(rows)
         for row in rows:
             key = (int(row["unit"]), int(row["step"]), int(row["worker"]))
             seconds = np.inf if row.get("censored") and not row.get("late") else float(row["seconds"])
@@ -154,7 +162,7 @@ class Recorded(Delays):
             order = np.full(table.shape, np.inf)
             known = np.array(list(ranks), dtype=np.int64)
             order[known[:, 0], known[:, 1] - first, known[:, 2]] = list(ranks.values())
-        return cls(table, first, source, order)
+        return cls(table, first, source, order, None if steps is None else Script.of(steps, rows))
 
     @classmethod
     def from_file(cls, path: str) -> Self:

@@ -50,6 +50,15 @@ class Bimodal(Delays):
         np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
         return values
 
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.usual.follows_clock or self.slow.follows_clock
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        slow = draw("uniform", self.seed, step, 1, n_workers, unit, stream=1) < self.share
+        usual, other = (model.rows_at(step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
+        return np.where(slow, other, usual)
+
     def check_workers(self, n_workers: int) -> None:
         self.usual.check_workers(n_workers)
         self.slow.check_workers(n_workers)
@@ -134,6 +143,15 @@ class MarkovModulated(Delays):
         slow = self.is_slow(first, count, n_workers)
         np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
         return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.usual.follows_clock or self.slow.follows_clock
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        slow = self.is_slow(step, 1, n_workers)
+        usual, other = (model.rows_at(step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
+        return np.where(slow, other, usual)
 
     def check_workers(self, n_workers: int) -> None:
         self.usual.check_workers(n_workers)

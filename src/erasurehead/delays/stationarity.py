@@ -107,7 +107,8 @@ def drift(table: Array) -> Drift | None:
     before, after = float(series[:split].mean()), float(series[split:].mean())
     later = np.arange(rounds)
     shapes = np.stack([np.ones(rounds), (later >= split).astype(np.float64), later / rounds], axis=1)
-    rest = series - shapes @ np.linalg.lstsq(shapes, series, rcond=None)[0]  # delays may creep as well as jump
+    fitted = np.asarray(np.linalg.lstsq(shapes, series, rcond=None)[0], dtype=np.float64)
+    rest: Array = series - shapes @ fitted  # delays may creep as well as jump
     covariances = _autocovariances(rest[:, None])
     variance = max(_long_run(covariances, rounds, 1), float(covariances[0]))
     shift = after - before

@@ -96,10 +96,6 @@ class Striker(Callback):
 def main(folder: Path, name: str, seed: int, life: int) -> None:
     """Live until it is over, or struck; the process ends with 0, with `ENDED`, or by SIGKILL."""
     config = read_config(folder / RUN_FILE)
-    if config.run.engine == "mpi":
-        from erasurehead.engines.mpi import serve_unless_coordinator
-
-        serve_unless_coordinator()
     out = folder / name
     try:
         if out.exists():

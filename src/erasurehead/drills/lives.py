@@ -183,7 +183,8 @@ class Lives:
             finally:
                 self._free.put(nursery)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        words = ["-P", "-m", "erasurehead.drills.life", str(self.drill.out), name, str(settings.seed), str(life)]
+        module = "rank" if settings.engine == "mpi" else "life"
+        words = ["-P", "-m", f"erasurehead.drills.{module}", str(self.drill.out), name, str(settings.seed), str(life)]
         return play([*launcher(settings.engine, ranks), sys.executable, *words], _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:

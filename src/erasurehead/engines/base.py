@@ -6,6 +6,8 @@ and takes events one by one. Engines are equal peers: whatever passes `erasurehe
 
 from __future__ import annotations
 
+import math
+import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,19 +18,36 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.errors import EngineError, invalid
 
-LateWork: TypeAlias = Literal["preempt", "carry"]
-"""What a worker does when a newer order is out while its injected delay still runs: drop it, or sit it out."""
+LateWork: TypeAlias = str
+"""What a worker does when a newer order is out while its injected delay still runs: drop it (`"preempt"`), sit it out
+(`"carry"`), or sit it out until it is more than so many rounds old (`"drop(3)"`)."""
+
+_DROP = re.compile(r"drop\((\d{1,9})\)")
 
 
 def check_late(late: str) -> LateWork:
     """Return what to do with late work, as it was given to an engine.
 
     Raises:
-        InvalidArgument: if it is neither `"preempt"` nor `"carry"`.
+        InvalidArgument: if it is neither `"preempt"` nor `"carry"`, nor `"drop(R)"` with a number of rounds.
     """
-    if late not in ("preempt", "carry"):
-        raise invalid("late", "must be 'preempt' or 'carry'", late)
+    if late not in ("preempt", "carry") and not (isinstance(late, str) and _DROP.fullmatch(late)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("late", "must be 'preempt' or 'carry', or 'drop(R)' with a number of rounds", late)
     return late
+
+
+def rounds_kept(late: LateWork) -> float:
+    """Return how many rounds old work may be before a worker drops it: 0 where it drops all, inf where it drops none.
+
+    >>> rounds_kept("preempt"), rounds_kept("drop(3)"), rounds_kept("carry")
+    (0, 3, inf)
+    """
+    found = _DROP.fullmatch(late)
+    return int(found[1]) if found else 0 if late == "preempt" else math.inf
+
+
+Moment: TypeAlias = Literal["begin", "end"]
+"""What the loop takes the time of, for its records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +62,8 @@ class Order:
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number a point, if the message combines several points.
         note: anything else that programs need, such as the tolerance chosen for a nested code.
+        posted: when it was submitted, in seconds since training began; set by the loop. Delays that follow the clock
+            are drawn from it.
     """
 
     step: int
@@ -52,6 +73,7 @@ class Order:
     kind: str = "gradient"
     coefficients: tuple[float, ...] = ()
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    posted: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -266,6 +288,9 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
+    virtual: ClassVar[bool] = False
+    """Whether its clock stands still while the coordinator works, and jumps when it waits."""
+
     late: LateWork = "preempt"
     """What a worker does when a newer order is out while its injected delay still runs."""
 
@@ -337,6 +362,15 @@ class Engine(ABC):
     @abstractmethod
     def now(self) -> float:
         """Return the engine's time in seconds, from an arbitrary origin."""
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        """Return the time of something that is recorded: now; in a replay, what was recorded then.
+
+        Arguments:
+            moment: what it is: `"begin"`, a round begins; `"end"`, the model has moved after it.
+            order_round: the round.
+        """
+        return self.now()
 
     @abstractmethod
     def close(self) -> None:

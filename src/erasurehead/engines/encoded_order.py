@@ -17,8 +17,8 @@ from erasurehead.engines.shared_memory import align
 
 Bytes = NDArray[np.uint8]
 
-_HEAD = struct.Struct("=7q")
-"""How many points and coefficients, bytes of kind and note; step, round, generation."""
+_HEAD = struct.Struct("=7qd")
+"""How many points and coefficients, bytes of kind and note; step, round, generation; when it was posted."""
 
 _POINT = struct.Struct("=q16s")
 """Length of a point, and the name of its type."""
@@ -67,8 +67,9 @@ def encode_order(order: Order) -> EncodedOrder:
     note = pickle.dumps(dict(order.note)) if order.note else b""  # which may hold anything
     kind = order.kind.encode()
     head = _HEAD.pack(
-        len(points), len(order.coefficients), len(kind), len(note), order.step, order.round, order.generation
-    )
+        len(points), len(order.coefficients), len(kind), len(note), order.step, order.round, order.generation,
+        order.posted,
+    )  # fmt: skip
     for point in points:
         head += _POINT.pack(len(point), dtype_name(point.dtype).encode())
     if order.coefficients:
@@ -94,7 +95,7 @@ def read_order(memory: Bytes, head: bytes | None = None) -> Order:
 
 def _order(head: bytes, memory: Bytes | None, points: Sequence[Bytes] = ()) -> Order:
     """Return an order, its points taken out of memory, or as they are given."""
-    n_points, n_coefficients, n_kind, n_note, step, number, generation = _HEAD.unpack_from(head)
+    n_points, n_coefficients, n_kind, n_note, step, number, generation, posted = _HEAD.unpack_from(head)
     offset, views = align(len(head)), list[Any]()
     for index in range(n_points):
         length, name = _POINT.unpack_from(head, _HEAD.size + index * _POINT.size)
@@ -111,4 +112,5 @@ def _order(head: bytes, memory: Bytes | None, points: Sequence[Bytes] = ()) -> O
     end = begin + 8 * n_coefficients
     coefficients: list[float] = np.frombuffer(head[begin:end]).tolist() if n_coefficients else []
     note: dict[str, Any] = pickle.loads(head[end + n_kind :]) if n_note else {}
-    return Order(step, tuple(views), number, generation, head[end : end + n_kind].decode(), tuple(coefficients), note)
+    kind = head[end : end + n_kind].decode()
+    return Order(step, tuple(views), number, generation, kind, tuple(coefficients), note, posted)

@@ -19,6 +19,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
+from erasurehead.delays.fixed import Recorded
 from erasurehead.delays.ties import precedence
 from erasurehead.engines.base import (
     CLOSED,
@@ -32,14 +33,17 @@ from erasurehead.engines.base import (
     Lease,
     MessageLost,
     MessageSpec,
+    Moment,
     NoRoom,
     Offered,
     Order,
     Program,
     check_late,
+    rounds_kept,
     told,
 )
 from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.playback import Playback
 from erasurehead.engines.virtual_state import (
     Orders,
     Round,
@@ -65,7 +69,7 @@ class VirtualEngine(Engine, FaultInjection):
     Arguments:
         delays: what is added to each message's computing time; None for nothing.
         late: what a worker does when a newer order is out while it is still busy: `"preempt"` drops the old work,
-            `"carry"` finishes it first.
+            `"carry"` finishes it first, `"drop(3)"` does so unless it is more than three rounds old.
         seconds_per_task: computing time of one task's partial gradient, in seconds.
         hosts: the machines that it plays, and how many workers each bears; None for any number.
         seed: messages that arrive at the same moment come in an order that is drawn from this and the step, so that
@@ -73,6 +77,7 @@ class VirtualEngine(Engine, FaultInjection):
     """
 
     name: ClassVar[str] = "virtual"
+    virtual: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -87,6 +92,7 @@ class VirtualEngine(Engine, FaultInjection):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.delays = None if delays is None else as_delays(delays)
         self.seed = check_count("seed", seed, at_least=0)
+        self._kept = rounds_kept(late)
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
@@ -97,7 +103,10 @@ class VirtualEngine(Engine, FaultInjection):
         self._closed = False
         self._round = -1
         self._handed_out: list[_Lease] = []
-        self._delay_rows: dict[tuple[int, int, float], list[float]] = {}
+        self._playback: Playback | None = None
+        if isinstance(self.delays, Recorded) and self.delays.script is not None:
+            self._playback, self.late = Playback(self.delays.script), "carry"
+        self._delay_rows: dict[tuple[int, float, int, float], list[float]] = {}
         self._place_rows: dict[tuple[int, int], list[float]] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
@@ -144,14 +153,21 @@ class VirtualEngine(Engine, FaultInjection):
                 lease.end()
             self._handed_out.clear()
         flight = Round(order)
+        if self._playback is not None:
+            self._playback.submit(flight)
+            return
         for worker in list(self._workers) if workers is None else workers:
             state = self._workers.get(worker)
             if state is None:
                 continue
-            if (state.busy and self.late == "carry") or state.held is not None:
+            if (state.busy and not self._outdated(state, order)) or state.held is not None:
                 state.waiting = flight
             else:
                 self._begin(worker, state, flight)
+
+    def _outdated(self, state: Worker, newest: Order) -> bool:
+        """Return whether a worker drops what it is at, now that there is a newer order."""
+        return not self._kept or state.current is None or newest.round - state.current.order.round > self._kept
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
@@ -173,10 +189,47 @@ class VirtualEngine(Engine, FaultInjection):
             if isinstance(event, Died):
                 self._forget(worker)
             return event
+        if self._playback is not None and (played := self._play(self._playback, until)) is not None:
+            return played
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
         self._clock = max(self._clock, until)
         return None
+
+    def _play(self, playback: Playback, until: float | None) -> Event | None:
+        """Return what came next in the recorded round; None if that was the end of it, or the time is not yet come."""
+        coming = playback.peek()
+        if coming is None:
+            while (worker := playback.take_failure()) is not None:
+                if worker in self._workers:
+                    return Failed(worker, self._round, "it failed in the recorded run", self._clock)
+            if until is not None:
+                self._clock = max(self._clock, playback.stop)
+            return None
+        time = playback.time_of(coming)
+        if until is not None and time > until:
+            return None
+        message, flight = playback.take()
+        self._clock = max(self._clock, time if playback.peek() else playback.stop)  # it was looked at a moment later
+        state = self._workers.get(message.worker)
+        if state is None or flight is None or message.unit >= len(state.program.message_specs):
+            raise DataError(
+                f"the recorded run has a message {message.unit} of worker {message.worker} for round "
+                f"{message.order_round}, which nobody here would send: a replay needs the scheme of that run."
+            )
+        spec = state.program.message_specs[message.unit]
+        lease = _Lease(state.program, flight, spec, lost=not message.usable)
+        self._handed_out.append(lease)
+        return Arrived(
+            message.worker, spec, message.order_round, flight.order.step, playback.started(message), time, lease
+        )
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        if self._playback is not None:
+            recorded = self._playback.begin(order_round) if moment == "begin" else self._playback.end
+            if recorded is not None:
+                self._clock = recorded
+        return self._clock
 
     def release(self, arrived: Arrived) -> None:
         arrived.lease.end()
@@ -196,7 +249,7 @@ class VirtualEngine(Engine, FaultInjection):
         held, state.held = state.held or [], None
         for event in held:
             self._push(self._clock, worker, state.life if event else state.work, event)
-        if state.waiting is not None and (self.late == "preempt" or not state.busy):
+        if state.waiting is not None and (not state.busy or self._outdated(state, state.waiting.order)):
             self._begin(worker, state, state.waiting)
 
     def state(self) -> Tree:
@@ -213,6 +266,7 @@ class VirtualEngine(Engine, FaultInjection):
             "heap": [[*entry[:6], event_to_tree(entry[6])] for entry in self._heap],
             "workers": workers,
             "orders": orders.to_tree(),
+            "playback": None if self._playback is None else self._playback.state(),
         }
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
@@ -238,6 +292,10 @@ class VirtualEngine(Engine, FaultInjection):
             (float(time), whole(turn), float(place), whole(order), whole(worker), whole(number), event_from(event))
             for time, turn, place, order, worker, number, event in state["heap"]
         ]
+        if (self._playback is None) != (state.get("playback") is None):
+            raise DataError("a replay goes on as a replay, of the same run.")
+        if self._playback is not None:
+            self._playback.restore(state["playback"])
         self._hosts = {str(name): None if room is None else whole(room) for name, room in state["hosts"]}
         heapq.heapify(self._heap)
         self._clock, self._round = float(state["clock"]), whole(state["round"])
@@ -288,7 +346,7 @@ class VirtualEngine(Engine, FaultInjection):
         if remaining:
             state.spec = remaining[0]
             try:
-                delay = self._delay(worker, order.step, state, remaining[0])
+                delay = self._delay(worker, order, state, remaining[0])
             except Exception as error:
                 self._fail(worker, state, order, error)
                 return
@@ -300,16 +358,18 @@ class VirtualEngine(Engine, FaultInjection):
         state.busy = False
         self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
 
-    def _delay(self, worker: int, step: int, state: Worker, spec: MessageSpec) -> float:
+    def _delay(self, worker: int, order: Order, state: Worker, spec: MessageSpec) -> float:
         if self.delays is None:
             return 0.0
-        key = (step, len(state.done), spec.work)
+        key = (order.step, order.posted, len(state.done), spec.work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
             try:
-                drawn = self.delays.row(step, max(self._workers) + 1, unit=len(state.done), work=spec.work)
+                drawn = self.delays.row(
+                    order.step, max(self._workers) + 1, unit=len(state.done), work=spec.work, posted=order.posted
+                )
             except Exception:  # for some worker: each is asked for alone then, as elsewhere it asks for itself
-                return self.delays.seconds(worker, step, len(state.done), spec.work)
+                return self.delays.seconds(worker, order.step, len(state.done), spec.work, order.posted)
             row = self._delay_rows[key] = drawn.tolist()
         return row[worker]
 
@@ -353,7 +413,8 @@ class VirtualEngine(Engine, FaultInjection):
 class _Lease(Lease):
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
-    def __init__(self, program: Program, flight: Round, spec: MessageSpec) -> None:
+    def __init__(self, program: Program, flight: Round, spec: MessageSpec, lost: bool = False) -> None:
+        self._lost = lost
         self._source: tuple[Program, Round, MessageSpec] | None = (program, flight, spec)
         self._own: Array | None = None
 
@@ -364,6 +425,8 @@ class _Lease(Lease):
         if self._source is None:
             raise EngineError("the vector of this message was released; read it before the next order is submitted.")
         program, flight, spec = self._source
+        if self._lost:
+            raise MessageLost(f"message {spec.message}: it could not be used in the recorded run")
         shared = spec.content if program.pure else None
         vector = self._own if shared is None else flight.vectors.get(shared)
         if vector is None:

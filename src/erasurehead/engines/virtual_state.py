@@ -77,6 +77,7 @@ class Orders:
                 "kind": order.kind,
                 "coefficients": list(order.coefficients),
                 "note": dict(order.note),
+                "posted": order.posted,
             }
             for order in self.stored
         ]
@@ -94,6 +95,7 @@ def rounds_from(tree: Any) -> list[Round]:
                 kind=str(row["kind"]),
                 coefficients=tuple(float(number) for number in row["coefficients"]),
                 note=dict(row["note"]),
+                posted=float(row["posted"]),
             )
         )
         for row in cast("Sequence[Mapping[str, Any]]", tree)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, rounds_kept, told
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 _PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
@@ -77,6 +78,13 @@ class Transport(ABC):
     def newer(self) -> bool:
         """Return whether there is an order newer than the one taken last; never waits."""
 
+    def behind(self) -> float:
+        """Return by how many rounds the newest order is newer than the one taken last, given that one is.
+
+        By default inf: for transports whose coordinator tells only of orders for which work is to be dropped.
+        """
+        return math.inf
+
     @abstractmethod
     def wait(self, until: float | None, welcome: bool) -> None:
         """Wait until there may be something new.
@@ -129,7 +137,7 @@ class WorkerLoop:
         self.number = number
         self.program = program
         self.delays = delays
-        self.preempt = late == "preempt"
+        self.preempt, self._kept = late == "preempt", rounds_kept(late)
         self.transport = transport
 
     def answers(self) -> Iterator[Answer]:
@@ -183,7 +191,7 @@ class WorkerLoop:
             self.program.compute(spec, taken, room.vector)
             seconds = 0.0
             if self.delays is not None:
-                seconds = self.delays.seconds(self.number, order.step, unit, spec.work)
+                seconds = self.delays.seconds(self.number, order.step, unit, spec.work, order.posted)
             keep = self._sit_out(min(seconds, _LONGEST))
         finally:
             if not keep:
@@ -193,7 +201,7 @@ class WorkerLoop:
     def _claim(self, spec: MessageSpec) -> Room | None:
         """Return room for a message, or None if there is a newer order before there is room."""
         while (room := self.transport.claim(spec)) is None:
-            if self.preempt and self.transport.newer():
+            if self._outdated():
                 return None
             self.transport.wait(time.monotonic() + _PAUSE, welcome=False)
         return room
@@ -201,8 +209,12 @@ class WorkerLoop:
     def _sit_out(self, seconds: float) -> bool:
         """Wait for so many seconds; return False as soon as what is waited for is to be dropped."""
         until = time.monotonic() + seconds
-        while not (self.transport.newer() and self.preempt):
+        while not self._outdated():
             if time.monotonic() >= until:
                 return True
             self.transport.wait(until, welcome=self.preempt)
         return False
+
+    def _outdated(self) -> bool:
+        """Return whether what is under way is to be dropped: so many rounds newer is the newest order."""
+        return self.transport.newer() and self.transport.behind() > self._kept

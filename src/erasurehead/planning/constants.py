@@ -11,6 +11,7 @@ from erasurehead.errors import check_count, invalid
 from erasurehead.planning.convergence import Constants
 from erasurehead.problems.base import Problem, split_samples
 
+_CLOSE = 100  # steps of L-BFGS
 _LOOKED_AT, _ROWS = 32, 8  # tasks, and rows of each, that the variance within tasks is taken from
 
 
@@ -79,14 +80,15 @@ def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array |
         x: where the path begins; `problem.initial()` if left out.
     """
     begin = problem.initial() if x is None else x
-    found = _minimised(problem, begin, steps=200)
+    found = _minimised(problem, begin, _CLOSE)
     gap = problem.objective(begin) - problem.objective(found)
     mean = problem.gradient(found)
     parts = list(split_samples(problem.n_samples, n_tasks))
     between = float(np.mean([_squared(_task_gradient(problem, found, rows) - mean) for rows in parts]))
     random = np.random.default_rng(0)
     within: list[float] = []
-    for rows in (parts[place] for place in random.permutation(len(parts))[:_LOOKED_AT]):
+    for place in random.permutation(len(parts))[:_LOOKED_AT].tolist():
+        rows = parts[place]
         own = _task_gradient(problem, found, rows)
         for sample in random.integers(rows.start, rows.stop, _ROWS).tolist():
             within.append(_squared(_task_gradient(problem, found, slice(sample, sample + 1)) - own))
@@ -119,13 +121,19 @@ def _gradient(problem: Problem, x: Array) -> Array:
     return problem.gradient(x) + problem.penalty_gradient(x)
 
 
-def minimum(problem: Problem, begin: Array) -> float:
-    """Return the smallest objective that L-BFGS reaches from a model."""
-    return problem.objective(_minimised(problem, begin))
+def minimum(problem: Problem, begin: Array, steps: int = 2000) -> float:
+    """Return the smallest objective that L-BFGS reaches from a model in so many steps at most."""
+    return problem.objective(_minimised(problem, begin, steps))
 
 
-def _minimised(problem: Problem, begin: Array, steps: int = 2000) -> Array:
+def _minimised(problem: Problem, begin: Array, steps: int) -> Array:
     from scipy.optimize import minimize  # slow to import
+
+    if problem.regularizer.sharp:
+        raise invalid(
+            "problem", "must have a smooth penalty where its minimum is looked for", str(problem.regularizer),
+            "leave l1 out, or take a metric of the test samples for the goal",
+        )  # fmt: skip
 
     def both(x: Array) -> tuple[float, Array]:
         return problem.objective(x), _gradient(problem, x)

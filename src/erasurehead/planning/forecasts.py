@@ -223,13 +223,14 @@ def _simulated(
     watch: Watch | None = None,
 ) -> Simulation:
     decoder, rule, n_messages = scheme.decoder, scheme.rule, scheme.code.n_messages
-    if late == "carry":
-        most = 2048 if scheme.code.replicas else 4 * _LEAST
+    one_by_one = rule.remembers or delays.follows_clock  # as the virtual engine takes them
+    if late != "preempt" or one_by_one:
+        most = 2048 if scheme.code.replicas and not one_by_one else 4 * _LEAST
         steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
-        chains = max(1, steps // _CHAIN)
+        chains = 1 if one_by_one else max(1, steps // _CHAIN)
         warm = _WARM if chains > 1 else 0
         return simulate_with_memory(
-            decoder, rule, delays, steps, seconds_per_task, watch=watch, chains=chains, warm=warm
+            decoder, rule, delays, steps, seconds_per_task, late=late, watch=watch, chains=chains, warm=warm
         )
     most = 4096 if scheme.code.replicas else 256  # other codes are decoded arrival by arrival
     steps = steps or min(most, max(_LEAST, _ARRIVALS // n_messages))

@@ -60,7 +60,7 @@ class Plan:
     @property
     def distinct(self) -> tuple[Forecast, ...]:
         """The ranking without settings that did in every simulated step what one before them does with its load."""
-        seen: dict[tuple[int, float, bytes], Forecast] = {}
+        seen: dict[tuple[int, float, float, bytes], Forecast] = {}
         for item in self.ranked:
             seen.setdefault((item.load, item.missing, item.steps, item.scores.tobytes()), item)
         return tuple(seen.values())

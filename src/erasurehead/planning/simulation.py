@@ -13,7 +13,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
-from erasurehead.errors import check_count
+from erasurehead.errors import check_count, invalid
 from erasurehead.planning.arrivals import Arrivals
 from erasurehead.schemes.wait_rules.base import WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times, participants
@@ -92,10 +92,16 @@ def simulate(
         watch: shown the steps of each block, in order; needs `residuals`.
 
     Raises:
-        InvalidArgument: the rule can never be met with this code.
+        InvalidArgument: the rule can never be met with this code; or it learns from earlier steps or reads what is
+            late, or the delays follow the clock, so that steps depend on each other: see `simulate_with_memory`.
     """
     check_count("steps", steps)
     rule.check(decoder)
+    hint = "simulate_with_memory simulates one step after the other"
+    if rule.remembers:
+        raise invalid("rule", "must be one for which steps do not depend on each other", str(rule), hint)
+    if delays.follows_clock:
+        raise invalid("delays", "must be drawn by the step, not along the clock", str(delays), hint)
     seconds = np.empty(steps)
     residual = np.full(steps, np.nan)
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)

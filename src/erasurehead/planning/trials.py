@@ -31,6 +31,7 @@ GAP = "gap"
 
 _ENTRANTS = 24  # settings of the Pareto front that are raced at most
 _SLOWER = 1.5  # a run ends when its clock has passed so many times the best time
+_ENOUGH = 300  # steps of L-BFGS, after which the objective is far closer to its minimum than a target is
 _FEW = 5  # steps of exact training to a target below which luck decides
 
 
@@ -151,7 +152,7 @@ class Trainer:
                 raise invalid("goal", "must be a gap between 0 and 1, a part of the first", value)
             x = optimizer().x
             first = problem.objective(x)
-            self.goal = Goal(metric, value, first, min(minimum(problem, x), first - 1e-300))
+            self.goal = Goal(metric, value, first, min(minimum(problem, x, _ENOUGH), first - 1e-300))
         else:
             self.goal = Goal(metric, value)
 
@@ -176,6 +177,7 @@ class Trainer:
             weights, n_tasks: as of `run`.
         """
         problem, optimizer = self.problem, self._optimizer()
+        optimizer.penalty = problem.regularizer
         shard = self._shards.get(n_tasks)
         if shard is None:
             shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
@@ -397,8 +399,8 @@ def decided_by_luck(trials: Sequence[Trial]) -> bool:
 def _entrants(plan: Plan) -> list[str]:
     possible = [item for item in plan.front if not item.neglected]
     if len(possible) > _ENTRANTS:
-        places = np.unique(np.linspace(0, len(possible) - 1, _ENTRANTS).round().astype(int))
-        possible = [possible[place] for place in places.tolist()]
+        last = len(possible) - 1
+        possible = [possible[round(number * last / (_ENTRANTS - 1))] for number in range(_ENTRANTS)]
     lossless = [item for item in plan.ranked if item.missing == 0.0 and item.met == 1.0][:1]
     current = [] if plan.current is None else [plan.current]
     chosen = [*plan.distinct[:5], *lossless, *possible, *current, plan.uncoded]

@@ -78,6 +78,13 @@ class Problem(ABC):
     unpenalized: Sequence[int] = ()
     """Parameters that the penalty leaves alone."""
 
+    sampled: bool = False
+    """Whether a step's gradients are of samples that are drawn, or otherwise random: exact decoding then gives an
+    estimate all the same."""
+
+    convex: bool = True
+    """Whether a point where the gradient vanishes is a minimum of all; else nobody knows how far one is from it."""
+
     @abstractmethod
     def shard(self, tasks: Sequence[slice]) -> Shard:
         """Return the shard that holds the given ranges of samples, one a task."""

@@ -125,6 +125,9 @@ class DifferentiableProblem(Problem):
         measure: quality of parameters on the test samples, by name.
     """
 
+    sampled = True  # of mini-batches, or with noise of the model's own
+    convex = False
+
     def __init__(
         self, model: Differentiated, whole: Differentiated, initial: Array, data: Nest, n_samples: int,
         batch_size: int | None, seed: int, penalty: Penalty, test: Nest,

@@ -73,6 +73,9 @@ class ShardedProblem(Problem):
         self._remote = replace(self._store, folder=at or own)
         self._places = {low: task for task, low in enumerate(accumulate((f.rows for f in manifest.tasks), initial=0))}
 
+    heaviest = 1.0
+    """As of `LinearProblem`: all samples count alike."""
+
     @property
     def regularizer(self) -> Penalty:
         return self._regularizer

@@ -58,6 +58,7 @@ from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import stopped_by, uninterrupted
+from erasurehead.training.stopping import TOLERANCE, Until
 
 RUNS = "runs"
 """The folder that run folders are made in if the user names none."""
@@ -114,6 +115,7 @@ class Experiment:
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
         parts.check_optimizer(config.optimizer)
+        _check_until(config)
         if config.delays.model is not None:
             _check_delays(scheme, config, parts.build_delays(config.delays.model))
         if config.run.out is not None:
@@ -123,10 +125,13 @@ class Experiment:
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
-        problem = parts.build_problem(data, loss, l2, config.data.worker_path, config.problem.penalize_intercept)
+        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         _check_tasks(scheme, text, problem)
-        rate = parts.default_rate(data, loss, l2) if config.optimizer.rate is None else config.optimizer.rate
+        rate = config.optimizer.rate
+        if rate is None:
+            rate = parts.default_rate(data, loss, l2, problem.heaviest)
         restart = config.optimizer.restart
         if restart is None:
             restart = data.published is None and config.optimizer.name == "nesterov"
@@ -136,12 +141,13 @@ class Experiment:
                 "scheme": text,
                 "data": _absolute(config.data),
                 "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
-                "problem": config.problem.model_copy(update={"loss": loss, "l2": l2}),
+                "problem": minimised,
                 "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
         _check_delays(scheme, complete, delays)
+        scheme.check_late(complete.delays.late)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
         return cls(complete, data, problem, scheme, delays, out, resuming, initial)
@@ -224,6 +230,7 @@ class Experiment:
         scheme = parse_scheme(text, self.config.run.workers)
         _check_tasks(scheme, text, self.problem)
         _check_delays(scheme, self.config, self.delays)
+        scheme.check_late(self.config.delays.late)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
         named = replace(scheme, name=name) if name else scheme
@@ -275,6 +282,8 @@ class Experiment:
                     fault_policy=self.config.faults.policy(),
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
+                    until=section.until, patience=section.patience, max_seconds=section.max_seconds,
+                    tolerance=self._tolerance,
                 )  # fmt: skip
         except BaseException as error:
             if recorder is None or checkpointer is None:
@@ -338,7 +347,9 @@ class Experiment:
         assert section.rate is not None
         rate = parse_rate(section.rate)(0)
         try:
-            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0))
+            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
+                getattr(self.problem, "heaviest", 1.0),
+            )  # fmt: skip
         except DataError:
             safe = math.inf
         safe *= coverage
@@ -348,6 +359,14 @@ class Experiment:
             f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
             "gradient_descent, which adds no momentum."
         )
+
+    @property
+    def _tolerance(self) -> float | None:
+        """How short an exact gradient ends the run; published settings keep their number of steps."""
+        tolerance = self.config.run.tolerance
+        if tolerance is None:
+            return None if self.data.published is not None else TOLERANCE
+        return tolerance or None
 
     def facts(self) -> dict[str, Any]:
         """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
@@ -441,6 +460,14 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
         return initial_model(trained, data.encoding, loss)
     except InvalidArgument as error:
         raise InvalidArgument(f"run.initial ({str(folder)!r}): {error}") from None
+
+
+def _check_until(config: Config) -> None:
+    try:
+        if config.run.until is not None:
+            Until.parse(config.run.until)
+    except InvalidArgument as error:
+        raise error.about("run.until") from None
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

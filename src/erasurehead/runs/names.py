@@ -27,6 +27,8 @@ CONTROL = "control.json"
 PEERS = "peers.jsonl"
 MEANS = "means.jsonl"
 TROUBLES = "troubles.jsonl"
+WAITING = "waiting.json"
+"""Who is late now: written while a step is waited for, at most once a second, and gone when the run has ended."""
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
@@ -39,7 +41,9 @@ ROWS = (STEPS, ARRIVALS)
 ROWS_OF_PEERS = (PEERS, MEANS, TROUBLES)
 """The same, of a run without a coordinator."""
 
-OF_A_RUN = frozenset({CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, CHECKSUMS})
+OF_A_RUN = frozenset(
+    {CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, CHECKSUMS}
+)
 MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
 TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import RowFile, to_line
 from erasurehead.runs.locks import FolderLock
-from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, check_tame
+from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, WAITING, check_tame
 from erasurehead.runs.resuming import resumption
 from erasurehead.runs.summaries import figures, versions
 from erasurehead.schemes.named import Scheme
@@ -39,9 +42,12 @@ class Recorder(Callback):
         resumption: the same, for the training loop.
         resumed: steps after which the run was continued, each time that it was.
         store: of the checkpoints of an earlier run; None for a new run.
+        wait_every: seconds between two notes of who is late.
         x: the newest model; None before the first step.
         saved: whether the last model is in the folder.
     """
+
+    wait_every: float = 1.0
 
     def __init__(
         self,
@@ -146,6 +152,13 @@ class Recorder(Callback):
         if not self._lost:
             self._files[ARRIVALS].add(row.as_dict())
 
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self._lost:
+            return
+        told = {"step": step, "waited": elapsed, "missing": list(missing), "time": time.time()}
+        with contextlib.suppress(OSError), Folder.open(self.folder.path, self.folder.access) as folder:
+            folder.write_whole(WAITING, [to_line(told).encode()])
+
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self.x = x
         if not self._lost:
@@ -187,6 +200,8 @@ class Recorder(Callback):
             acts.append(partial(self._write_model, self.x))
         failure = _first_failure(acts)
         serious = status == "finished" and self.required
+        with contextlib.suppress(OSError), Folder.open(self.folder.path) as folder:
+            folder.remove(WAITING)
         if failure is not None and serious:
             status, reason = "records", str(failure)  # so that it can be continued, and be finished
         self._summary |= {"status": status, "reason": reason}

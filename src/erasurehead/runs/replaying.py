@@ -1,4 +1,4 @@
-"""A recorded run as a delay model."""
+"""A recorded run as what the virtual engine plays."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import os
 from typing import TYPE_CHECKING
 
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import ARRIVALS
+from erasurehead.runs.names import ARRIVALS, STEPS
 
 if TYPE_CHECKING:
     from erasurehead.delays.fixed import Recorded
 
 
 def replay(folder: RunFolder | str | os.PathLike[str]) -> Recorded:
-    """Return the arrivals of a run as a delay model.
+    """Return a recorded run for the virtual engine to play: `VirtualEngine(replay(folder))`.
 
-    On the virtual engine, with late work dropped (`late="preempt"`, whatever the run itself had) and no computing
-    time of its own, the same scheme then stops on the same arrivals in every step, and ends with the same model.
-    Nobody dies in a replay: who did, never answers from then on.
+    What came then comes again, in its order, each message in the round in which it came, late or not, and at the same
+    times; so the same scheme and optimizer take the same steps, learn the same, and end with the same model to the bit,
+    whatever the run's engine was and whatever late workers did. It is a model of the run's delays as well, for other
+    schemes: `erasurehead.delays.Recorded.from_file`.
+
+    Nobody dies in a replay: who did, never answers from then on. Who failed in a round, fails again, once all others
+    of the round have come.
 
     Arguments:
         folder: of the run.
@@ -28,4 +32,5 @@ def replay(folder: RunFolder | str | os.PathLike[str]) -> Recorded:
     from erasurehead.delays.fixed import Recorded
 
     opened = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
-    return Recorded.from_rows(opened.arrivals(), str(opened.path / ARRIVALS))
+    steps = [row.as_dict() for row in opened.step_rows()] if opened.has(STEPS) else None  # without: a table of delays
+    return Recorded.from_rows(opened.arrivals(), str(opened.path / ARRIVALS), steps)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
-from erasurehead.errors import DataError, InvalidArgument, invalid
-from erasurehead.runs.checkpoints.store import Checkpoint
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, invalid
+from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
+from erasurehead.runs.config.checking import build_config
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import ARRIVALS, STEPS, has_checkpoints
+from erasurehead.runs.names import ARRIVALS, ENCODING, STEPS, check_tame, has_checkpoints
 from erasurehead.training.result import Resumption
 
 
@@ -23,6 +25,19 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
             f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
         )
     return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))
+
+
+def can_be_resumed(path: Path) -> bool:
+    """Return whether there is a run in a folder that can be resumed from a checkpoint."""
+    try:
+        folder = RunFolder.open(path)
+        check_tame(path)
+        build_config(folder.tables)
+        resumption(folder, CheckpointStore(path).load())
+        whole = not folder.has(ENCODING) or not folder.damage(ENCODING)
+    except (ErasureHeadError, OSError):
+        return False
+    return whole and bool(folder.tables)
 
 
 def check_unfinished(folder: RunFolder, steps: int) -> None:

@@ -20,6 +20,10 @@ def figures(run: Run) -> dict[str, Any]:
     last = run.evaluations[-1] if run.evaluations else None
     return {
         "steps": len(steps),
+        "ended": run.ended,
+        "optimum": None if run.optimum is None else asdict(run.optimum),
+        "measured": None if not run.measured else asdict(run.measured[-1]),
+        "measuring_seconds": sum(one.seconds for one in run.measured),
         "steps_without_estimate": sum(not row.stepped for row in steps),
         "seconds": run.seconds,
         "seconds_per_step": run.seconds_per_step,

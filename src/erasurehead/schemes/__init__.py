@@ -4,7 +4,9 @@ from erasurehead.schemes.aggregation import Aggregation as Aggregation
 from erasurehead.schemes.aggregation import ByCoverage as ByCoverage
 from erasurehead.schemes.aggregation import ByExpectation as ByExpectation
 from erasurehead.schemes.aggregation import Plain as Plain
+from erasurehead.schemes.asynchronous import Asynchronous as Asynchronous
 from erasurehead.schemes.named import Scheme as Scheme
+from erasurehead.schemes.named import asynchronous as asynchronous
 from erasurehead.schemes.named import custom as custom
 from erasurehead.schemes.named import erasurehead as erasurehead
 from erasurehead.schemes.named import exact as exact

@@ -4,21 +4,69 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Arrived, Order
+from erasurehead.engines.base import Order
 from erasurehead.errors import invalid
+from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
 
 _MOST_COUNTED = 4_000  # workers up to which presence is counted, which takes time as their square: two seconds there
+
+
+@dataclass(frozen=True, eq=False)
+class LateMessage:
+    """A message of an earlier round, checked as those that are in time are: finite, and nothing speaks against it.
+
+    Attributes:
+        worker: who sent it.
+        message: row of the code that says what it says; where the code was re-formed since, its row now.
+        content: messages of equal content say the same of the same model; None if it is unlike any other.
+        step: that it answers.
+        order_round: that it answers.
+        age: how many steps ago that was.
+        positions: the coordinate of each element in each piece, shape (n_pieces, length), -1 for padding; None if it
+            holds all coordinates in order.
+        vector: a copy of its own, shape (length,).
+    """
+
+    worker: int
+    message: int
+    content: int | None
+    step: int
+    order_round: int
+    age: int
+    positions: NDArray[np.integer] | None
+    vector: Array
+
+
+class Vectors(list[Array]):
+    """The vectors of the messages that were decoded, in their order.
+
+    Arguments:
+        decoded: those vectors.
+        arrived: the vector of every message that is in, whether it has a weight or not, by its row of the code.
+    """
+
+    def __init__(self, decoded: Iterable[Array], arrived: Mapping[int, Array]) -> None:
+        super().__init__(decoded)
+        self.arrived = arrived
+
+
+def arrived_vectors(decoding: Decoding, vectors: Sequence[Array]) -> Mapping[int, Array]:
+    """Return the vector of every message that is in, by its row; of plain sequences those that were decoded."""
+    if isinstance(vectors, Vectors):
+        return vectors.arrived
+    return dict(zip(decoding.messages.tolist(), vectors, strict=True))
 
 
 class Aggregation(ABC):
@@ -26,12 +74,49 @@ class Aggregation(ABC):
 
     Attributes:
         wants_late: whether messages of earlier rounds are of use; the loop then passes them to `late`.
+        greatest_age: the most steps that such a message may be old; older ones are recorded, and not passed on.
+        faithful: whether the estimate is the full gradient wherever the decoding is exact.
     """
 
     wants_late: bool = False
+    greatest_age: float = math.inf
+    faithful: ClassVar[bool] = False
 
-    def late(self, arrived: Arrived) -> None:
-        """Take a message of an earlier round; its vector is gone when this returns."""
+    @property
+    def share(self) -> float:
+        """The share of the optimizer's step size that the last estimate is worth: the step along it, and along the
+        penalty, is so much shorter."""
+        return 1.0
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it keeps anything from one step to the next; all that arrives is then looked at beforehand."""
+        return self.wants_late or type(self).begin is not Aggregation.begin
+
+    def begin(self) -> Aggregation:
+        """Return this aggregation for a run of its own: itself, if it remembers nothing.
+
+        One that remembers returns a new one that knows of nothing yet, so that two runs of one scheme know nothing of
+        each other. When the code is re-formed, a new one of these takes over what this one knows, by `state` and
+        `restore`: keep it by content or by task, as the rows of the code may be others.
+        """
+        return self
+
+    def late(self, message: LateMessage) -> None:
+        """Take a message of an earlier round.
+
+        They are passed on when waiting has ended, before `estimate`, in the order of their steps and rows, whatever
+        the order of their arrival.
+        """
+        return
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        """Take note of a step that is over. What is read must be in its records, so that a replay learns the same.
+
+        Arguments:
+            step: its row.
+            arrivals: the rows of all messages of it, censored and late ones included.
+        """
         return
 
     @abstractmethod
@@ -40,7 +125,8 @@ class Aggregation(ABC):
 
         Arguments:
             decoding: of the messages that arrived in time.
-            vectors: of `decoding.messages`, in their order.
+            vectors: of `decoding.messages`, in their order; `vectors.arrived` (see `Vectors`) has those of all messages
+                that are in.
             layout: where the vectors' elements belong.
             order: what the messages answer.
         """
@@ -61,6 +147,8 @@ class Plain(Aggregation):
     Where groups are missing it is too short by their share: its mean is (1 - p) times the gradient (Lemma 3).
     """
 
+    faithful = True
+
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
         if not _counted(decoding):
             return None
@@ -75,6 +163,8 @@ class ByCoverage(Aggregation):
     unbiased when workers are exchangeable. Where groups differ in their workers or their tasks it is not: see
     `ByPresence`. With no task counted there is no estimate.
     """
+
+    faithful = True
 
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
         coverage = _counted(decoding)
@@ -119,6 +209,7 @@ class ByPresence(Aggregation):
 
     code: GradientCode
     arrivals: int
+    faithful = True
 
     def __post_init__(self) -> None:
         _check_replicas(self.code, "coverage")

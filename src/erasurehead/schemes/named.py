@@ -9,10 +9,12 @@ from erasurehead import codes, decoding
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
+from erasurehead.engines.base import LateWork
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
-from erasurehead.schemes.wait_rules.base import WaitRule, scaled_count
+from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
+from erasurehead.schemes.wait_rules.base import WaitRule, carry_over, scaled_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class Scheme:
         reform: returns the same scheme for another number of workers over the same tasks, given how many of the
             workers that stay hold each task, for when some have left for good or more have come; None if there is no
             such thing.
+        late: what it needs late workers to do with their work; None if it goes with whatever they do.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Scheme:
     rules: Mapping[str, WaitRule]
     aggregation: Aggregation
     reform: Callable[[int, Sequence[int] | None], Scheme] | None = None
+    late: LateWork | None = None
 
     def __post_init__(self) -> None:
         if "gradient" not in self.rules:
@@ -50,6 +54,36 @@ class Scheme:
     def rule(self) -> WaitRule:
         """The wait rule of gradient orders."""
         return self.rules["gradient"]
+
+    def check_late(self, late: LateWork) -> None:
+        """Raise if late workers are to do with their work what this scheme cannot do with.
+
+        Raises:
+            InvalidArgument: saying what they must do.
+        """
+        if self.late == "carry" and late == "preempt":
+            raise invalid(
+                "late", f"must be 'carry' (or 'drop(R)') for the scheme {self.name}, which lives on late work", late,
+                "VirtualEngine(delays, late='carry'), late = \"carry\" in [delays], or --late carry",
+            )  # fmt: skip
+
+    def begin(self, before: Scheme | None = None) -> Scheme:
+        """Return this scheme for a run of its own: what its rules and its aggregation learn is that run's alone.
+
+        Arguments:
+            before: the same scheme for another number of workers, in mid-run: what it has learnt is taken over.
+        """
+        rules = {kind: rule.begin() for kind, rule in self.rules.items()}
+        aggregation = self.aggregation.begin()
+        if before is not None:
+            for kind, rule in rules.items():
+                if kind in before.rules:
+                    carry_over(before.rules[kind], rule)
+            if aggregation.remembers and type(before.aggregation) is type(aggregation):
+                aggregation.restore(before.aggregation.state())
+        if aggregation is self.aggregation and all(rule is self.rules[kind] for kind, rule in rules.items()):
+            return self
+        return replace(self, rules=rules, aggregation=aggregation)
 
     def resized(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
         """Return the same scheme for another number of workers over the same tasks.
@@ -161,6 +195,27 @@ def erasurehead(
     if isinstance(wait_for, float) and 0 < wait_for < 1:
         wait_for = wait_rules.fraction(wait_for).workers(code)
     return _first_arrivals("erasurehead", code, _check_wait(wait_for, n_workers), rescale)
+
+
+def asynchronous(
+    n_workers: int, n_tasks: int | None = None, adaptive: bool = True, greatest_age: int = GREATEST_AGE
+) -> Scheme:
+    """Return asynchronous training: the model moves at every message, whatever model that was computed at.
+
+    No worker ever waits for another. It needs late work to be carried on (`late="carry"`); a worker that has answered
+    takes the newest model there is. Steps are many and short: for as many passes over the data it takes as many steps
+    as there are workers.
+
+    Arguments:
+        n_workers: number of workers.
+        n_tasks: number of tasks, at least n_workers; by default one a worker.
+        adaptive: whether older messages are given shorter steps, so that the optimizer's step size suits whatever
+            delays there are: see `Asynchronous`.
+        greatest_age: the most steps that a message may be old; older ones are dropped.
+    """
+    code = codes.uncoded(n_workers, n_tasks)
+    scheme = custom(code, wait_rules.arrivals(1), Asynchronous(adaptive, greatest_age), "asynchronous")
+    return replace(scheme, late="carry")
 
 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:

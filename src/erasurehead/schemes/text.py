@@ -10,7 +10,7 @@ from erasurehead import schemes
 from erasurehead._internal import text_parser
 from erasurehead.codes.text import parse_code
 from erasurehead.errors import InvalidArgument, invalid
-from erasurehead.optimizers.base import Schedule, as_schedule
+from erasurehead.optimizers.schedules import Schedule, as_schedule
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import rescaling
 from erasurehead.schemes.named import Scheme
@@ -27,7 +27,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
 
     Arguments:
         text: `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`, `exact(load=3, code='cyclic')`,
-            `erasurehead(load=3, wait_for=11)`, each with the arguments of `erasurehead.schemes`; or
+            `erasurehead(load=3, wait_for=11)`, `asynchronous()`, each with the arguments of `erasurehead.schemes`; or
             `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
             arguments.
         n_workers: number of workers.
@@ -43,6 +43,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         "ignore_stragglers": partial(schemes.ignore_stragglers, n_workers),
         "exact": partial(schemes.exact, n_workers),
         "erasurehead": partial(schemes.erasurehead, n_workers),
+        "asynchronous": partial(schemes.asynchronous, n_workers),
         "custom": partial(_custom, n_workers),
     }
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))

@@ -62,3 +62,18 @@ def check_parts(problem: object, optimizer: object) -> None:
             "optimizer", f"must be proximal for the penalty {problem.regularizer}", type(optimizer).__name__,
             "take GradientDescent, HeavyBall or Nesterov, or end your moves with `landed` and say proximal = True",
         )  # fmt: skip
+
+
+def check_kinds(optimizer: Optimizer, scheme: Scheme) -> None:
+    """Raise if the optimizer asks for kinds of orders that the scheme has no wait rule for.
+
+    Raises:
+        InvalidArgument: naming them.
+    """
+    without = [kind for kind in optimizer.kinds if kind not in scheme.rules]
+    if without:
+        asked, there = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
+        raise invalid(
+            "scheme", f"must have a wait rule for each kind of order that {type(optimizer).__name__} asks for; it has "
+            f"none for {asked}", f"one with rules for {there}", f"give rules={{{asked}: wait_rules.decodable(), ...}}",
+        )  # fmt: skip

@@ -67,6 +67,25 @@ class Assignment:
         return {message: (row, self.units[row]) for message, row in self.rows.items()}
 
     @cached_property
+    def _rows_by_content(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = {}
+        for position, program in enumerate(self.programs):
+            for spec, row in zip(program.message_specs, self.code.messages_of(position).tolist(), strict=True):
+                if spec.content is not None:
+                    found.setdefault(spec.content, []).append(row)
+        return found
+
+    def row_of(self, content: int | None, worker: int) -> int | None:
+        """Return the row that says what a message of an earlier assignment said; None if there is none any more.
+
+        Arguments:
+            content: of the message.
+            worker: who sent it: if it still has such a row, it is that.
+        """
+        rows = () if content is None else self._rows_by_content.get(content, ())
+        return next((row for row in rows if self.workers_of_rows[row] == worker), rows[0] if rows else None)
+
+    @cached_property
     def lasts(self) -> frozenset[tuple[int, int]]:
         """The last message that each worker sends in a round, by worker and its program's number."""
         pairs = zip(self.worker_ids, self.programs, strict=True)

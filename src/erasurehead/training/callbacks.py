@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Watches a run. Override what is of interest; hooks run on the coordinator, and their time counts."""
+    """Watches a run. Override what is of interest; hooks run on the coordinator, and their time counts.
+
+    Attributes:
+        wait_every: real seconds that are to lie between two calls of `on_wait`, at least.
+    """
+
+    wait_every: float = 0.0
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         """Called before the workers are started."""
@@ -37,6 +43,15 @@ class Callback:
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         """Called when a step is done, with the model after it; keep a reference at will, it is never changed."""
+
+    def on_last_step(self, step: int) -> None:
+        """Called when it turns out that a run ends early, as it was asked to: its target is reached, say.
+
+        It comes after `on_step_end` of its last step, and before `on_state`.
+
+        Arguments:
+            step: number of steps that it has then.
+        """
 
     def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
         """Called last after each step, when it is wholly done and recorded; and once before the first, with 0.

@@ -38,14 +38,22 @@ class Snapshots(Callback):
         self.last = last
         self.kept: list[tuple[int, float, Array | Mapping[str, float]]] = [(0, 0.0, initial)] if every else []
         self._model_bytes = initial.nbytes
+        self._newest: tuple[int, float, Array] | None = None
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         done = row.step + 1
+        self._newest = done, row.end, x
         if self.every and (done % self.every == 0 or done == self.last):
             self.kept.append((done, row.end, x))
             if len(self.kept) > max(min(MOST_BYTES // self._model_bytes, MOST_KEPT), 2):
                 self.every *= 2
                 self.kept = [kept for kept in self.kept if kept[0] % self.every == 0]
+
+    def on_last_step(self, step: int) -> None:
+        self.last = step
+        newest = self._newest
+        if self.every and newest is not None and newest[0] == step and self.kept[-1][0] != step:
+            self.kept.append(newest)
 
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Arrived
 from erasurehead.faults.byzantine import Remark, Verifier, check_comparable
 from erasurehead.faults.failure_detector import FailureDetector
@@ -35,7 +35,11 @@ class HealthMonitor:
         self._assignment = pool.assignment
         watches = pool.fault_policy.suspected != "ignore"
         self._suspicion = (
-            FailureDetector(after=pool.fault_policy.suspect_after, late=pool.engine.late) if watches else None
+            FailureDetector(
+                after=pool.fault_policy.suspect_after, late="preempt" if pool.engine.late == "preempt" else "carry"
+            )
+            if watches
+            else None
         )
         self._verifier: Verifier | None = None  # made when the first round begins
         if pool.fault_policy.verify:
@@ -129,6 +133,31 @@ class HealthMonitor:
             if self._suspicion is not None:
                 self._suspicion.left(worker)
         return changed
+
+    @property
+    def verifies(self) -> bool:
+        """Whether messages are compared with each other."""
+        return self._verifier is not None
+
+    def examine_earlier(self, vectors: Mapping[int, Array], row: int, current: Round) -> str:
+        """Compare a message of an earlier round with the others of that round; return why it is refused, if it is.
+
+        Arguments:
+            vectors: of all messages of that round that have come, by their rows now.
+            row: which of them is new.
+            current: the round by now: a worker that is caught is lost to it.
+        """
+        assert self._verifier is not None
+        found = self._verifier.examine_earlier(vectors)
+        for remark in found.remarks:
+            self.tell(_notice(remark))
+        for worker, why in found.accused.items():
+            self.pool.put_aside(worker, why)
+            if self._suspicion is not None:
+                self._suspicion.left(worker)
+            if worker in current.assignment.positions:
+                current.view.lose(current.assignment.positions[worker])
+        return found.refused.get(row, "")
 
     def accused(self, current: Round) -> list[int]:
         """Return who is put aside for lying, of those that sit anywhere in a round."""

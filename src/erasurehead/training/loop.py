@@ -25,16 +25,17 @@ from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.arguments import as_engine, as_scheme, check_parts
+from erasurehead.training.arguments import as_engine, as_scheme, check_kinds, check_parts
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
-from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner
+from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner, TimeIsUp
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
+from erasurehead.training.stopping import TOLERANCE, Stopping, Until
 from erasurehead.training.task_counts import Counting, sentence
 from erasurehead.training.worker_pool import WorkerPool
 
@@ -50,6 +51,10 @@ def train(
     fault_policy: FaultPolicy | None = None,
     resume: Resumption | None = None,
     wanted: Callable[[int], int | None] = lambda step: None,
+    until: str | Until | None = None,
+    patience: int | None = None,
+    max_seconds: float | None = None,
+    tolerance: float | None = TOLERANCE,
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
@@ -65,12 +70,20 @@ def train(
         optimizer: holds the initial model and moves it.
         engine: where the workers run; it is closed at the end, whatever happens. Or its name, as a run file has it:
             `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
-        steps: how many, at least 1, those of an earlier run that is resumed included.
+        steps: how many at most, at least 1, those of an earlier run that is resumed included.
         callbacks: hooks that watch.
         evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
         fault_policy: what to do when workers die, hang or lie; by default the dead are replaced.
         resume: where an earlier run of the same problem and scheme is to go on.
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
+        until: a target that ends the run when it is reached, such as `"gap < 1e-3"`, `"objective < 0.3"` or
+            `"auc > 0.84"`. The gap is (f(x) - f*) / (f(x0) - f*), f the full objective with its penalty; f* is found
+            by L-BFGS before the clock starts, and kept with the run. It is measured between steps, every
+            `evaluate_every` of them; on a virtual clock that takes no time.
+        patience: end after so many steps in which the target's metric (by default the objective) has not got better.
+        max_seconds: end after so many seconds of training, in the middle of a step if need be.
+        tolerance: end when the gradient is exact, and its length with the penalty at most so much of that of the
+            first; None for never.
 
     Returns:
         The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
@@ -101,11 +114,18 @@ def train(
     check_count("evaluate_every", evaluate_every, at_least=0)
     check_parts(problem, optimizer)
     scheme, engine = as_scheme(scheme), as_engine(engine)
+    check_kinds(optimizer, scheme)
+    scheme.check_late(engine.late)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
+    stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
+    if resume is None or resume.state.get("stopping", {}).get("optimum") is None:
+        stopping.prepare()
     with engine:
-        training = _Training(problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, callbacks)
+        training = _Training(
+            problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, stopping, callbacks
+        )
         for watcher in training.watchers:
             watcher.on_setup(scheme, steps)
         training.begin(resume)
@@ -175,6 +195,7 @@ class _Training:
         engine: Engine,
         fault_policy: FaultPolicy,
         snapshots: Snapshots,
+        stopping: Stopping,
         callbacks: Sequence[Callback],
     ) -> None:
         self.problem = problem
@@ -183,6 +204,7 @@ class _Training:
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
+        self.stopping = stopping
         self.history = _History()
         self.watchers = [self.history, snapshots, *callbacks]
         self.start_seconds = 0.0
@@ -214,6 +236,8 @@ class _Training:
         return Run(
             self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
+            ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
+            optimum=self.stopping.optimum,
         )  # fmt: skip
 
     def final(self) -> FinalModel | None:
@@ -265,12 +289,21 @@ class _Training:
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
         try:
-            while self.optimizer.step < steps:
+            self.rounds.time_is_up = self._origin + self.stopping.max_seconds
+            while self.optimizer.step < steps and self.stopping.ended is None:
                 self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
                 self.pool.settle()
                 self._between = False
-                self._step()
-                self._between = True
+                try:
+                    self._step()
+                except TimeIsUp:
+                    self.stopping.ended = "max_seconds"
+                else:
+                    self._between = True
+                    self.stopping.after(self.history.steps[-1], self.optimizer.x)
+                if self.stopping.ended is not None:
+                    for watcher in self.watchers:
+                        watcher.on_last_step(self.optimizer.step)
                 for watcher in self.watchers:
                     watcher.on_state(self.optimizer.step, self.state)
             self.rounds.end()
@@ -294,12 +327,13 @@ class _Training:
             "start_seconds": self.start_seconds,
             "first": self.first,
             "optimizer": self.optimizer.state(),
-            "aggregation": self._scheme.aggregation.state(),
-            "rules": {kind: rule.state() for kind, rule in self._scheme.rules.items()},
+            "aggregation": self.pool.assignment.scheme.aggregation.state(),
+            "rules": {kind: rule.state() for kind, rule in self.pool.assignment.scheme.rules.items()},
             "pool": self.pool.state(),
             "rounds": self.rounds.state(),
             "snapshots": self.snapshots.state(),
             "counting": self.counting.state(),
+            "stopping": self.stopping.state(),
             "engine": self.engine.state() if self._between else None,
         }
 
@@ -307,17 +341,18 @@ class _Training:
         state = resume.state
         self.first = state["first"]
         self.optimizer.restore(state["optimizer"])
-        self._scheme.aggregation.restore(state["aggregation"])
-        for kind, rule in self._scheme.rules.items():
-            rule.restore(state["rules"][kind])
         self.pool.restore(state["pool"], running)
+        scheme = self.pool.assignment.scheme
+        scheme.aggregation.restore(state["aggregation"])
+        for kind, rule in scheme.rules.items():
+            rule.restore(state["rules"][kind])
         if running:
             assignment = self.pool.assignment
             self.rounds.restore(state["rounds"])
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
-        if "counting" in state:
-            self.counting.restore(state["counting"])
+        self.counting.restore(state["counting"])
+        self.stopping.restore(state["stopping"])
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
         self._round, self._origin = int(state["round"]), float(state["origin"])
@@ -326,7 +361,8 @@ class _Training:
         optimizer = self.optimizer
         asked = optimizer.ask()
         while True:
-            order = replace(asked, round=self._round, generation=self.pool.assignment.generation)
+            generation, posted = self.pool.assignment.generation, self.engine.now() - self._origin
+            order = replace(asked, round=self._round, generation=generation, posted=posted)
             self._round += 1
             try:
                 result = self.rounds.gather(order)
@@ -334,19 +370,28 @@ class _Training:
             except PoolShrunk:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
-        self.counting.add(result.decoding, result.lost)
+        plain = not (self.problem.sampled or self.problem.regularizer.sharp)
+        exact = plain and order.kind == "gradient" and not order.coefficients and result.exact
+        self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():
             text = sentence(self.counting.neglected(neglected), self._sizes)
             self.rounds.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
         with uninterrupted():  # a model that has moved is a step that is recorded
+            optimizer.share = result.share
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            row = self._row(order, result, gradient, loss, neglected)
+            row = result.step_row(
+                order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
+                dead=sorted(self.pool.dead), neglected=neglected, notices=self.rounds.take_notices(),
+            )  # fmt: skip
             for watcher in self.watchers:
                 for arrival in result.rows:
                     watcher.on_arrival(arrival)
                 watcher.on_step_end(row, optimizer.x)
+            if exact and row.gradient_norm is not None:
+                self.stopping.converged(row.gradient_norm)
+            self.rounds.learn(row, [*result.late_rows, *result.rows])
             self.rounds.step = optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
@@ -368,34 +413,6 @@ class _Training:
         if order.coefficients:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
-
-    def _row(
-        self, order: Order, result: RoundResult, gradient: Array | None, loss: float | None, neglected: list[int]
-    ) -> StepRow:
-        assignment, decoding = result.assignment, result.decoding
-        kept = 1.0 - len(result.lost) / assignment.code.n_tasks
-        return StepRow(
-            step=order.step,
-            round=order.round,
-            kind=order.kind,
-            begin=result.begin - self._origin,
-            waited=result.waited,
-            end=self.engine.now() - self._origin,
-            arrived=result.view.finished,
-            used=decoding.used.tolist(),
-            missing=sorted({row.worker for row in result.rows if row.censored}),
-            dead=sorted(self.pool.dead),
-            residual=decoding.residual + len(result.lost),
-            coverage=kept * decoding.coverage if len(decoding.messages) else 0.0,
-            stepped=gradient is not None,
-            loss=loss,
-            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
-            received=result.received,
-            workers=assignment.code.n_workers,
-            lost=list(result.lost),
-            neglected=neglected,
-            notices=self.rounds.take_notices(),
-        )
 
 
 class _History(Callback):

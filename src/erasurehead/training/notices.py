@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 NoticeKind: TypeAlias = Literal[
     "died", "ended", "joined", "suspected", "cleared", "lied", "failed", "refused", "doubted",
     "resized", "not_resized", "offered",
-    "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost",
+    "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost", "not_connected",
     "older_checkpoint", "rewritten", "unrecorded", "model_moved", "model_lost",
 ]  # fmt: skip
 """What a notice is about, and what its data hold.
@@ -42,6 +42,7 @@ Of the model:
 `rule_given_up`       the wait `rule` cannot be met without `workers`, and is not needed: the others' messages suffice
 `tasks_lost`          nobody can bring `tasks` any more; training goes on without them
 `tasks_neglected`     `tasks` are hardly ever counted
+`not_connected`       over the last `steps` no path of links led from each peer to every other (without a coordinator)
 `verification_cost`   comparing messages took `seconds` a step, a `share` of it, for `comparisons` a step
 ===================== ================================================================================================
 

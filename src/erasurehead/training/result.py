@@ -10,7 +10,9 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.training.notices import Notice
+from erasurehead.training.optimum import Optimum
 from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.training.stopping import Ending, Measured
 from erasurehead.training.task_counts import Neglected
 
 Status: TypeAlias = Literal["running", "finished", "interrupted", "unreachable", "diverged", "records", "failed"]
@@ -111,6 +113,11 @@ class Run:
             its model was saved in, None if there is none; empty if no records were to be kept.
         final: the exact objective of the final model, and what goes with it; None where it is not known, as after a
             run that was told to end at once, or one that diverged.
+        ended: what has ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
+            `"patience"`, nothing got better; `"max_seconds"`; or `"tolerance"`, the gradient has vanished. None if it
+            was stopped.
+        measured: values of the metric of `until` or `patience`, along the way.
+        optimum: the least value of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never
             in the whole run.
     """
@@ -127,6 +134,9 @@ class Run:
     summary: dict[str, Any] = field(default_factory=dict[str, Any])
     final: FinalModel | None = None
     neglected: Sequence[Neglected] = ()
+    ended: Ending | None = None
+    measured: Sequence[Measured] = ()
+    optimum: Optimum | None = None
 
     @property
     def notices(self) -> list[Notice]:

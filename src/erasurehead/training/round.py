@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead._internal.arrays import Array, IntArray, Tree, finite, squared_norm
 from erasurehead.codes.transforms import shortened
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
+from erasurehead.schemes.aggregation import Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
-from erasurehead.schemes.wait_rules.base import Verdict, View
+from erasurehead.schemes.wait_rules.base import LateArrival, Verdict, View
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
+from erasurehead.training.late_work import LateWorkTaken
 from erasurehead.training.notices import Notice
-from erasurehead.training.round_state import Begun, Round
-from erasurehead.training.rows import ArrivalRow
+from erasurehead.training.round_state import Round
+from erasurehead.training.round_table import RoundTable
+from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.worker_pool import WorkerPool
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
@@ -34,11 +37,16 @@ STUCK = (
     "time at which to ask it again: let its `verdict` stop when nothing is pending, or at the time that `wake` says."
 )
 
-REMEMBERED = 1_000
-"""Rounds whose late messages are still told apart; a message later than that is dropped."""
-
 TELL_EVERY = 0.05
 """Seconds between two reports to callbacks of who is late."""
+
+
+WATCH_EVERY = 1.0
+"""Seconds after which those who want to know who is late are told, though nothing has happened."""
+
+
+class TimeIsUp(ErasureHeadError):
+    """The time that the run was given is over, in the middle of a round."""
 
 
 class PoolShrunk(ErasureHeadError):
@@ -57,7 +65,10 @@ class RoundResult:
         begin: when the order was submitted, in the engine's seconds.
         waited: seconds from there until the rule said stop.
         rows: one for each message that has arrived and is not refused, and for each that may still come, censored.
-        received: bytes that arrived in time.
+        late_rows: one for each message of an earlier round that has come in this one.
+        used_late: the rows of those of them that the aggregation was given.
+        share: of the optimizer's step size that the estimate is worth.
+        received: bytes that came, in time or late.
         lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
     """
 
@@ -70,6 +81,68 @@ class RoundResult:
     rows: tuple[ArrivalRow, ...]
     received: int
     lost: tuple[int, ...] = ()
+    late_rows: tuple[ArrivalRow, ...] = ()
+    used_late: tuple[int, ...] = ()
+    share: float = 1.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the estimate is the full gradient at the order's point."""
+        faithful = self.assignment.scheme.aggregation.faithful
+        return faithful and self.estimate is not None and self.decoding.exact and not self.lost and not self.used_late
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the full gradient that is counted; with late work, of the tasks that something is known of."""
+        kept = 1.0 - len(self.lost) / self.assignment.code.n_tasks
+        if self.used_late:
+            code = self.assignment.code
+            tasks = [code.tasks_of_message(message) for message in {*self.used_late, *self.decoding.used.tolist()}]
+            return len(np.unique(np.concatenate(tasks))) / code.n_tasks
+        return kept * self.decoding.coverage if len(self.decoding.messages) else 0.0
+
+    def step_row(
+        self,
+        order: Order,
+        end: float,
+        origin: float = 0.0,
+        gradient: Array | None = None,
+        loss: float | None = None,
+        **facts: Any,
+    ) -> StepRow:
+        """Return the row of the step that this round was the last of.
+
+        Arguments:
+            order: what was asked.
+            end: when the model had moved, in seconds since training began.
+            origin: when training began, in the engine's seconds.
+            gradient: the estimate with the penalty; None if no step was taken.
+            loss: the estimate with the penalty.
+            facts: what else the row says: what befell workers, and notices.
+        """
+        decoding = self.decoding
+        row = StepRow(
+            step=order.step,
+            round=order.round,
+            kind=order.kind,
+            begin=self.begin - origin,
+            waited=self.waited,
+            end=end,
+            arrived=self.view.finished,
+            used=decoding.used.tolist(),
+            missing=sorted({row.worker for row in self.rows if row.censored}),
+            dead=[],
+            residual=decoding.residual + len(self.lost),
+            coverage=self.coverage,
+            stepped=gradient is not None,
+            loss=loss,
+            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
+            received=self.received,
+            workers=self.assignment.code.n_workers,
+            lost=list(self.lost),
+            late=len(self.late_rows),
+        )
+        return replace(row, **facts)
 
 
 class RoundRunner:
@@ -91,12 +164,17 @@ class RoundRunner:
         self._monitor = HealthMonitor(pool, self.notice)
         self.step: int | None = 0
         self.origin: float | None = None
-        self._begun: dict[int, Begun] = {}
         self._notices: list[tuple[float, Notice]] = []
+        self._watched = any(type(one).on_wait is not Callback.on_wait for one in self.callbacks)
+        self._told: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
+        self._rounds = RoundTable(carried=self.engine.late != "preempt")
+        self._late = LateWorkTaken(pool)
+        self._seen: IntArray | None = None  # by task: the step that it was last computed in; only if a rule asks for it
         self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
         self._failed: set[int] = set()  # workers that failed in this round
         self._erased: set[str] = set()  # what was said of rules that are not met for erasures
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
+        self.time_is_up = math.inf  # when, in the engine's seconds, a round is broken off
         pool.tell = self.notice
 
     def gather(self, order: Order) -> RoundResult:
@@ -112,14 +190,15 @@ class RoundRunner:
         self._monitor.begin()
         self._failed.clear()
         self.step = order.step
-        view = View(assignment.scheme.decoder, order.step, self.pool.able())
-        begin = self.engine.now()
-        self._begun[order.round] = Begun(begin, assignment.generation, assignment.numbers)
-        if len(self._begun) > REMEMBERED:
-            del self._begun[next(iter(self._begun))]
-        current = Round(order, assignment, view, assignment.scheme.rules[order.kind], begin)
+        rule, aggregation = assignment.scheme.rules[order.kind], assignment.scheme.aggregation
+        view = View(assignment.scheme.decoder, order.step, self.pool.able(), self._ages(assignment, order.step))
+        begin = self.engine.stamp("begin", order.round)
+        self._rounds.add(order.round, begin, assignment, self._late.greatest_age)
+        current = Round(order, assignment, view, rule, begin)
+        view.late.extend(self._late.reassigned(assignment, order.step))
         self._submit(order, self.pool.present())
         read = current.read
+        used_late: list[int] = []
         while True:
             self._wait(current)
             waited = current.view.elapsed
@@ -127,24 +206,59 @@ class RoundRunner:
                 continue
             found = current.view.session.decoding()
             used: list[int] = found.messages.tolist()
-            try:
-                vectors = [read(message) for message in used]
-            except MessageLost:
-                self._refuse(current, unusable(used, read))
+            # What it keeps would stay spoilt: all is looked at before an aggregation that remembers sees any of it.
+            if aggregation.remembers and (bad := unusable(current.arrivals, read)):
+                self._refuse(current, bad)
                 continue
-            estimate = assignment.scheme.aggregation.estimate(found, vectors, assignment.layout, order)
+            try:
+                arrived = _Arrived(current)
+                vectors = Vectors([read(message) for message in used], arrived)
+                used_late += self._late.deliver(aggregation)
+                estimate = aggregation.estimate(found, vectors, assignment.layout, order)
+            except MessageLost:
+                self._refuse(current, unusable(current.arrivals, read))
+                continue
             if estimate is None or finite(estimate):
                 break
-            bad = unusable(used, read)
+            bad = unusable(sorted({*used, *arrived.looked_at}), read)
             if not bad:
                 raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
             self._refuse(current, bad)
-        received = sum(a.spec.length * np.dtype(a.spec.dtype).itemsize for a in current.arrivals.values())
+        received = current.late_bytes + sum(map(_bytes_of, current.arrivals.values()))
+        if self._seen is not None:
+            self._seen = order.step - self._ages_after(current)
+        self._late.keep(current)
         rows = current.rows(set(found.used.tolist()))
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
         self._seconds += time.perf_counter() - real
-        return RoundResult(estimate, found, current.view, assignment, begin, waited, rows, received, current.lost)
+        return RoundResult(
+            estimate, found, current.view, assignment, begin, waited, rows, received, current.lost,
+            tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share,
+        )  # fmt: skip
+
+    def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
+        """Let the rules and the aggregation learn from a step that is over, by its records."""
+        scheme = self.pool.assignment.scheme
+        for rule in scheme.rules.values():
+            rule.learn(step, arrivals)
+        scheme.aggregation.learn(step, arrivals)
+
+    def _ages(self, assignment: Assignment, step: int) -> IntArray | None:
+        """Return how old each task is as the round begins, if some rule of the scheme may ask for it."""
+        if not any(rule.remembers for rule in assignment.scheme.rules.values()):
+            return None
+        if self._seen is None:
+            self._seen = np.full(assignment.code.n_tasks, -1, dtype=np.int64)
+        return step - self._seen
+
+    def _ages_after(self, current: Round) -> IntArray:
+        """Return how old each task is now; those that are lost stay as they were."""
+        assert self._seen is not None
+        ages = current.order.step - self._seen
+        kept = np.setdiff1d(np.arange(len(ages)), current.lost)
+        ages[kept] = current.view.ages
+        return ages
 
     def _submit(self, order: Order, workers: Sequence[int]) -> None:
         self.engine.submit(order, workers)
@@ -177,25 +291,19 @@ class RoundRunner:
 
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs: the rounds that may still be answered, and who is trusted."""
-        numbers = {begun.generation: begun.numbers for begun in self._begun.values()}
+        self._rounds.forget_old(self.pool.assignment.worker_ids, self._late.greatest_age)
         return {
-            "begun": [[number, begun.begin, begun.generation] for number, begun in self._begun.items()],
-            "numbers": [
-                [generation, [[*message, *number] for message, number in table.items()]]
-                for generation, table in numbers.items()
-            ],
+            "begun": self._rounds.state(),
+            "late": self._late.state(),
+            "seen": self._seen,
             **self._monitor.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; the pool is restored already."""
-        numbers = {
-            generation: {(worker, message): (row, unit) for worker, message, row, unit in table}
-            for generation, table in state["numbers"]
-        }
-        self._begun = {
-            number: Begun(begin, generation, numbers[generation]) for number, begin, generation in state["begun"]
-        }
+        self._rounds.restore(state["begun"])
+        self._late.restore(state["late"])
+        self._seen = None if state["seen"] is None else np.asarray(state["seen"], dtype=np.int64)
         self._monitor.restore(state)
 
     # --- waiting --------------------------------------------------------------------------------------------------
@@ -225,7 +333,11 @@ class RoundRunner:
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
                 continue
             until = None if wake is None else current.begin + wake
-            check = self._monitor.next_look()
+            if self.engine.now() > self.time_is_up:
+                raise TimeIsUp("The time that the run was given is over.")
+            check = min(self._monitor.next_look(), self.time_is_up)
+            if self._watched and self.pool.living and not self.engine.virtual:
+                check = min(check, self.engine.now() + WATCH_EVERY)
             if check < math.inf:
                 until = check if until is None else min(until, check)
             try:
@@ -234,26 +346,35 @@ class RoundRunner:
                 if current.unruled:
                     raise
                 raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
+            now = self.engine.now()
+            if event is None and now >= self.time_is_up:
+                raise TimeIsUp("The time that the run was given is over.")
             if event is not None:
                 alarm.stop()
                 self._take(event, current)
             elif wake is not None and until == current.begin + wake:
                 alarm.ring(wake)
-            if check < math.inf and (now := self.engine.now()) >= check:
+            if check < math.inf and now >= check:
                 for worker in self._monitor.look(now):
                     self._lose(worker, current)
             if current.doubtful:
                 self._monitor.examine(current)
-            if view.elapsed >= told + TELL_EVERY:
-                told = view.elapsed
-                self._tell_of(current)
+            if now - current.begin >= told + TELL_EVERY:
+                told = now - current.begin
+                self._tell_of(current, told)
 
-    def _tell_of(self, current: Round) -> None:
+    def _tell_of(self, current: Round, elapsed: float) -> None:
         """Tell those who want to know who is late."""
-        watching = [one for one in self.callbacks if type(one).on_wait is not Callback.on_wait]
+        now = time.monotonic()
+        watching = [
+            one
+            for one in self.callbacks
+            if type(one).on_wait is not Callback.on_wait and now - self._told.get(id(one), -math.inf) >= one.wait_every
+        ]
         missing = current.missing if watching else []
         for callback in watching:
-            callback.on_wait(current.order.step, missing, current.view.elapsed)
+            self._told[id(callback)] = now
+            callback.on_wait(current.order.step, missing, elapsed)
 
     def _despair(self, current: Round) -> None:
         """Find a way to go on although the rule cannot be met, or raise."""
@@ -290,8 +411,9 @@ class RoundRunner:
         text = f"{numbered('task', lost)} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others"
         self.notice(Notice("tasks_lost", data={"tasks": lost}, text=text))
         before, current.lost = current.view, tuple(lost)
-        view = View(general(shortened(current.assignment.code, lost)), before.step, before.able)
-        view.elapsed, view.refused = before.elapsed, before.refused
+        ages = None if self._seen is None else np.delete(before.step - self._seen, lost)
+        view = View(general(shortened(current.assignment.code, lost)), before.step, before.able, ages)
+        view.elapsed, view.refused, view.late = before.elapsed, before.refused, before.late
         for message in before.arrived:
             view.add(message)
         current.view = view
@@ -315,6 +437,7 @@ class RoundRunner:
                 self._lose(event.worker, current)
         elif isinstance(event, Joined):
             self._monitor.forget(event.worker)
+            self._rounds.joined(event.worker, current.order.round)
             if self.pool.join(event):
                 current.regain(event.worker)
                 self._submit(current.order, [event.worker])
@@ -329,6 +452,8 @@ class RoundRunner:
         return position is not None
 
     def _take_arrival(self, event: Arrived, current: Round) -> None:
+        done = (event.worker, event.spec.message) in current.assignment.lasts
+        self._rounds.answered(event.worker, event.order_round - (not done))
         if event.order_round == current.order.round:
             row = current.assignment.rows.get((event.worker, event.spec.message))
             # A worker that came back may send again what it had sent before it died.
@@ -336,18 +461,39 @@ class RoundRunner:
                 self.engine.release(event)
                 return
             current.arrivals[row] = event
+            current.places[row] = current.came
+            current.came += 1
             current.view.elapsed = event.time - current.begin
             current.view.add(row)
             return
-        begun = self._begun.get(event.order_round)
-        if begun is not None:
-            aggregation = self.pool.assignment.scheme.aggregation
-            if begun.generation == self.pool.assignment.generation and aggregation.wants_late:
-                aggregation.late(event)
-            if (late := begun.late_row(event)) is not None:
-                for callback in self.callbacks:
-                    callback.on_arrival(late)
+        begun = self._rounds.find(event.order_round)
+        row = None if begun is None else begun.late_row(event, current.order.round, current.came)
+        if begun is not None and row is not None:
+            current.came += 1
+            current.late_bytes += _bytes_of(event)
+            same = begun.generation == current.assignment.generation
+            now = row.message if same else current.assignment.row_of(event.spec.content, event.worker)
+            if now is not None and self._take_late(event, now, current):
+                row = replace(row, refused=True)
+            current.late_rows.append(row)
+            for callback in self.callbacks:
+                callback.on_arrival(row)
         self.engine.release(event)
+
+    def _take_late(self, event: Arrived, row: int, current: Round) -> bool:
+        """Take a message of an earlier round whose content is still of use; return whether it had to be refused."""
+        aggregation, age = current.assignment.scheme.aggregation, current.order.step - event.step
+        if aggregation.wants_late:
+            if age > aggregation.greatest_age:
+                return False
+            why = self._late.take(event, row, current, self._monitor)
+            if why:
+                text = f"message {row} of worker {event.worker}, of step {event.step}, is refused: {why}"
+                data = {"messages": [row], "reason": why}
+                self._notice_failure(event.worker, Notice("refused", event.worker, data=data, text=text))
+                return True
+        current.view.late.append(LateArrival(row, event.step, event.order_round, age))
+        return False
 
     # --- what cannot be used --------------------------------------------------------------------------------------
 
@@ -361,6 +507,28 @@ class RoundRunner:
             text = f"message {message} of worker {arrived.worker} is refused: {why}"
             data = {"messages": [message], "reason": why}
             self._notice_failure(arrived.worker, Notice("refused", arrived.worker, data=data, text=text))
+
+
+class _Arrived(Mapping[int, Array]):
+    """The vectors of a round's messages that are in, by their rows; each is read when it is asked for."""
+
+    def __init__(self, current: Round) -> None:
+        self._current = current
+        self.looked_at: set[int] = set()
+
+    def __getitem__(self, message: int) -> Array:
+        self.looked_at.add(message)
+        return self._current.read(message)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._current.arrivals))
+
+    def __len__(self) -> int:
+        return len(self._current.arrivals)
+
+
+def _bytes_of(event: Arrived) -> int:
+    return event.spec.length * np.dtype(event.spec.dtype).itemsize
 
 
 def _decodes(view: View) -> bool:

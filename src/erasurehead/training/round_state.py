@@ -29,6 +29,10 @@ class Round:
         rule: the wait rule.
         begin: when the order was submitted, in the engine's seconds.
         arrivals: messages that are here, in the order of their arrival, those in doubt included.
+        places: how many messages, of whatever round, had come before each that is in.
+        late_rows: the rows of messages of earlier rounds that have come.
+        late_bytes: of these.
+        came: how many messages have come, of whatever round.
         refused: messages that are erasures in this round, each with the reason.
         failed: workers that said that they cannot answer this round, each with the reason.
         lost: tasks that nobody can bring any more, and that are left out, ascending.
@@ -44,6 +48,10 @@ class Round:
     rule: WaitRule
     begin: float
     arrivals: dict[int, Arrived] = field(default_factory=dict[int, "Arrived"])
+    places: dict[int, int] = field(default_factory=dict[int, int])
+    late_rows: list[ArrivalRow] = field(default_factory=list[ArrivalRow])
+    late_bytes: int = 0
+    came: int = 0
     refused: dict[int, str] = field(default_factory=dict[int, str])
     failed: dict[int, str] = field(default_factory=dict[int, str])
     lost: tuple[int, ...] = ()
@@ -128,7 +136,16 @@ class Round:
         """
         units = self.assignment.units
         rows = [
-            _row(arrived, message, units[message], self.begin, used=message in used, rank=rank)
+            ArrivalRow.of(
+                arrived,
+                message,
+                units[message],
+                self.begin,
+                taken=self.order.round,
+                place=self.places[message],
+                used=message in used,
+                rank=rank,
+            )
             for rank, (message, arrived) in enumerate(self.arrivals.items())
         ]
         rows += [
@@ -148,49 +165,5 @@ class Round:
         return tuple(rows)
 
 
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """A round that may still be answered, late.
-
-    Attributes:
-        begin: when it began, in the engine's seconds.
-        generation: of its assignment.
-        numbers: the row and the unit of each message then, by worker and the number that its program gives it.
-    """
-
-    begin: float
-    generation: int
-    numbers: Mapping[tuple[int, int], tuple[int, int]]
-
-    def late_row(self, event: Arrived) -> ArrivalRow | None:
-        """Return the row of a message that is late, or None if it was none of this round's."""
-        number = self.numbers.get((event.worker, event.spec.message))
-        return None if number is None else _row(event, *number, self.begin, late=True)
-
-
 def _be(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def _row(
-    event: Arrived,
-    row: int,
-    unit: int,
-    begin: float,
-    late: bool = False,
-    used: bool = False,
-    rank: int | None = None,
-) -> ArrivalRow:
-    return ArrivalRow(
-        step=event.step,
-        round=event.order_round,
-        worker=event.worker,
-        message=row,
-        unit=unit,
-        work=event.spec.work,
-        started=event.started - begin,
-        seconds=event.time - begin,
-        late=late,
-        used=used,
-        rank=rank,
-    )

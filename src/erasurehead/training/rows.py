@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from erasurehead.engines.base import Arrived
 
 from erasurehead.training.notices import Notice, NoticeKind
 
@@ -29,7 +32,7 @@ class StepRow:
         stepped: whether the model moved; False when nothing had arrived.
         loss: estimate of the training objective at the model that the step began with (penalty included).
         gradient_norm: Euclidean norm of the estimate with the penalty.
-        received: bytes of the messages that arrived in time.
+        received: bytes of the messages that came in this step, in time or late.
         workers: positions of the code, whether a worker has them or not.
         lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
             others, while residual and coverage are those of the full gradient.
@@ -37,6 +40,7 @@ class StepRow:
             a fifth as often as the mean task, or never; ascending. Each is noticed once.
         notices: what was noticed since the step before, in order: deaths, exceptions, refused messages, suspicions; in
             the first step, also while the workers were started.
+        late: messages of earlier rounds that came in this step.
     """
 
     step: int
@@ -59,6 +63,7 @@ class StepRow:
     lost: list[int] = field(default_factory=list[int])
     neglected: list[int] = field(default_factory=list[int])
     notices: list[Notice] = field(default_factory=list[Notice])
+    late: int = 0
 
     def noticed(self, *kinds: NoticeKind) -> list[Notice]:
         """Return the notices of some kinds, in order."""
@@ -103,6 +108,9 @@ class ArrivalRow:
         used: whether it was given a weight.
         rank: how many messages of its round had come before it; None for a message that was not in time. Of messages
             with the same `seconds` it tells who was first.
+        taken: the round in which it came: its own, or for a late message a later one; None if it had not come.
+        place: how many messages, of whatever round, had come in that one before it; None if it had not come.
+        refused: whether it was late, and could not be used: its vector was no number, say.
     """
 
     step: int
@@ -117,6 +125,48 @@ class ArrivalRow:
     late: bool = False
     used: bool = False
     rank: int | None = None
+    taken: int | None = None
+    place: int | None = None
+    refused: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        event: Arrived,
+        row: int,
+        unit: int,
+        begin: float,
+        *,
+        taken: int,
+        place: int,
+        late: bool = False,
+        used: bool = False,
+        rank: int | None = None,
+    ) -> Self:
+        """Return the row of a message that has come.
+
+        Arguments:
+            event: the message.
+            row: of the code.
+            unit: of its worker's messages.
+            begin: when the order that it answers was submitted, in the engine's seconds.
+            taken, place, late, used, rank: as the attributes.
+        """
+        return cls(
+            step=event.step,
+            round=event.order_round,
+            worker=event.worker,
+            message=row,
+            unit=unit,
+            work=event.spec.work,
+            started=event.started - begin,
+            seconds=event.time - begin,
+            late=late,
+            used=used,
+            rank=rank,
+            taken=taken,
+            place=place,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

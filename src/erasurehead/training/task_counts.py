@@ -56,12 +56,13 @@ class Counting:
         self._steps = 0
         self._tell_at = WINDOW
 
-    def add(self, decoding: Decoding, lost: Sequence[int] = ()) -> None:
+    def add(self, decoding: Decoding, lost: Sequence[int] = (), late: Sequence[int] = ()) -> None:
         """Take note of a step.
 
         Arguments:
             decoding: what was decoded, of the tasks that are not lost.
             lost: tasks that the decoding's code leaves out.
+            late: rows of messages of earlier rounds that were used, too; their tasks count as any.
         """
         row = self._recent[self._steps % WINDOW]
         if lost:
@@ -71,6 +72,8 @@ class Counting:
             row[kept] = _counted(decoding)
         else:
             row[:] = _counted(decoding)
+        for message in () if lost else late:
+            row[decoding.code.tasks_of_message(message)] = 1.0
         np.logical_or(self._ever, row > 0.0, out=self._ever)
         self._steps += 1
         self._sum = self._recent.sum(axis=0)

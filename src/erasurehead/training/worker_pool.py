@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ class WorkerPool:
     """The workers of a run, under one assignment at a time.
 
     Attributes:
+        assignment: who sits where now. What its scheme learns is this run's alone.
         living: workers that have joined and not died, with their hosts.
         coming: workers that were started and have not joined yet, with the time until which they may take; they can
             still answer the current order.
@@ -49,7 +51,6 @@ class WorkerPool:
         fault_policy: FaultPolicy | None = None,
     ) -> None:
         self.engine = engine
-        self.assignment = assignment
         self.fault_policy = fault_policy or FaultPolicy(death="leave")
         self.living: dict[int, str] = {}
         self.coming: dict[int, float] = {}
@@ -57,6 +58,7 @@ class WorkerPool:
         self.gone: dict[int, str] = {}
         self.wanted: int | None = None
         self._scheme = assignment.scheme  # as the user gave it; later ones are derived from it, not from each other
+        self.assignment = replace(assignment, scheme=self._scheme.begin())
         self._form = form
         self.tell: Callable[[Notice], None] = lambda notice: None
         self._deaths = Counter[int]()
@@ -264,7 +266,7 @@ class WorkerPool:
                 raise InvalidArgument("this run cannot be resized.")
             staying = self._staying(n_workers)
             held = self._replicas(staying)
-            scheme = self._scheme.resized(n_workers, held)
+            scheme = self._scheme.resized(n_workers, held).begin(before.scheme)
             programs, layout = self._form(scheme)
         except InvalidArgument as error:
             self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
@@ -349,7 +351,7 @@ class WorkerPool:
         if state["generation"]:
             assert self._form is not None
             self._held = state["held"]
-            scheme = self._scheme.resized(len(worker_ids), self._held)
+            scheme = self._scheme.resized(len(worker_ids), self._held).begin()
             programs, layout = self._form(scheme)
             named = [
                 program.renumbered(messages) if running else program

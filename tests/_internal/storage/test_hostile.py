@@ -25,6 +25,7 @@ from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import make_folder
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.replaying import replay
+from erasurehead.runs.resuming import can_be_resumed
 from erasurehead.training.callbacks import Callback
 
 from .hostile import FORMS, SECRET, picture, remove
@@ -158,11 +159,15 @@ def test_no_command_follows_what_a_run_folder_holds_out_of_it(
             before = picture(run)
         refused = ""
         with in_time():
+            hopeful = can_be_resumed(run)
+            assert picture(run) == before
             try:
                 COMMANDS[command](run, data)
             except ErasureHeadError as error:
                 refused = str(error)
                 assert str(run) in refused, f"{command}: {refused}"
+        if command == "resume":
+            assert hopeful == (not refused), refused
         assert picture(place / "elsewhere") == foreign, f"{command} has touched a foreign file"
         if form == "folder" and os.path.lexists(path):
             assert (path / "thesis.tex").read_bytes() == SECRET

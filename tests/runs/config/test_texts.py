@@ -6,7 +6,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers.base import Constant, Geometric, InverseTime
+from erasurehead.optimizers.schedules import Constant, Geometric, InverseTime
 from erasurehead.schemes.aggregation import ByCoverage, ByExpectation, Plain
 from erasurehead.schemes.text import default_scheme, paper_schemes, parse_rate, parse_scheme
 
@@ -77,7 +77,7 @@ def test_expectation_knows_how_many_are_waited_for() -> None:
         ("custom('cyclic_mds(straglers=2)', 'first(3)')", "must be written cyclic_mds.stragglers"),
         (
             "custom('projective_plane(2)', 'first(3)')",
-            "must have the 6 workers of the run, but .* set run.workers to 7",
+            "must have the 6 workers of the run, got .* set run.workers to 7",
         ),
         ("magic(3)", r"scheme must not name 'magic', got 'magic\(3\)'; known are uncoded"),
         ("exact", r"scheme must be written exact\(load, code=repetition"),

@@ -18,7 +18,7 @@ from erasurehead.delays import Exponential, Fixed
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.training.loop import train

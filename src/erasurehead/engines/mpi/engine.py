@@ -27,6 +27,7 @@ from erasurehead.engines.base import (
     Order,
     Program,
     check_late,
+    rounds_kept,
 )
 from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
@@ -78,6 +79,7 @@ class _Worker:
     rank: Rank
     announced: dict[int, MessageSpec]
     listening: bool = False
+    sent: int = -1  # round of the newest order that it was sent
     noticed: bool = False  # it has been told that something newer waits
     newest: int = -1  # round of the newest order submitted to it
     waiting: _Submitted | None = None
@@ -230,9 +232,9 @@ class MPIEngine(Engine, FaultInjection):
                 self._directory.send(state.rank, state.waiting.pointer, Tag.POSTED)
             else:
                 self._directory.send(state.rank, state.waiting.copy, Tag.ORDER)
-            state.pushed = {state.newest: time.monotonic()}
+            state.pushed, state.sent = {state.newest: time.monotonic()}, state.newest
             state.listening, state.waiting = False, None
-        elif self.late == "preempt" and not state.noticed:
+        elif state.newest - state.sent > rounds_kept(self.late) and not state.noticed:
             self._directory.send(state.rank, frame_of(()), Tag.NEWER)
             state.noticed = True
 

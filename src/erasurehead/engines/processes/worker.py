@@ -116,6 +116,9 @@ class _Pipes(Transport):
     def newer(self) -> bool:
         return self._slots.newest > self._taken
 
+    def behind(self) -> float:
+        return self._slots.newest - self._taken
+
     def wait(self, until: float | None, welcome: bool) -> None:
         if until is not None:
             remaining = until - time.monotonic()

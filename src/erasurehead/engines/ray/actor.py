@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -181,6 +182,10 @@ class _Stream(Transport):
         if self._orders.stream != self._stream:
             raise _Superseded
         return self._orders.newest is not self._orders.taken
+
+    def behind(self) -> float:
+        newest, taken = self._orders.newest, self._orders.taken
+        return math.inf if newest is None or taken is None else newest.order.round - taken.order.round
 
     def wait(self, until: float | None, welcome: bool) -> None:
         with self._orders.changed:

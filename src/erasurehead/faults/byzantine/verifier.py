@@ -148,6 +148,18 @@ class Verifier:
             accused, refused, doubtful, sound, tuple(positions), compared, seconds, remarks, tuple(undecided), error
         )
 
+    def examine_earlier(self, vectors: Mapping[int, Array]) -> Examination:
+        """Examine the messages of an earlier round, of which one has come late; nothing more of it is waited for.
+
+        Arguments:
+            vectors: of all its messages that have come, by their rows.
+        """
+        found, self._found = self._found, {}
+        try:
+            return self.examine(vectors, vectors.__getitem__)
+        finally:
+            self._found = found
+
     def joined(self, worker: int) -> None:
         """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
         self.accused.pop(worker, None)

@@ -12,7 +12,7 @@ from erasurehead import problems, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.distributions import Exponential
 from erasurehead.engines.virtual import VirtualEngine
-from erasurehead.optimizers.base import GradientDescent
+from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.looks import colour_of
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, WAITS, Family

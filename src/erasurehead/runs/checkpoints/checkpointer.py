@@ -89,6 +89,9 @@ class Checkpointer(Callback):
     def on_start(self, seconds: float) -> None:
         self._began = self._last = time.monotonic()
 
+    def on_last_step(self, step: int) -> None:
+        self._steps = step
+
     def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
         records = self.recorder.sizes
         if self._off or records is None:  # without records, nothing could be continued

@@ -18,9 +18,9 @@ from erasurehead.delays.base import Delays, check_rows
 from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import Problem
+from erasurehead.problems.linear import LinearProblem
 from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, RunSection
+from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_rate
 
@@ -118,40 +118,45 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
 
 
 def build_problem(
-    data: Dataset | ShardedDataset,
-    loss: str,
-    l2: float,
-    worker_path: str | None = None,
-    penalize_intercept: bool | None = None,
-) -> Problem:
+    data: Dataset | ShardedDataset, section: ProblemSection, worker_path: str | None = None
+) -> LinearProblem | ShardedProblem:
     """Return the problem of a data set.
 
     Arguments:
         data: what is learned from.
-        loss: what is minimised.
-        l2: factor of the penalty.
+        section: what is minimised; loss and l2 must be given.
         worker_path: of a folder of shards, where the workers see it.
-        penalize_intercept: whether the penalty holds for the column of ones, too, where the data have one; by default
-            as `penalizes_intercept` says.
 
     Raises:
-        InvalidArgument: if the labels are not those of the loss, or a number is not finite.
+        InvalidArgument: if the labels are not those of the loss, a number is not finite, or a key does not fit.
     """
-    penalized = penalizes_intercept(data, penalize_intercept)
+    assert section.loss is not None
+    assert section.l2 is not None
+    loss, weight = section.loss, section.class_weight
+    penalized = penalizes_intercept(data, section.penalize_intercept)
+    penalty: dict[str, Any] = {"l2": section.l2}
+    if section.l1:
+        penalty = {"penalty": problems.ElasticNet(section.l1, section.l2)}
+    if weight is not None and (isinstance(data, ShardedDataset) or loss == "least_squares"):
+        what = "folders of shards" if isinstance(data, ShardedDataset) else "targets that are no classes"
+        raise invalid("problem.class_weight", f"must be left out for {what}", weight)
     if isinstance(data, ShardedDataset):
-        return ShardedProblem(data.folder, l2=l2, at=worker_path, penalize_intercept=penalized)
+        return ShardedProblem(data.folder, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
         _freeze(array)  # what is read for one run needs no copy of its own
     intercept = None if penalized else -1
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
-        return problems.LogisticRegression(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)
+        return problems.LogisticRegression(
+            data.X_train, data.y_train, test=test, intercept=intercept, class_weight=weight, **penalty
+        )
     if loss == "softmax":
         n_classes = data.n_classes or None
         return problems.SoftmaxRegression(
-            data.X_train, data.y_train, l2=l2, test=test, n_classes=n_classes, intercept=intercept
-        )
-    return problems.LeastSquares(data.X_train, data.y_train, l2=l2, test=test, intercept=intercept)
+            data.X_train, data.y_train, test=test, n_classes=n_classes, intercept=intercept, class_weight=weight,
+            **penalty,
+        )  # fmt: skip
+    return problems.LeastSquares(data.X_train, data.y_train, test=test, intercept=intercept, **penalty)
 
 
 def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:
@@ -174,7 +179,7 @@ def _freeze(array: Any) -> None:
         freeze(part)
 
 
-def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float | str:
+def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
     """Return the published step size of a data set of the paper; for other data one over the loss's curvature.
 
     The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n. Power iteration
@@ -184,16 +189,23 @@ def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float 
     if published is not None:
         steady = published.rate_factor == 1.0
         return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
-    return safe_rate(data, loss, l2)
+    return safe_rate(data, loss, l2, heaviest)
 
 
-def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float) -> float:
-    """Return one over the curvature of the objective: the largest step size that is sure to suit full gradients."""
+def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float:
+    """Return one over the curvature of the objective: the largest step size that is sure to suit full gradients.
+
+    Arguments:
+        data: what is learned from.
+        loss: what is minimised.
+        l2: factor of the penalty.
+        heaviest: the greatest weight of a sample, where their mean is 1.
+    """
     try:
         largest = _largest_eigenvalue(data)
     except DataError as error:  # shards that the workers may have, and this machine has not
         raise DataError(f"{error} Or name a step size (--rate): the default is found from all data.") from None
-    curvature = 1.1 * _CURVATURE[loss] * largest + 2.0 * l2
+    curvature = 1.1 * _CURVATURE[loss] * largest * heaviest + 2.0 * l2
     return float(f"{1.0 / curvature:.3g}")
 
 

@@ -134,6 +134,22 @@ class ProblemSection(_Section):
         ge=0,
         allow_inf_nan=False,
     )
+    l1: float = _key(
+        0.0,
+        "Factor of a further penalty, FACTOR * sum |x_i|, which leaves out of the model what says too little; with "
+        "--l2 0 it is the only one.",
+        option="--l1",
+        metavar="FACTOR",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    class_weight: Literal["balanced"] | None = _key(
+        None,
+        "balanced: samples count by their class, so that all classes weigh the same; by default all samples alike. Not "
+        "for folders of shards.",
+        option="--class-weight",
+        metavar="balanced",
+    )
     penalize_intercept: bool | None = _key(
         None,
         "Whether the penalty holds for the column of ones, too; by default for the paper's data sets, as published, "
@@ -200,7 +216,37 @@ class RunSection(_Section):
         metavar="NAME",
     )
     workers: int = _key(30, "How many workers.", option="--workers, -w", metavar="N", ge=1)
-    steps: int = _key(100, "How many steps of the optimizer.", option="--steps, -n", metavar="N", ge=1)
+    steps: int = _key(100, "How many steps of the optimizer, at most.", option="--steps, -n", metavar="N", ge=1)
+    until: str | None = _key(
+        None,
+        "Target that ends the run: a metric, one of < <= > >=, and a number. The gap is how far the objective is from "
+        "its minimum, over how far it was at first; objective, and the metrics on the test rows, are others.",
+        option="--until",
+        metavar="TARGET",
+        examples=["gap < 1e-3", "auc > 0.84"],
+    )
+    patience: int | None = _key(
+        None,
+        "End after so many steps in which the target's metric, or the objective, has not got better.",
+        option="--patience",
+        metavar="STEPS",
+        ge=1,
+    )
+    max_seconds: float | None = _key(
+        None,
+        "End after so many seconds of training, in the middle of a step if need be.",
+        option="--max-seconds",
+        metavar="SECONDS",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    tolerance: float | None = _key(
+        None,
+        "End when the gradient is exact, and its length so much of that of the first: by default 1e-8, and 0 (never) "
+        "for the paper's data sets, which keep their number of steps.",
+        ge=0,
+        allow_inf_nan=False,
+    )
     evaluate_every: int = _key(
         1,
         "Steps between two measurements of the model on the test rows; 0 for never.",

@@ -9,21 +9,26 @@ True
 """
 
 from erasurehead._internal.text_parser import read
-from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, RuleUnreachable, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, LateArrival, RuleUnreachable, Verdict, View, WaitRule
 from erasurehead.schemes.wait_rules.confirmed import Confirmed as confirmed
 from erasurehead.schemes.wait_rules.counts import First as first
 from erasurehead.schemes.wait_rules.counts import Fraction as fraction
 from erasurehead.schemes.wait_rules.deadline import Deadline as deadline
+from erasurehead.schemes.wait_rules.lateness import Aged as aged
+from erasurehead.schemes.wait_rules.lateness import Arrivals as arrivals
 from erasurehead.schemes.wait_rules.residual import Decodable as decodable
 from erasurehead.schemes.wait_rules.residual import ResidualBelow as residual_below
 
 __all__ = [
     "AllOf",
     "AnyOf",
+    "LateArrival",
     "RuleUnreachable",
     "Verdict",
     "View",
     "WaitRule",
+    "aged",
+    "arrivals",
     "confirmed",
     "deadline",
     "decodable",
@@ -39,7 +44,8 @@ def parse(text: str) -> WaitRule:
 
     Arguments:
         text: calls of `first(workers)`, `fraction(share)`, `decodable()`, `residual_below(tasks)`,
-            `deadline(seconds)` and `confirmed(copies)`, joined by `|` and `&` (which binds tighter), with brackets.
+            `deadline(seconds)`, `confirmed(copies)`, `arrivals(count)` and `aged(most)`, joined by `|` and `&` (which
+            binds tighter), with brackets.
 
     Raises:
         InvalidArgument: the text is of another form, or a number in it is out of its range.
@@ -51,5 +57,7 @@ def parse(text: str) -> WaitRule:
         "residual_below": residual_below,
         "deadline": deadline,
         "confirmed": confirmed,
+        "arrivals": arrivals,
+        "aged": aged,
     }
     return read(text, "wait", WaitRule, makers, {"|": WaitRule.__or__, "&": WaitRule.__and__})

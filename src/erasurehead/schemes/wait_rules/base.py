@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
-from typing import ClassVar, final
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, Tree
 from erasurehead.decoding.base import Decoder, Session
 from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
 
 
 class Verdict(Enum):
@@ -29,6 +30,23 @@ class RuleUnreachable(InvalidArgument):
     """A rule that a code does not meet even when every message is in. Beside another rule, joined by |, it may stay."""
 
 
+@dataclass(frozen=True)
+class LateArrival:
+    """A message of an earlier round that has come in this one.
+
+    Attributes:
+        message: row of the code.
+        step: that it answers.
+        order_round: that it answers.
+        age: how many steps ago that was, at least 0.
+    """
+
+    message: int
+    step: int
+    order_round: int
+    age: int
+
+
 class View:
     """The arrivals of one round, without their vectors: all that a wait rule may see.
 
@@ -40,10 +58,14 @@ class View:
         arrived: messages that are in, in the order of their arrival.
         able: workers that can still answer, those that are done included.
         refused: messages that are erasures in this round although their worker lives.
+        late: messages of earlier rounds that have come in this one, in the order of their arrival. If the aggregation
+            takes such messages, only those that it takes, and that can be used.
         session: the decoding so far.
     """
 
-    def __init__(self, decoder: Decoder, step: int = 0, able: Iterable[int] | None = None) -> None:
+    def __init__(
+        self, decoder: Decoder, step: int = 0, able: Iterable[int] | None = None, ages: IntArray | None = None
+    ) -> None:
         self.decoder = decoder
         self.code = decoder.code
         self.step = step
@@ -51,7 +73,9 @@ class View:
         self.able: set[int] = set(range(self.code.n_workers) if able is None else able)
         self.arrived: list[int] = []
         self.refused: set[int] = set()
+        self.late: list[LateArrival] = []
         self.session: Session = decoder.begin()
+        self._ages_before = ages
         self._is_in = np.zeros(self.code.n_messages, dtype=bool)
         self._waiting_for = self.code.messages_per_worker.copy()
         self._finished = 0
@@ -61,6 +85,28 @@ class View:
     def finished(self) -> int:
         """Number of workers whose messages are all in. A worker with nothing to send is never among them."""
         return self._finished
+
+    @property
+    def ages(self) -> IntArray:
+        """How many steps ago each task was computed, as far as it is here, shape (n_tasks,); 0 for this step's.
+
+        A task of which nothing has come yet counts as computed one step before the first.
+
+        Raises:
+            InvalidArgument: if the rule that asks does not say that it `remembers`: ages are kept for those that do.
+        """
+        if self._ages_before is None:
+            raise invalid(
+                "remembers", "must be True for a wait rule that reads the ages of tasks", False,
+                "they are kept for such rules only",
+            )  # fmt: skip
+        ages = self._ages_before.copy()
+        for late in self.late:
+            tasks = self.code.tasks_of_message(late.message)
+            ages[tasks] = np.minimum(ages[tasks], late.age)
+        for message in self.arrived:
+            ages[self.code.tasks_of_message(message)] = 0
+        return ages
 
     @property
     def pending(self) -> IntArray:
@@ -154,9 +200,31 @@ class WaitRule(ABC):
 
     Attributes:
         lasting: whether a rule that is met stays so when more arrives.
+        remembers: whether it learns from earlier steps, or reads what is late (`View.late`, `View.ages`): rounds are
+            not independent of each other then, and planners simulate them one after the other.
     """
 
     lasting: ClassVar[bool] = True
+    remembers: ClassVar[bool] = False
+
+    def begin(self) -> WaitRule:
+        """Return this rule for a run of its own: itself, if it learns nothing.
+
+        A rule that learns returns a new one that has learnt nothing yet, so that two runs of one scheme know nothing
+        of each other. When the code is re-formed, a new one of these takes over what this one has learnt, by `state`
+        and `restore`: state is best kept by worker, content or task, as the rows of the code may be others.
+        """
+        return self
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        """Take note of a step that is over. What is read must be in its records, so that a replay learns the same.
+
+        Arguments:
+            step: its row.
+            arrivals: the rows of all messages of it: those that were in, those that were not (censored), and those of
+                earlier rounds that came meanwhile (late).
+        """
+        return
 
     @abstractmethod
     def verdict(self, view: View) -> Verdict:
@@ -243,6 +311,31 @@ class _Joined(WaitRule):
     def lasting(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return all(rule.lasting for rule in self.rules)
 
+    @property
+    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return any(rule.remembers for rule in self.rules)
+
+    def begin(self) -> WaitRule:
+        begun = tuple(rule.begin() for rule in self.rules)
+        return self if all(one is rule for one, rule in zip(begun, self.rules, strict=True)) else self._of(begun)
+
+    def _of(self, rules: tuple[WaitRule, ...]) -> Self:
+        """Return the same of other rules, which are kept as they are: two that learn apart may look alike."""
+        joined = object.__new__(type(self))
+        object.__setattr__(joined, "rules", rules)
+        return joined
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        for rule in self.rules:
+            rule.learn(step, arrivals)
+
+    def state(self) -> Tree:
+        return [rule.state() for rule in self.rules]
+
+    def restore(self, state: Tree) -> None:
+        for rule, own in zip(self.rules, cast("Sequence[Any]", state), strict=True):
+            rule.restore(own)
+
     def wake(self, view: View) -> float | None:
         return min((time for rule in self.rules if (time := rule.wake(view)) is not None), default=None)
 
@@ -328,3 +421,27 @@ class AllOf(_Joined):
 
     def __str__(self) -> str:
         return " & ".join(f"({rule})" if isinstance(rule, AnyOf) else str(rule) for rule in self.rules)
+
+
+def carry_over(before: WaitRule, after: WaitRule) -> None:
+    """Have a rule go on from what another has learnt: the same rule, for another number of workers.
+
+    Joined rules hand it on part by part, to parts of the same kind, in their order.
+
+    Arguments:
+        before: the rule so far.
+        after: a new one.
+    """
+    known = _parts(before)
+    for part in _parts(after):
+        source = next((one for one in known if type(one) is type(part)), None)
+        if source is not None:
+            known.remove(source)
+            if part.remembers:
+                part.restore(source.state())
+
+
+def _parts(rule: WaitRule) -> list[WaitRule]:
+    if isinstance(rule, _Joined):
+        return [part for joined in rule.rules for part in _parts(joined)]
+    return [rule]

@@ -1,0 +1,254 @@
+"""Delays that belong to time: whatever follows the clock, traces in their own order, stalls that last.
+
+A delay that is drawn for each step is drawn twenty times as often by a method of twenty times as many steps. These are
+drawn by when an order is posted instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.delays.base import Delays, numbers, room
+from erasurehead.delays.distributions import grow
+from erasurehead.delays.draws import draw
+from erasurehead.delays.trace import Trace
+from erasurehead.delays.trace_files import read_trace
+from erasurehead.delays.written import written
+from erasurehead.errors import DataError, check_count, invalid, real
+
+_BLOCK = 256  # stalls of each worker that are drawn in one go
+
+
+def _check_seconds(name: str, value: float) -> None:
+    if not (math.isfinite(real(value)) and value > 0.0):
+        raise invalid(name, "must be a finite number of seconds greater than 0", value)
+
+
+@final
+@dataclass(frozen=True)
+class AlongClock(Delays):
+    """A model whose draws follow the clock: orders posted within the same stretch of time meet the same draw.
+
+    `along(markov(...), every=1.0)` keeps a worker slow for as many seconds as the chain stays, not for as many steps;
+    `along(trace('trace.csv'), every=0.5)` plays a trace with two rounds a second.
+
+    Arguments:
+        model: what is drawn from; draw k is that of orders posted from k * every on, before (k + 1) * every.
+        every: seconds, greater than 0.
+    """
+
+    model: Delays
+    every: float
+    follows_clock = True
+
+    def __post_init__(self) -> None:
+        _check_seconds("every", self.every)
+        if self.model.follows_clock:
+            raise invalid("model", "must be one that is drawn by the step", str(self.model), "it follows the clock")
+
+    @property
+    def expected(self) -> float | None:
+        return self.model.expected
+
+    def draw_of(self, step: int, posted: float) -> int:
+        return int(max(posted, 0.0) / self.every)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        return self.model.rows(first, count, n_workers, unit, work, out)
+
+    def check_workers(self, n_workers: int) -> None:
+        self.model.check_workers(n_workers)
+
+    def __str__(self) -> str:
+        return written("along", self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class InOrder(Delays):
+    """A trace in its own order, round after round, and from the beginning again after its end.
+
+    Nothing is drawn: unlike `Bootstrap` it keeps what followed upon what. Under `along` its rounds are so many seconds
+    apart.
+
+    Arguments:
+        table: seconds, shape (rounds, workers), complete; under the scaled law, seconds of one task.
+        start: the round that it begins with.
+        scale_with_load: whether delays grow with the load.
+        source: the file the table was read from, for configurations; empty if there is none.
+    """
+
+    table: Array
+    start: int = 0
+    scale_with_load: bool = False
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        table = numbers(self.table, "table").copy()
+        if table.ndim != 2 or not table.size or not ((table >= 0.0) & np.isfinite(table)).all():
+            raise invalid("table", "must be finite seconds of at least 0, shape (rounds, workers)", table.shape)
+        check_count("start", self.start, at_least=0)
+        table.flags.writeable = False
+        object.__setattr__(self, "table", table)
+
+    @classmethod
+    def from_trace(cls, trace: Trace, start: int = 0, scale_with_load: bool = False) -> Self:
+        """Play a trace; rounds that lack a worker are left out.
+
+        Raises:
+            DataError: some samples are censored, or no round is complete.
+        """
+        if trace.censored.any():
+            raise DataError(
+                f"{trace.source}: {int(trace.censored.sum())} of {len(trace.seconds)} samples are censored, so that "
+                "the slow delays are not known; fit a distribution instead, which takes account of them."
+            )
+        table = trace.table()
+        if scale_with_load:
+            loads = np.full_like(table, np.nan)
+            loads[trace.step, trace.worker] = trace.load
+            table = table / loads
+        complete = ~np.isnan(table).any(axis=1)
+        if not complete.any():
+            raise DataError(f"{trace.source}: no step has samples of all {trace.n_workers} workers.")
+        return cls(table[complete], start, scale_with_load, trace.source)
+
+    @classmethod
+    def from_file(cls, path: str, start: int = 0, scale_with_load: bool = False) -> Self:
+        """Play a trace file with our own column names: what a configuration says."""
+        return cls.from_trace(read_trace(path), start, scale_with_load)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        self.check_workers(n_workers)
+        values = room(out, count, n_workers)
+        values[:] = self.table[(self.start + np.arange(first, first + count)) % len(self.table), :n_workers]
+        return grow(values, work, self.scale_with_load)
+
+    def check_workers(self, n_workers: int) -> None:
+        if n_workers > self.table.shape[1]:
+            raise invalid("the trace", f"must have {n_workers} workers", f"{self.table.shape[1]} workers")
+
+    def __str__(self) -> str:
+        text = f"trace({self.source!r}, start={self.start}"
+        return f"{text}, scale_with_load=True)" if self.scale_with_load else f"{text})"
+
+
+@final
+@dataclass(frozen=True)
+class Stalls(Delays):
+    """Workers that stand still for a while, each at its own times, and answer when that is over, whatever is asked.
+
+    Each worker goes on for an exponential time and then stalls for another: an order that is posted in the middle of a
+    stall waits for its end, and one posted outside is not delayed. Add what else takes time: `stalls(20, 3) + ...`.
+    Only the first message of an order waits, as the others come after it.
+
+    Arguments:
+        every: mean seconds between the end of a stall and the next, greater than 0.
+        lasting: mean seconds of a stall, greater than 0.
+        seed: at least 0.
+        resolution: seconds to which the time of an order is taken, greater than 0.
+    """
+
+    every: float
+    lasting: float
+    seed: int = 0
+    resolution: float = 0.001
+    follows_clock = True
+
+    def __post_init__(self) -> None:
+        for name in ("every", "lasting", "resolution"):
+            _check_seconds(name, getattr(self, name))
+        check_count("seed", self.seed, at_least=0)
+
+    @property
+    def expected(self) -> float:
+        # Seen at a random moment, an exponential stall has its mean length before it.
+        return self.lasting * self.lasting / (self.every + self.lasting)
+
+    def draw_of(self, step: int, posted: float) -> int:
+        return int(max(posted, 0.0) / self.resolution)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = room(out, count, n_workers)
+        if unit:
+            values[:] = 0.0
+            return values
+        moments = np.arange(first, first + count) * self.resolution
+        blocks = 1
+        while True:
+            edges = _edges(self.every, self.lasting, self.seed, n_workers, blocks)
+            if edges[:, -1].min() > moments[-1]:
+                break
+            blocks *= 2
+        for worker in range(n_workers):
+            # Edges: when the first stall begins, when it ends, when the second begins, and so on.
+            place = np.searchsorted(edges[worker], moments, side="right")
+            values[:, worker] = np.where(place % 2 == 1, edges[worker][np.minimum(place, len(edges[0]) - 1)], moments)
+        values -= moments[:, None]
+        return values
+
+    def __str__(self) -> str:
+        return written("stalls", self)
+
+
+@lru_cache(maxsize=32)
+def _edges(every: float, lasting: float, seed: int, n_workers: int, blocks: int) -> Array:
+    """Return when each worker's stalls begin and end in turn, shape (n_workers, 2 * blocks * _BLOCK)."""
+    count = blocks * _BLOCK
+    lengths = np.empty((n_workers, 2 * count))
+    lengths[:, ::2] = draw("exponential", seed, 0, count, n_workers, 0, stream=5, factor=every).T
+    lengths[:, 1::2] = draw("exponential", seed, 0, count, n_workers, 0, stream=6, factor=lasting).T
+    return np.cumsum(lengths, axis=1)
+
+
+@final
+@dataclass(frozen=True)
+class PerOrder(Delays):
+    """A model that delays each order once: the first message of a worker, and not the others after it.
+
+    Arguments:
+        model: of that delay.
+    """
+
+    model: Delays
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.follows_clock
+
+    @property
+    def expected(self) -> float | None:
+        return self.model.expected
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        if unit == 0:
+            return self.model.rows(first, count, n_workers, unit, work, out)
+        self.model.check_workers(n_workers)
+        values = room(out, count, n_workers)
+        values[:] = 0.0
+        return values
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        if unit == 0:
+            return self.model.rows_at(step, posted, n_workers, unit, work)
+        return self.rows(step, 1, n_workers, unit, work)
+
+    def check_workers(self, n_workers: int) -> None:
+        self.model.check_workers(n_workers)
+
+    def __str__(self) -> str:
+        return written("per_order", self)

@@ -1,0 +1,109 @@
+"""What came in each round of a recorded run, and when: what a replay plays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ScriptedMessage:
+    """A message of a recorded run.
+
+    Attributes:
+        worker: who sent it.
+        unit: which of the worker's messages of a round it is.
+        order_round: the round that it answers.
+        started: when the worker began, in seconds since that round began.
+        seconds: when it came, likewise.
+        usable: whether it could be used; else its vector was lost, or was no number.
+    """
+
+    worker: int
+    unit: int
+    order_round: int
+    started: float
+    seconds: float
+    usable: bool = True
+
+
+@dataclass(frozen=True)
+class ScriptedRound:
+    """A round of a recorded run.
+
+    Attributes:
+        begin: when its order was submitted, in seconds since training began.
+        waited: seconds from there until the waiting stopped.
+        end: when the model had moved, in seconds since training began.
+        messages: that came in it, in the order in which they did.
+        failed: workers that said that they could not answer, or whose messages could not be used.
+    """
+
+    begin: float
+    waited: float
+    end: float
+    messages: Sequence[ScriptedMessage] = ()
+    failed: Sequence[int] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Script:
+    """A recorded run, round by round.
+
+    Attributes:
+        rounds: by number.
+        last_use: for each round, the last round in which a message of it came.
+    """
+
+    rounds: Mapping[int, ScriptedRound]
+    last_use: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    @classmethod
+    def of(cls, steps: Iterable[Mapping[str, Any]], arrivals: Iterable[Mapping[str, Any]]) -> Script | None:
+        """Return the script of a run's records; None if they do not say in which round what came.
+
+        Arguments:
+            steps: the rows of its steps.
+            arrivals: the rows of its messages.
+        """
+        came: dict[int, list[tuple[int, ScriptedMessage]]] = {}
+        last_use: dict[int, int] = {}
+        for row in arrivals:
+            if row.get("censored") and not row.get("late"):
+                continue
+            taken, place = row.get("taken"), row.get("place")
+            if taken is None or place is None or row.get("started") is None:
+                return None
+            message = ScriptedMessage(
+                int(row["worker"]), int(row["unit"]), int(row["round"]), float(row["started"]), float(row["seconds"]),
+                not row.get("refused", False),
+            )  # fmt: skip
+            came.setdefault(int(taken), []).append((int(place), message))
+            last_use[message.order_round] = max(int(taken), last_use.get(message.order_round, 0))
+        rounds: dict[int, ScriptedRound] = {}
+        for row in steps:
+            number = int(row["round"])
+            told = sorted(came.get(number, ()), key=lambda one: one[0])
+            failed = [
+                int(one["worker"])
+                for one in row.get("notices", ())
+                if one["kind"] in ("failed", "refused") and one.get("worker") is not None
+            ]
+            rounds[number] = ScriptedRound(
+                float(row["begin"]), float(row["waited"]), float(row["end"]), [one for _, one in told], failed
+            )
+        return cls(rounds, last_use) if rounds else None
+
+
+def moment(begin: float, seconds: float) -> float:
+    """Return a time that is so many seconds after another to the last bit: their difference is `seconds` again."""
+    time = begin + seconds
+    low = high = time
+    for _ in range(4):
+        for near in (low, high):
+            if near - begin == seconds:
+                return near
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return time

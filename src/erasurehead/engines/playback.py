@@ -1,0 +1,103 @@
+"""The virtual engine's part in a replay: what was recorded comes again, each in the round in which it came."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from erasurehead._internal.arrays import Tree
+from erasurehead.delays.script import Script, ScriptedMessage, ScriptedRound, moment
+from erasurehead.engines.virtual_state import Orders, Round, rounds_from, whole
+from erasurehead.errors import DataError
+
+
+class Playback:
+    """A recorded run under way again.
+
+    Arguments:
+        script: what came in each round, and when.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._flights: dict[int, Round] = {}
+        self._due = deque[ScriptedMessage]()
+        self._failing = deque[int]()
+        self._round = -1
+
+    def submit(self, flight: Round) -> None:
+        """Take note of an order. Those to which nothing comes any more are forgotten."""
+        number = flight.order.round
+        if number <= self._round:  # the same, to one more worker
+            return
+        self._round = number
+        self._flights[number] = flight
+        last_use = self._script.last_use
+        self._flights = {old: one for old, one in self._flights.items() if last_use.get(old, -1) >= number}
+        recorded = self._recorded()
+        self._due = deque(recorded.messages)
+        self._failing = deque(recorded.failed)
+
+    def _recorded(self) -> ScriptedRound:
+        recorded = self._script.rounds.get(self._round)
+        if recorded is None:
+            first, last = min(self._script.rounds), max(self._script.rounds)
+            raise DataError(
+                f"the recorded run has no round {self._round}, and nothing to replay in it: it has rounds {first} to "
+                f"{last}. A replay needs the scheme, the optimizer and the steps of that run."
+            )
+        return recorded
+
+    def begin(self, number: int) -> float | None:
+        """Return when a round began; None if nothing is known of it."""
+        recorded = self._script.rounds.get(number)
+        return None if recorded is None else recorded.begin
+
+    @property
+    def end(self) -> float:
+        """When the model had moved after the round."""
+        return self._recorded().end
+
+    @property
+    def stop(self) -> float:
+        """When the waiting of the round stopped."""
+        recorded = self._recorded()
+        return moment(recorded.begin, recorded.waited)
+
+    def time_of(self, message: ScriptedMessage) -> float:
+        """Return when a message came."""
+        begun = self._script.rounds.get(message.order_round)
+        return moment(begun.begin if begun is not None else 0.0, message.seconds)
+
+    def started(self, message: ScriptedMessage) -> float:
+        """Return when its worker began on it."""
+        begun = self._script.rounds.get(message.order_round)
+        return moment(begun.begin if begun is not None else 0.0, message.started)
+
+    def peek(self) -> ScriptedMessage | None:
+        """Return the next message of this round; None if no more came."""
+        return self._due[0] if self._due else None
+
+    def take(self) -> tuple[ScriptedMessage, Round | None]:
+        """Return the next message of this round, and the order that it answers."""
+        message = self._due.popleft()
+        return message, self._flights.get(message.order_round)
+
+    def take_failure(self) -> int | None:
+        """Return a worker that failed in this round, each once; None if there are no more."""
+        return self._failing.popleft() if self._failing else None
+
+    def state(self) -> Tree:
+        """Return all that `restore` needs, between two rounds: the orders that something will still come to."""
+        orders = Orders()
+        for flight in self._flights.values():
+            orders.number(flight.order)
+        return {"round": self._round, "orders": orders.to_tree()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self._round = whole(state["round"])
+        self._flights = {flight.order.round: flight for flight in rounds_from(state["orders"])}
+        self._due.clear()
+        self._failing.clear()

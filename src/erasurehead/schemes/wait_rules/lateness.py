@@ -1,0 +1,102 @@
+"""Rules that look at what is late: `arrivals(count)` and `aged(most)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
+from erasurehead.errors import check_count, invalid
+from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule, scaled_count
+
+
+@final
+@dataclass(frozen=True)
+class Arrivals(WaitRule):
+    """Stop after a number of messages, of whatever round: late ones count as those that are in time do.
+
+    For aggregations that take late work. `arrivals(1)` moves the model at every message: asynchronous training.
+
+    Arguments:
+        count: at least 1, at most the messages of a round.
+    """
+
+    count: int
+    remembers = True
+
+    def __post_init__(self) -> None:
+        check_count("arrivals(count)", self.count)
+
+    def verdict(self, view: View) -> Verdict:
+        came = len(view.arrived) + len(view.late)
+        if came >= self.count:
+            return Verdict.STOP
+        return Verdict.WAIT if came + len(view.pending) >= self.count else Verdict.UNREACHABLE
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        if self.count > times.shape[1]:
+            return np.full(len(times), np.inf)
+        return np.partition(times, self.count - 1, axis=1)[:, self.count - 1]
+
+    def check(self, decoder: Decoder) -> None:
+        most = decoder.code.n_messages
+        if self.count > most:
+            raise invalid(
+                "arrivals(count)", f"must be at most the {most} messages of a round", self.count,
+                f"arrivals({most}) waits for as many",
+            )  # fmt: skip
+
+    def for_workers(self, before: int, after: int) -> WaitRule:
+        return self if self.count == 1 else Arrivals(scaled_count(self.count, before, after))
+
+    def __str__(self) -> str:
+        return f"arrivals({self.count})"
+
+
+@final
+@dataclass(frozen=True)
+class Aged(WaitRule):
+    """Go on waiting while some task is older than so many steps: bounded staleness.
+
+    For aggregations that take late work, beside a rule that stops early: `arrivals(1) & aged(10)`. A task is as old as
+    the model of the newest message of it that is here; one of which nothing has come yet counts as computed one step
+    before the first. Tasks that nobody can bring any more are lost, and not waited for.
+
+    Arguments:
+        most: at least 0; 0 asks for messages of this step over all tasks.
+    """
+
+    most: int
+    remembers = True
+
+    def __post_init__(self) -> None:
+        check_count("aged(most)", self.most, at_least=0)
+
+    def verdict(self, view: View) -> Verdict:
+        old = np.flatnonzero(view.ages > self.most)
+        if not len(old):
+            return Verdict.STOP
+        return Verdict.WAIT if np.isin(old, _tasks_of(view.code, view.pending)).all() else Verdict.UNREACHABLE
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        if self.most:  # as long as nothing is known of the steps before
+            return np.zeros(len(times))
+        code = decoder.code
+        latest = np.zeros(len(times))
+        for task in range(code.n_tasks):
+            messages = [m for m in range(code.n_messages) if task in code.tasks_of_message(m)]
+            latest = np.maximum(latest, times[:, messages].min(axis=1, initial=np.inf))
+        return latest
+
+    def __str__(self) -> str:
+        return f"aged({self.most})"
+
+
+def _tasks_of(code: GradientCode, messages: IntArray) -> IntArray:
+    """Return the tasks that some messages say anything of, ascending."""
+    found = [code.tasks_of_message(message) for message in messages.tolist()]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)

@@ -1,0 +1,99 @@
+"""The least value of an objective, found alone and off the clock: what a gap is measured from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, squared_norm
+from erasurehead.errors import InvalidArgument
+from erasurehead.problems.base import Problem
+
+TIGHT = 1e-9
+"""Length of the gradient at the minimum, over that at the first model, up to which a minimum counts as found."""
+
+_MOST_ROUNDS = 40
+_PASSES = 2_000  # of L-BFGS in a round; it begins anew where its line search ends at rounding
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The least value of an objective.
+
+    Attributes:
+        objective: the value, f*.
+        first_objective: that of the first model, f(x0).
+        gradient_left: length of the gradient there, over that at the first model.
+    """
+
+    objective: float
+    first_objective: float
+    gradient_left: float
+
+    def gap(self, objective: float) -> float:
+        """Return (f(x) - f*) / (f(x0) - f*): 1 at the first model, 0 at the minimum."""
+        return max(0.0, objective - self.objective) / (self.first_objective - self.objective)
+
+
+def find_optimum(problem: Problem, first: Array) -> Optimum:
+    """Find the least value of the full objective, penalty included, by L-BFGS from the first model.
+
+    Arguments:
+        problem: what is minimised; all of its samples must be in reach here.
+        first: the first model.
+
+    Raises:
+        InvalidArgument: if it cannot be had: samples are out of reach, the objective has no minimum or L-BFGS does not
+            come to it, or the first model is the minimum.
+    """
+    from scipy import optimize
+
+    if problem.regularizer.sharp:
+        raise _refused(f"the penalty {problem.regularizer} is not smooth, which L-BFGS needs")
+    if not problem.convex:
+        raise _refused("the objective need not be convex, so that what is found need not be its least value")
+
+    def both(x: Array) -> tuple[float, Array]:
+        (found,) = problem.exact([x])
+        if found.n_samples < problem.n_samples:
+            raise _refused(f"only {found.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator")
+        return found.loss + problem.penalty(x), found.gradient + problem.penalty_gradient(x)
+
+    x = np.asarray(first, dtype=np.float64)
+    start, gradient = both(x)
+    size = squared_norm(gradient) ** 0.5
+    if not (np.isfinite(start) and np.isfinite(size)):
+        raise _refused("the objective of the first model is not finite")
+    best, left = start, 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(_MOST_ROUNDS if size else 0):
+            options: dict[str, Any] = {
+                "maxiter": _PASSES,
+                "maxcor": 20,
+                "ftol": 0.0,
+                "gtol": 0.0,
+                "maxfun": 4 * _PASSES,
+            }
+            found: Any = optimize.minimize(both, x, jac=True, method="L-BFGS-B", options=options)
+            value, gradient = both(np.asarray(found.x))
+            moved = value < best or bool((found.x != x).any())
+            x, best, left = np.asarray(found.x), min(best, value), squared_norm(gradient) ** 0.5 / size
+            if left <= 1e-3 * TIGHT or not moved:
+                break
+    if size and not left <= TIGHT:
+        raise _refused(
+            f"L-BFGS ends where the gradient is still {left:.2g} of what it was at the first model; a penalty (l2) "
+            "gives an objective a minimum, and columns of like scales one that is found"
+        )
+    if not best < start:
+        raise _refused("the first model is the minimum already")
+    return Optimum(best, start, left)
+
+
+def _refused(why: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"until 'gap ...' needs the least value of the objective, which cannot be had: {why}. Another target, such as "
+        "'objective < 0.3', needs none."
+    )

@@ -1,0 +1,234 @@
+"""When a run ends before its last step: a target is reached, nothing gets better, it is converged, its time is up."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from erasurehead._internal.arrays import Array, Tree
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.problems.base import Problem
+from erasurehead.training.optimum import Optimum, find_optimum
+from erasurehead.training.rows import StepRow
+
+Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolerance"]
+"""What has ended a run: all its steps are taken, its target is reached, its metric has not got better for as many steps
+as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for."""
+
+TOLERANCE = 1e-8
+"""Length of an exact gradient, over that of the first, at which a run has converged, if nothing else is asked for."""
+
+_TARGET = re.compile(r"\s*([A-Za-z_][\w ]*?)\s*(<=|>=|<|>)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Until:
+    """A metric, and the value that ends a run.
+
+    Arguments:
+        metric: `gap`, `objective`, or one that the problem measures on the test samples.
+        sign: `<`, `<=`, `>` or `>=`.
+        value: finite.
+    """
+
+    metric: str
+    sign: Literal["<", "<=", ">", ">="]
+    value: float
+
+    @classmethod
+    def parse(cls, text: str | Until) -> Until:
+        """Return what a text stands for.
+
+        Raises:
+            InvalidArgument: if it stands for nothing.
+
+        >>> Until.parse("gap < 1e-3")
+        Until(metric='gap', sign='<', value=0.001)
+        """
+        if isinstance(text, Until):
+            return text
+        found = _TARGET.fullmatch(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        try:
+            value = math.nan if found is None else float(found[3])
+        except ValueError:
+            value = math.nan
+        if found is None or not math.isfinite(value):
+            raise invalid("until", "must be a metric, one of < <= > >=, and a number", text, "such as 'gap < 1e-3'")
+        sign: Any = found[2]
+        if found[1] == "gap" and (sign.startswith(">") or value <= 0.0):
+            raise invalid("until", "must ask for a gap below a number greater than 0", text, "such as 'gap < 1e-3'")
+        return cls(found[1], sign, value)
+
+    @property
+    def falls(self) -> bool:
+        """Whether smaller values are better."""
+        return self.sign.startswith("<")
+
+    def reached(self, value: float) -> bool:
+        """Return whether a value of the metric is good enough."""
+        if self.sign == "<":
+            return value < self.value
+        if self.sign == "<=":
+            return value <= self.value
+        return value > self.value if self.sign == ">" else value >= self.value
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.sign} {self.value!r}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value of the metric that a run is to reach.
+
+    Attributes:
+        step: number of steps done.
+        time: seconds of training until the model was there.
+        value: of the metric.
+        seconds: that measuring took, in real time; they are part of the next step's time on engines of real workers.
+    """
+
+    step: int
+    time: float
+    value: float
+    seconds: float
+
+
+class Stopping:
+    """Watches whether a run is to end before its last step.
+
+    Arguments:
+        problem: what is minimised.
+        first: the model that training begins with.
+        until: the target; None for none.
+        patience: end after so many steps in which the target's metric (without a target: the objective) has not got
+            better; None for never.
+        max_seconds: of training, on the engine's clock; None for no end.
+        tolerance: end when an exact gradient, with the penalty, is this much shorter than the first; None for never.
+        every: measure after every so many steps.
+
+    Attributes:
+        measured: the values of the metric so far.
+        optimum: what gaps are measured from; None before it is found, or if nobody asks for it.
+        ended: what has ended the run; None as long as nothing has.
+
+    Raises:
+        InvalidArgument: if an argument is out of its range, or the metric is none that the problem has.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        first: Array,
+        until: str | Until | None = None,
+        patience: int | None = None,
+        max_seconds: float | None = None,
+        tolerance: float | None = TOLERANCE,
+        every: int = 1,
+    ) -> None:
+        self.problem, self.first = problem, first
+        self.until = None if until is None else Until.parse(until)
+        self.patience = None if patience is None else check_count("patience", patience)
+        for name, value in (("max_seconds", max_seconds), ("tolerance", tolerance)):
+            if value is not None and not (math.isfinite(real(value)) and value > 0.0):
+                raise invalid(name, "must be a finite number greater than 0", value)
+        self.max_seconds = math.inf if max_seconds is None else float(max_seconds)
+        self.tolerance = tolerance
+        self.every = max(1, every)
+        self.measured: list[Measured] = []
+        self.optimum: Optimum | None = None
+        self.ended: Ending | None = None
+        self._best = math.inf
+        self._best_step = 0
+        self._first_norm: float | None = None
+        self._check_metric()
+
+    @property
+    def metric(self) -> str | None:
+        """What is measured along the way; None for nothing."""
+        if self.until is not None:
+            return self.until.metric
+        return None if self.patience is None else "objective"
+
+    def _check_metric(self) -> None:
+        if self.metric in (None, "gap", "objective"):
+            return
+        known = ["gap", "objective", *(name for name in self.problem.metrics(self.first) if name != "objective")]
+        if self.metric not in known:
+            raise invalid("until", "must name a metric that is measured", self.metric, f"these are {', '.join(known)}")
+
+    def prepare(self) -> None:
+        """Find what the gap is measured from, off the clock, unless it is known already."""
+        if self.metric == "gap" and self.optimum is None:
+            self.optimum = find_optimum(self.problem, self.first)
+
+    def value(self, x: Array) -> float:
+        """Return the metric of a model."""
+        if self.metric == "gap":
+            assert self.optimum is not None
+            return self.optimum.gap(self.problem.objective(x))
+        if self.metric == "objective":
+            return self.problem.objective(x)
+        return float(self.problem.metrics(x)[str(self.metric)])
+
+    def converged(self, norm: float) -> bool:
+        """Take note of the length of an exact gradient; return whether the run has converged by it."""
+        if self._first_norm is None:
+            self._first_norm = norm
+        if self.tolerance is not None and norm <= self.tolerance * self._first_norm:
+            self.ended = self.ended or "tolerance"
+        return self.ended is not None
+
+    def after(self, row: StepRow, x: Array, measure: Callable[[Array], float] | None = None) -> bool:
+        """Look whether the run is to end after a step; return whether it is.
+
+        Arguments:
+            row: of the step.
+            x: the model after it.
+            measure: returns the metric of a model; by default computed here and now.
+        """
+        done = row.step + 1
+        if self.ended is None and self.metric is not None and done % self.every == 0:
+            began = time.perf_counter()
+            value = (measure or self.value)(x)
+            self.measured.append(Measured(done, row.end, value, time.perf_counter() - began))
+            self._judge(done, value)
+        if self.ended is None and row.end >= self.max_seconds:
+            self.ended = "max_seconds"
+        return self.ended is not None
+
+    def _judge(self, done: int, value: float) -> None:
+        """End the run if a value of the metric says so."""
+        cost = value if self.until is None or self.until.falls else -value
+        if cost < self._best:
+            self._best, self._best_step = cost, done
+        if self.until is not None and self.until.reached(value):
+            self.ended = "until"
+        elif self.patience is not None and done - self._best_step >= self.patience:
+            self.ended = "patience"
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs."""
+        optimum = self.optimum
+        return {
+            "optimum": None if optimum is None else [optimum.objective, optimum.first_objective, optimum.gradient_left],
+            "measured": [[one.step, one.time, one.value, one.seconds] for one in self.measured],
+            "best": self._best if math.isfinite(self._best) else None,
+            "best_step": self._best_step,
+            "first_norm": self._first_norm,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state; what had ended the run before does not hold for a run that goes on."""
+        if state["optimum"] is not None:
+            self.optimum = Optimum(*map(float, state["optimum"]))
+        self.measured = [
+            Measured(int(step), float(time), float(value), float(seconds))
+            for step, time, value, seconds in state["measured"]
+        ]
+        self._best = math.inf if state["best"] is None else float(state["best"])
+        self._best_step = int(state["best_step"])
+        self._first_norm = None if state["first_norm"] is None else float(state["first_norm"])

@@ -1,0 +1,147 @@
+"""What every optimizer keeps to: the model's type, steps that can be taken back, kinds of orders that are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead import codes, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Order
+from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers import GradientDescent, HeavyBall, Nesterov, Optimizer
+from erasurehead.schemes import wait_rules
+from erasurehead.testing import Quadratic
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.result import Resumption
+
+MAKERS = {
+    "gradient_descent": lambda x: GradientDescent(x, 0.1),
+    "heavy_ball": lambda x: HeavyBall(x, 0.1, 0.5),
+    "nesterov": lambda x: Nesterov(x, 0.1),
+    "restarting": lambda x: Nesterov(x, 0.1, restart=True),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_model_keeps_its_type_whatever_type_the_estimate_has(name: str, dtype: str) -> None:
+    optimizer = MAKERS[name](np.zeros(3, dtype=dtype))
+    for _ in range(4):
+        optimizer.tell(np.ones(3))
+        assert optimizer.x.dtype == dtype
+    again = MAKERS[name](np.ones(3, dtype=dtype))
+    again.restore(optimizer.state())
+    assert again.x.dtype == dtype
+    assert MAKERS[name](np.array([1, 2, 3])).x.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@given(st.lists(st.one_of(st.none(), st.floats(-5, 5)), min_size=1, max_size=8), st.floats(-5, 5))
+def test_a_step_that_is_taken_back_leaves_nothing_but_its_number(
+    name: str, told: list[float | None], last: float
+) -> None:
+    optimizer, other = MAKERS[name](np.zeros(2)), MAKERS[name](np.zeros(2))
+    for value in told:
+        for one in (optimizer, other):
+            one.tell(None if value is None else np.array([value, 1.0]))
+    optimizer.tell(np.array([last, 2.0]))
+    saved = MAKERS[name](np.zeros(2))
+    saved.restore(optimizer.state())
+    other.tell(None)  # a step is taken, and moves nothing
+    for one in (optimizer, saved):
+        one.reject()
+        assert one.x.tobytes() == other.x.tobytes()
+        assert one.step == other.step
+        with pytest.raises(InvalidArgument, match="no step to take back"):
+            one.reject()
+    for one in (optimizer, saved, other):
+        one.tell(np.array([0.5, -0.5]))
+    assert optimizer.x.tobytes() == other.x.tobytes() == saved.x.tobytes()
+
+
+class Svrg(Optimizer):
+    """Stochastic variance-reduced gradients (Johnson and Zhang, 2013): an exact anchor, then differences from it.
+
+    An order of kind `"anchor"` asks for the full gradient at the newest model; those between for the difference of the
+    gradients at two points, from whoever is quick.
+    """
+
+    max_points = 2
+    kinds = ("anchor", "gradient")
+
+    def __init__(self, x: Array, rate: float, inner: int) -> None:
+        super().__init__(x)
+        self.rate, self.inner = rate, inner
+        self.anchor, self.full = self.x, np.zeros_like(self.x)
+
+    def ask(self) -> Order:
+        if self.step % (self.inner + 1) == 0:
+            return Order(self.step, (self.x,), kind="anchor")
+        return Order(self.step, (self.x, self.anchor), coefficients=(1.0, -1.0))
+
+    def tell(self, estimate: Array | None) -> None:
+        if estimate is not None and self.step % (self.inner + 1) == 0:
+            self.anchor, self.full = self.x, estimate
+        elif estimate is not None:
+            self.x = self.x - self.rate * (estimate + self.full)
+        self.step += 1
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "anchor": self.anchor, "full": self.full}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.anchor, self.full = np.array(state["anchor"]), np.array(state["full"])
+
+
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+CODE = codes.uncoded(6)
+
+
+def anchored() -> schemes.Scheme:
+    scheme = schemes.custom(CODE, "first(2)", schemes.ByCoverage())
+    return replace(scheme, rules={"gradient": wait_rules.first(2), "anchor": wait_rules.decodable()})
+
+
+class States(Callback):
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def on_state(self, step: int, state: Any) -> None:
+        self.taken.append(state())
+
+
+def test_several_points_coefficients_and_kinds_of_orders_make_svrg_exact_with_two_workers_of_six() -> None:
+    def go(optimizer: Optimizer, steps: int = 250, **others: Any) -> Any:
+        engine = VirtualEngine(Exponential(0.5, seed=2))
+        return train(PROBLEM, anchored(), optimizer, engine, steps, evaluate_every=0, tolerance=None, **others)
+
+    states = States()
+    run = go(Svrg(np.zeros(6), 0.15, inner=9), callbacks=[states])
+    plain = go(GradientDescent(np.zeros(6), 0.15))
+    assert run.final.gradient_left < 1e-4 < 1e-2 < plain.final.gradient_left
+    assert [row.kind for row in run.steps[:11]] == ["anchor", *9 * ["gradient"], "anchor"]
+    assert all((row.arrived, row.loss) == (2, None) for row in run.steps if row.kind == "gradient")
+    for step in (11,):
+        again = go(Svrg(np.zeros(6), 0.15, inner=9), resume=Resumption(states.taken[step], run.steps[:step], []))
+        assert again.x.tobytes() == run.x.tobytes()
+
+
+def test_a_scheme_without_a_rule_for_a_kind_of_order_is_refused_before_anything_starts() -> None:
+    with pytest.raises(InvalidArgument, match="Svrg asks for; it has none for 'anchor'"):
+        train(PROBLEM, schemes.uncoded(6), Svrg(np.zeros(6), 0.1, 3), VirtualEngine(), 5)
+
+
+def test_one_that_keeps_no_step_says_so() -> None:
+    with pytest.raises(InvalidArgument, match="Svrg cannot take a step back"):
+        Svrg(np.zeros(6), 0.1, 3).reject()

@@ -1,0 +1,214 @@
+"""What a rule and an aggregation learn belongs to a run: two runs of one scheme, a re-formed code, a resumed run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead import codes, schemes
+from erasurehead._internal.arrays import Array, Tree
+from erasurehead.decoding.base import Decoder, Decoding
+from erasurehead.decoding.layout import Layout
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Order
+from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers import GradientDescent, Nesterov
+from erasurehead.planning import simulate, simulate_with_memory
+from erasurehead.schemes import wait_rules
+from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain
+from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
+from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule
+from erasurehead.testing import Quadratic
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.result import Resumption, Run
+
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+
+
+class Patience(WaitRule):
+    """Waits for one worker more than the mean of those that had come before, at most all but one."""
+
+    remembers = True
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.lates = 0
+
+    def begin(self) -> WaitRule:
+        return Patience()
+
+    @property
+    def wanted(self) -> int:
+        return 1 + round(sum(self.seen[-5:]) / max(1, len(self.seen[-5:])))
+
+    def verdict(self, view: View) -> Verdict:
+        enough = view.finished >= min(self.wanted, len(view.able) - 1)
+        return Verdict.STOP if enough and view.arrived else Verdict.WAIT
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        self.seen.append(step.arrived % 4)
+        self.lates += sum(row.late for row in arrivals)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return np.sort(times, axis=1)[:, 0]
+
+    def state(self) -> Tree:
+        return {"seen": list(self.seen), "lates": self.lates}
+
+    def restore(self, state: Any) -> None:
+        self.seen, self.lates = list(state["seen"]), int(state["lates"])
+
+    def __str__(self) -> str:
+        return "patience()"
+
+
+class Momentum(Aggregation):
+    """Adds half of all estimates before, and of all late messages."""
+
+    wants_late = True
+
+    def __init__(self) -> None:
+        self.sum = np.zeros(7)
+        self.steps = 0
+
+    def begin(self) -> Aggregation:
+        return Momentum()
+
+    def late(self, message: LateMessage) -> None:
+        self.sum = self.sum + 0.01 * message.vector
+
+    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+        found = Plain().estimate(decoding, vectors, layout, order)
+        if found is not None:
+            self.sum = 0.5 * self.sum + found
+        return self.sum
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        self.steps += 1
+
+    def state(self) -> dict[str, Any]:
+        return {"sum": self.sum, "steps": self.steps}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.sum, self.steps = np.array(state["sum"]), int(state["steps"])
+
+
+class States(Callback):
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def on_state(self, step: int, state: Any) -> None:
+        self.taken.append(state())
+
+
+RULES = {
+    "learning": lambda: Patience(),
+    "joined": lambda: wait_rules.first(6) | (Patience() & wait_rules.first(1)),
+    "arrivals": lambda: wait_rules.arrivals(2),
+    "aged": lambda: wait_rules.arrivals(1) & wait_rules.aged(4),
+}
+
+
+def go(scheme: schemes.Scheme, steps: int, resume: Resumption | None = None, **others: Any) -> tuple[Run, States]:
+    states = States()
+    engine = VirtualEngine(Exponential(0.5, seed=3), "carry")
+    run = train(PROBLEM, scheme, Nesterov(np.zeros(6), 0.0005), engine, steps, [states], resume=resume, **others)
+    return run, states
+
+
+def equal(one: Run, other: Run) -> None:
+    assert one.x.tobytes() == other.x.tobytes()
+    assert list(one.steps) == list(other.steps)
+    assert list(one.arrivals) == list(other.arrivals)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_two_runs_of_one_scheme_know_nothing_of_each_other(rule: str) -> None:
+    scheme = schemes.custom(codes.uncoded(6), RULES[rule](), Momentum())
+    equal(go(scheme, 15)[0], go(scheme, 15)[0])
+    equal(go(scheme, 15)[0], go(schemes.custom(codes.uncoded(6), RULES[rule](), Momentum()), 15)[0])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_run_goes_on_from_any_step_to_the_bit(rule: str) -> None:
+    scheme = schemes.custom(codes.uncoded(6), RULES[rule](), Momentum())
+    whole, states = go(scheme, 15)
+    for step in (1, 6, 11):
+        rows = [row for row in whole.arrivals if row.taken is not None and row.taken < step]
+        rows += [row for row in whole.arrivals if row.taken is None and row.round < step]
+        resume = Resumption(states.taken[step], whole.steps[:step], rows)
+        again = go(scheme, 15, resume)[0]
+        assert again.x.tobytes() == whole.x.tobytes()
+        assert list(again.steps) == list(whole.steps)
+
+
+def test_what_was_learnt_survives_the_re_forming_of_the_code_and_a_checkpoint_after_it() -> None:
+    scheme = schemes.custom(codes.uncoded(6, 12), RULES["joined"](), Momentum())
+    whole, states = go(scheme, 12, wanted={5: 8}.get)
+    assert whole.steps[-1].workers == 8
+    seen = [state["rules"]["gradient"] for state in states.taken]
+    assert [len(_learnt(one)["seen"]) for one in seen] == list(range(13))
+    assert [state["aggregation"]["steps"] for state in states.taken] == list(range(13))
+    resume = Resumption(states.taken[8], whole.steps[:8], [])
+    assert go(scheme, 12, resume)[0].x.tobytes() == whole.x.tobytes()
+
+
+def _learnt(state: Any) -> Any:
+    if isinstance(state, Mapping):
+        return state if "seen" in state else None
+    return next(found for one in state if (found := _learnt(one)))
+
+
+def test_a_rule_that_learns_is_simulated_step_by_step() -> None:
+    scheme = schemes.custom(codes.uncoded(6), Patience(), Momentum())
+    run, _ = go(scheme, 15)
+    with pytest.raises(InvalidArgument, match="simulate_with_memory"):
+        simulate(scheme.decoder, scheme.rule, Exponential(0.5, seed=3), 15)
+    found = simulate_with_memory(scheme.decoder, scheme.rule, Exponential(0.5, seed=3), 15)
+    assert found.seconds.tolist() == [row.waited for row in run.steps]
+
+
+def test_ages_are_kept_for_rules_that_say_that_they_read_them() -> None:
+    class Forgets(Patience):
+        remembers = False
+
+        def begin(self) -> WaitRule:
+            return self
+
+        def verdict(self, view: View) -> Verdict:
+            return Verdict.STOP if view.ages.max() > 0 else Verdict.WAIT
+
+    scheme = schemes.custom(codes.uncoded(6), Forgets())
+    with pytest.raises(InvalidArgument, match="remembers"):
+        train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+
+
+def test_no_task_is_older_than_is_allowed_and_the_rule_waits_no_longer_than_that() -> None:
+    ages: list[int] = []
+
+    class Ages(Momentum):
+        def begin(self) -> Aggregation:
+            return Ages()
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.newest = np.full(6, -1)
+
+        def late(self, message: LateMessage) -> None:
+            super().late(message)
+            self.newest[message.message] = max(self.newest[message.message], message.step)
+
+        def estimate(self, decoding: Decoding, vectors: Any, layout: Layout, order: Order) -> Array | None:
+            self.newest[list(vectors.arrived)] = order.step
+            ages.append(int((order.step - self.newest).max()))
+            return super().estimate(decoding, vectors, layout, order)
+
+    run, _ = go(schemes.custom(codes.uncoded(6), "arrivals(1) & aged(8)", Ages()), 80)
+    assert max(ages) == 8
+    free, _ = go(schemes.custom(codes.uncoded(6), "arrivals(1)", Ages()), 80)
+    assert run.seconds > free.seconds

@@ -1,0 +1,215 @@
+"""Runs that end before their last step: by a target, by patience, by the clock, by a gradient that has vanished."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, problems, schemes
+from erasurehead.engines import VirtualEngine
+from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers import GradientDescent
+from erasurehead.runs import Recorder, RunFolder
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+from erasurehead.runs.experiment import Experiment
+from erasurehead.runs.names import SUMMARY, WAITING
+from erasurehead.runs.resuming import resumption
+from erasurehead.testing import Quadratic, Timetable
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.optimum import find_optimum
+from erasurehead.training.result import Resumption, Run
+
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((120, 5))
+Y = np.sign(X @ np.arange(5.0) + RNG.standard_normal(120))
+
+
+def go(steps: int = 2000, problem: Any = PROBLEM, scheme: schemes.Scheme | None = None, **others: Any) -> Run:
+    engine = others.pop("engine", None) or VirtualEngine(delays.Exponential(0.5, seed=1))
+    optimizer = GradientDescent(problem.initial(), 0.2)
+    return train(problem, scheme or schemes.exact(6, 2), optimizer, engine, steps, **others)
+
+
+def least(problem: Any) -> float:
+    """Return the least objective, by the normal equations."""
+    n, zero = problem.n_parameters, np.zeros(problem.n_parameters)
+    both = lambda x: problem.gradient(x) + problem.penalty_gradient(x)  # noqa: E731
+    matrix = np.stack([both(e) - both(zero) for e in np.eye(n)], axis=1)
+    return problem.objective(np.linalg.solve(matrix, -both(zero)))
+
+
+def test_the_gap_is_that_of_the_full_objective_and_the_run_ends_at_the_first_model_within_it() -> None:
+    run = go(until="gap < 1e-3")
+    assert run.optimum is not None
+    assert run.optimum.objective == pytest.approx(least(PROBLEM), rel=1e-12)
+    first = PROBLEM.objective(PROBLEM.initial())
+    gaps = [(PROBLEM.objective(PROBLEM.initial()) - least(PROBLEM)) / (first - least(PROBLEM))]
+    gaps += [one.value for one in run.measured]
+    assert run.ended == "until"
+    assert (gaps[-1] < 1e-3) == (len(run.measured) == len(run.steps))
+    assert all(gap >= 1e-3 for gap in gaps[:-1])
+    assert gaps[-1] == pytest.approx((PROBLEM.objective(run.x) - least(PROBLEM)) / (first - least(PROBLEM)), rel=1e-6)
+    assert run.evaluations[-1].step == len(run.steps)
+    assert not run.stopped
+    again = go(until="gap < 1e-3")
+    assert again.x.tobytes() == run.x.tobytes()
+    assert list(again.steps) == list(run.steps)
+
+
+def test_a_run_with_a_target_takes_the_same_steps_as_one_without_up_to_there() -> None:
+    first = PROBLEM.objective(PROBLEM.initial())
+    run = go(until=f"objective < {least(PROBLEM) + 0.05 * (first - least(PROBLEM))!r}")
+    free = go(len(run.steps))
+    assert free.x.tobytes() == run.x.tobytes()
+    assert list(free.steps) == list(run.steps)
+    assert free.ended == "steps"
+
+
+def test_metrics_of_the_problem_are_targets_too() -> None:
+    problem = problems.LogisticRegression(X, Y, l2=0.01, test=(X[:60], Y[:60]))
+    run = go(problem=problem, until="log_loss < 0.4", evaluate_every=3)
+    assert run.ended == "until"
+    assert len(run.steps) % 3 == 0
+    assert run.evaluations[-1].metrics["log_loss"] < 0.4 <= run.evaluations[-2].metrics["log_loss"]
+
+
+def test_patience_ends_a_run_that_gets_no_better() -> None:
+    run = go(scheme=schemes.ignore_stragglers(6, 2), patience=15)
+    best = min(run.measured, key=lambda one: one.value)
+    assert run.ended == "patience"
+    assert len(run.steps) == best.step + 15
+
+
+def test_time_ends_a_run_in_the_middle_of_a_step() -> None:
+    table = Timetable({(worker, step, 0): 1.0 for worker in range(6) for step in range(9)} | {(3, 4, 0): 500.0})
+    run = go(engine=VirtualEngine(table), scheme=schemes.uncoded(6), max_seconds=10.0)
+    assert (run.ended, len(run.steps), run.seconds) == ("max_seconds", 4, 4.0)
+    run = go(engine=VirtualEngine(table), scheme=schemes.uncoded(6), max_seconds=3.0)
+    assert (run.ended, len(run.steps)) == ("max_seconds", 3)
+
+
+def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not() -> None:
+    run = go()
+    assert run.ended == "tolerance"
+    assert run.steps[-1].gradient_norm is not None
+    assert run.steps[-1].gradient_norm <= 1e-8 * float(run.steps[0].gradient_norm or 0.0)
+    assert go(300, tolerance=None).ended == "steps"
+    assert go(60, scheme=schemes.ignore_stragglers(6, 2), tolerance=0.9).ended == "steps"
+    sampled = Quadratic(PROBLEM.rows, PROBLEM.centres, l2=0.01)
+    sampled.sampled = True
+    assert go(300, problem=sampled).ended == "steps"
+
+
+class States(Callback):
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def on_state(self, step: int, state: Any) -> None:
+        self.taken.append(state())
+
+
+@pytest.mark.parametrize("how", [{"until": "gap < 1e-2"}, {"patience": 15}, {"max_seconds": 12.0}])
+def test_a_resumed_run_ends_where_the_whole_one_does(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    states = States()
+    scheme = schemes.ignore_stragglers(6, 4) if "patience" in how else None
+    whole = go(scheme=scheme, callbacks=[states], **how)
+    monkeypatch.setattr("erasurehead.training.stopping.find_optimum", None)  # it is kept with the run
+    for step in (len(whole.steps) // 2,):
+        again = go(scheme=scheme, resume=Resumption(states.taken[step], whole.steps[:step], []), **how)
+        assert (again.ended, len(again.steps)) == (whole.ended, len(whole.steps))
+        assert again.x.tobytes() == whole.x.tobytes()
+        assert [(one.step, one.value) for one in again.measured] == [(one.step, one.value) for one in whole.measured]
+
+
+def test_a_run_that_ended_early_is_finished_and_can_go_on(tmp_path: Path) -> None:
+    recorder = Recorder(RunFolder.create(tmp_path / "run"))
+    keeper = Checkpointer(recorder, every_steps=7, every_seconds=0)
+    run = go(300, callbacks=[recorder, keeper], until="gap < 1e-2", tolerance=None)
+    summary = json.loads((tmp_path / "run" / SUMMARY).read_text())
+    assert (summary["status"], summary["ended"], summary["steps"]) == ("finished", "until", len(run.steps))
+    assert summary["optimum"]["objective"] == pytest.approx(least(PROBLEM))
+    assert summary["measured"]["value"] < 1e-2
+    again = Recorder.reopen(RunFolder.open(tmp_path / "run"))
+    assert again.checkpoint is not None
+    assert again.checkpoint.step == len(run.steps)
+    longer = go(300, callbacks=[again], resume=resumption(again.folder, again.checkpoint), tolerance=None)
+    whole = go(300, tolerance=None)
+    assert longer.x.tobytes() == whole.x.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"until": "gap"}, "gap < 1e-3"),
+        ({"until": "gap > 0.5"}, "below"),
+        ({"until": "gap < 0"}, "greater than 0"),
+        ({"until": "gap < nan"}, "a number"),
+        ({"until": "speed < 1"}, "gap, objective"),
+        ({"until": 3}, "a metric"),
+        ({"patience": 0}, "patience"),
+        ({"max_seconds": 0.0}, "max_seconds"),
+        ({"max_seconds": float("inf")}, "max_seconds"),
+        ({"tolerance": -1.0}, "tolerance"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(arguments: dict[str, Any], said: str) -> None:
+    class Never(VirtualEngine):
+        def assign(self, *_: object, **__: object) -> None:
+            raise AssertionError
+
+    with pytest.raises(InvalidArgument, match=said):
+        go(engine=Never(), **arguments)
+
+
+def test_a_gap_that_cannot_be_had_is_refused_in_a_sentence() -> None:
+
+    class Elsewhere(Quadratic):
+        def exact(self, points: Any, without: Any = ()) -> Any:
+            return [replace(found, n_samples=found.n_samples - 5) for found in super().exact(points, without)]
+
+    with pytest.raises(InvalidArgument, match="19 of 24 samples are in reach"):
+        find_optimum(Elsewhere(PROBLEM.rows, PROBLEM.centres, l2=0.01), np.zeros(6))
+    with pytest.raises(InvalidArgument, match="the first model is the minimum"):
+        find_optimum(Quadratic(PROBLEM.rows, 0.0 * PROBLEM.centres, l2=0.01), np.zeros(6))
+    bent = Quadratic(PROBLEM.rows, PROBLEM.centres, l2=0.01)
+    bent.convex = False
+    with pytest.raises(InvalidArgument, match="need not be convex"):
+        go(problem=bent, until="gap < 1e-3")
+
+
+def test_run_files_know_them_and_published_settings_keep_their_steps() -> None:
+    tables = {"scheme": "uncoded()", "data": {"source": "kc_housing", "synthetic": "always", "rows": 600}}
+    run = {"engine": "virtual", "workers": 3, "steps": 4, "evaluate_every": 0}
+    experiment = Experiment.from_config({**tables, "run": {**run, "until": "objective < 1e9"}})
+    assert experiment._tolerance is None
+    found = Experiment.from_config({**tables, "run": {**run, "until": "objective < 1e9"}})
+    ended = train(
+        found.problem, found.scheme, found.optimizer(), found.engine(), 4, until=found.config.run.until
+    )  # fmt: skip
+    assert (ended.ended, len(ended.steps)) == ("until", 1)
+    with pytest.raises(InvalidArgument, match=r"run\.until"):
+        Experiment.from_config({**tables, "run": {**run, "until": "objective"}})
+
+
+@pytest.mark.processes
+def test_who_is_late_now_can_be_read_while_a_step_is_waited_for(tmp_path: Path) -> None:
+    folder, seen = RunFolder.create(tmp_path / "run"), list[Any]()
+
+    class Reads(Callback):
+        def on_wait(self, step: int, missing: Any, elapsed: float) -> None:
+            path = tmp_path / "run" / WAITING
+            if path.is_file():
+                seen.append(json.loads(path.read_text()))
+
+    slow = Timetable({(1, 1, 0): 1.3})
+    engine = engines.ProcessEngine(slow)
+    go(3, engine=engine, scheme=schemes.uncoded(3), callbacks=[Recorder(folder), Reads()], evaluate_every=0)
+    assert any(one["step"] == 1 and one["missing"] == [1] for one in seen)
+    assert not (tmp_path / "run" / WAITING).exists()
