@@ -26,7 +26,7 @@ from erasurehead.consensus.virtual import VirtualClock
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.errors import Diverged, check_count, invalid, real
-from erasurehead.optimizers.base import Schedule, as_schedule
+from erasurehead.optimizers.schedules import Schedule, as_schedule
 from erasurehead.problems.base import Problem
 from erasurehead.training.notices import Notice
 
