@@ -151,7 +151,7 @@ class ConsensusExperiment:
 
     def facts(self) -> dict[str, Any]:
         """Return what the run is, for its summary and its checkpoints."""
-        tables = self.config.model_dump()
+        tables = self.config.model_dump(mode="json")
         del tables["run"]["steps"], tables["run"]["out"], tables["run"]["overwrite"], tables["checkpoints"]
         return {
             "engine": "virtual", "data": self.data.name, "source": self.data.source, "rows": self.data.n_train,
