@@ -335,7 +335,8 @@ class WiredEngine(Engine, FaultInjection):
 
     def __init__(self, engine: Engine, wire: Wire) -> None:
         self.engine, self.wire = engine, wire
-        setattr(self, "name", engine.name)  # noqa: B010  # what runs are told to have run on
+        for told in ("name", "virtual"):  # of the engine's class: what runs are told to have run on
+            setattr(self, told, getattr(engine, told))
         self.late = engine.late
         self.message_error = wire.error
 
