@@ -15,7 +15,7 @@ from erasurehead.drills.interceptor import Interceptor
 from erasurehead.drills.lying_program import NOTE, Corrupted
 from erasurehead.drills.pending import PendingOrders
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
-from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Program
+from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Moment, Order, Program
 from erasurehead.engines.fault_injection import FaultInjection, injection
 from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
@@ -73,6 +73,8 @@ class FaultyEngine(Engine, FaultInjection):
         self.spent = frozenset(spent)
         self._told, self._upon, self._assigning = told, upon, assigning
         self.late: LateWork = engine.late
+        self.message_error = engine.message_error
+        setattr(self, "virtual", engine.virtual)  # noqa: B010  # a fact of the engine's class, of which this is a shell
         self._interceptor = Interceptor(carry=engine.late == "carry")
         ends = [
             (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
@@ -157,6 +159,9 @@ class FaultyEngine(Engine, FaultInjection):
 
     def now(self) -> float:
         return self.engine.now()
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        return self.engine.stamp(moment, order_round)
 
     def close(self) -> None:
         self.engine.close()

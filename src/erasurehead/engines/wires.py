@@ -335,7 +335,7 @@ class WiredEngine(Engine, FaultInjection):
 
     def __init__(self, engine: Engine, wire: Wire) -> None:
         self.engine, self.wire = engine, wire
-        for told in ("name", "virtual"):  # what runs are told to have run on
+        for told in ("name", "virtual"):  # of the engine's class: what runs are told to have run on
             setattr(self, told, getattr(engine, told))
         self.late = engine.late
         self.message_error = wire.error

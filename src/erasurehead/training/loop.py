@@ -376,7 +376,7 @@ class _Training:
             except PoolShrunk:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
-        plain = not (self.problem.sampled or self.problem.regularizer.sharp)
+        plain = not (self.problem.stochastic or self.problem.regularizer.sharp)
         exact = plain and order.kind == "gradient" and not order.coefficients and result.exact
         self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():
