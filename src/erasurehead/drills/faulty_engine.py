@@ -16,7 +16,8 @@ from erasurehead.drills.lying_program import NOTE, Corrupted
 from erasurehead.drills.pending import PendingOrders
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
 from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Program
-from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.fault_injection import FaultInjection, injection
+from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
 
 Told: TypeAlias = Callable[[dict[str, Any]], None]
@@ -146,18 +147,13 @@ class FaultyEngine(Engine, FaultInjection):
             self.engine.release(arrived)
 
     def kill(self, worker: int) -> None:
-        self._injection().kill(worker)
+        injection(self.engine).kill(worker)
 
     def pause(self, worker: int) -> None:
-        self._injection().pause(worker)
+        injection(self.engine).pause(worker)
 
     def proceed(self, worker: int) -> None:
-        self._injection().proceed(worker)
-
-    def _injection(self) -> FaultInjection:
-        if not isinstance(self.engine, FaultInjection):
-            raise EngineError(f"the workers of the engine {self.engine.name!r} cannot be killed or stopped on purpose.")
-        return self.engine
+        injection(self.engine).proceed(worker)
 
     def now(self) -> float:
         return self.engine.now()
@@ -265,7 +261,11 @@ class FaultyEngine(Engine, FaultInjection):
             self._log("over", self.time, fault=number, text="with its process")
 
     def _wrapped(self, worker: int, program: Program) -> Program:
-        return Corrupted(program, worker) if worker in self._liars else program
+        if worker not in self._liars:
+            return program
+        if isinstance(program, WiredProgram):  # a lie is told before it is encoded
+            return WiredProgram(Corrupted(program.program, worker), program.wire)
+        return Corrupted(program, worker)
 
     def _annotated(self, order: Order) -> Order:
         """Return an order that tells liars to lie; the same for all workers of a round."""
