@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
+from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Moment, Order, Program
 from erasurehead.engines.fault_injection import FaultInjection, injection
 from erasurehead.errors import check_count, invalid, real
 
@@ -380,6 +380,9 @@ class WiredEngine(Engine, FaultInjection):
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
         self.engine.restore(state, {worker: self._wired(program) for worker, program in programs.items()})
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        return self.engine.stamp(moment, order_round)
 
     def now(self) -> float:
         return self.engine.now()
