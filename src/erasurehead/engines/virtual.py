@@ -220,10 +220,8 @@ class VirtualEngine(Engine, FaultInjection):
         spec = state.program.message_specs[message.unit]
         lease = _Lease(state.program, flight, spec, lost=not message.usable)
         self._handed_out.append(lease)
-        return Arrived(
-            message.worker, spec, message.order_round, flight.order.step, playback.started(message), time, lease.read,
-            lease,
-        )  # fmt: skip
+        started = playback.started(message)
+        return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
 
     def stamp(self, moment: Moment, order_round: int) -> float:
         if self._playback is not None:

@@ -381,6 +381,9 @@ class WiredEngine(Engine, FaultInjection):
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
         self.engine.restore(state, {worker: self._wired(program) for worker, program in programs.items()})
 
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        return self.engine.stamp(moment, order_round)
+
     def now(self) -> float:
         return self.engine.now()
 
