@@ -33,12 +33,12 @@ demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training rac
 TEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
-test: $(READY)  ## Run the whole test suite (at most 8 minutes on 2 cores)
+test: $(READY)  ## Run the whole test suite, on 2 cores
 	$(TEST) -m 'not alone'
 	$(BIN)/python -m pytest -q -m alone
 
 .PHONY: test-quick
-test-quick: $(READY)  ## Run the quick part of the tests (at most 90 seconds on 2 cores)
+test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
 	$(TEST) -m 'not slow and not processes and not alone'
 
 .PHONY: test-thorough

@@ -41,6 +41,7 @@ def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> None:
     modules = ("jax.lax", "jax.lax.linalg", "jax.nn", "jax.numpy.linalg")  # the script explores all of them
     assert set(coverage.explore(modules)) <= set(extension.rows(PAGE)), "run: python docs/extensions/decompiled.py"
