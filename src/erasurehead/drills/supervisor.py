@@ -195,6 +195,10 @@ def begun(command: Sequence[str], asked: bool = False) -> Generator[Begun]:
             _RUNNING.discard(process)
             if process.poll() is None:
                 _end(process)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
             sweep(mark, 0.0)
 
 
