@@ -184,7 +184,7 @@ def test_a_sabotage_turns_its_verdict(
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif sys.orig_argv[-1] == 'faulty':\n    exec({sabotage!r})\n"
     )
-    monkeypatch.setattr(supervisor, "_GRACE", 5.0)  # so long is waited for a process that is left running
+    monkeypatch.setattr(supervisor, "GRACE", 5.0)  # so long is waited for a process that is left running
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
     assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))

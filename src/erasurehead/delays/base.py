@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import cast, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -175,6 +175,24 @@ def rows_of(
     return values
 
 
+def rows_at_of(
+    model: Delays, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0
+) -> Array:
+    """Return a model's delays of an order; those of a model of one's own only if they are delays.
+
+    Arguments:
+        model: asked.
+        step, posted, n_workers, unit, work: as for `Delays.rows_at`.
+
+    Raises:
+        InvalidArgument: as `check_rows`.
+    """
+    values = model.rows_at(step, posted, n_workers, unit, work)
+    if type(model).__module__.startswith("erasurehead."):
+        return values
+    return check_rows(model, values, step, 1, n_workers)
+
+
 def numbers(values: object, argument: str) -> Array:
     """Return an array of float64 of what the user gave for one.
 
@@ -182,7 +200,7 @@ def numbers(values: object, argument: str) -> Array:
         InvalidArgument: if it holds no numbers, or its rows are not of one length.
     """
     try:
-        if np.iscomplexobj(values):
+        if np.iscomplexobj(cast("Any", values)):
             raise TypeError
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -251,9 +269,9 @@ class Sum(Delays):
         return any(term.follows_clock for term in self.terms)
 
     def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        values = self.terms[0].rows_at(step, posted, n_workers, unit, work)
+        values = rows_at_of(self.terms[0], step, posted, n_workers, unit, work)
         for term in self.terms[1:]:
-            values = values + term.rows_at(step, posted, n_workers, unit, work)
+            values = values + rows_at_of(term, step, posted, n_workers, unit, work)
         return values
 
     def check_workers(self, n_workers: int) -> None:
@@ -296,7 +314,7 @@ class Scaled(Delays):
 
     def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
         self.check_workers(n_workers)
-        return self.model.rows_at(step, posted, n_workers, unit, work) * np.array(self.factors[:n_workers])
+        return rows_at_of(self.model, step, posted, n_workers, unit, work) * np.array(self.factors[:n_workers])
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.factors):
@@ -350,7 +368,7 @@ class PerWorker(Delays):
         for kind, model in enumerate(self.models):
             mine = np.flatnonzero(kinds[:n_workers] == kind)
             if len(mine):
-                values[:, mine] = model.rows_at(step, posted, n_workers, unit, work)[:, mine]
+                values[:, mine] = rows_at_of(model, step, posted, n_workers, unit, work)[:, mine]
         return values
 
     def check_workers(self, n_workers: int) -> None:

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead.delays.base import Delays, rows_of
+from erasurehead.delays.base import Delays, rows_at_of, rows_of
 from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
@@ -56,7 +56,7 @@ class Bimodal(Delays):
 
     def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
         slow = draw("uniform", self.seed, step, 1, n_workers, unit, stream=1) < self.share
-        usual, other = (model.rows_at(step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
+        usual, other = (rows_at_of(model, step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
         return np.where(slow, other, usual)
 
     def check_workers(self, n_workers: int) -> None:
@@ -150,7 +150,7 @@ class MarkovModulated(Delays):
 
     def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
         slow = self.is_slow(step, 1, n_workers)
-        usual, other = (model.rows_at(step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
+        usual, other = (rows_at_of(model, step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
         return np.where(slow, other, usual)
 
     def check_workers(self, n_workers: int) -> None:

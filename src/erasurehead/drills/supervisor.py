@@ -195,6 +195,10 @@ def begun(command: Sequence[str], asked: bool = False) -> Generator[Begun]:
             _RUNNING.discard(process)
             if process.poll() is None:
                 _end(process)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
             sweep(mark, 0.0)
 
 
@@ -279,14 +283,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def sweep(mark: str, grace: float = GRACE) -> list[str]:
+def sweep(mark: str, grace: float | None = None) -> list[str]:
     """Wait until no process with this mark is left but this one; kill those that are left then, and say what they are.
 
     Arguments:
         mark: in their environment.
-        grace: seconds until then.
+        grace: seconds until then; by default `GRACE`.
     """
-    deadline = time.monotonic() + grace
+    deadline = time.monotonic() + (GRACE if grace is None else grace)
     while (found := _others(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in found:
