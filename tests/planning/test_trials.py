@@ -11,12 +11,17 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead.engines import LateWork
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import Trial, after, explain, plan, race, remarks, try_settings
+from erasurehead.planning import Trial, after, explain, measured_accuracy, plan, race, remarks, try_settings
 from erasurehead.planning.trials import Trainer, took
 from erasurehead.schemes.text import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=1)
 SETTINGS = ("uncoded()", "exact(load=3)", "erasurehead(load=3, wait_for=5)")
+WIDE = (
+    *(f"ignore_stragglers(wait_for={wait})" for wait in (1, 2, 4, 6, 9)),
+    *(f"erasurehead(load={load}, wait_for={wait})" for load, wait in ((2, 1), (2, 3), (3, 1), (3, 4), (6, 3), (6, 6))),
+    *(f"exact(load={load})" for load in (2, 4, 6)),
+)
 
 
 def logistic() -> problems.LogisticRegression:
@@ -60,11 +65,11 @@ def test_settings_are_ranked_by_the_time_they_really_take() -> None:
 
 
 def test_the_front_is_raced_with_the_first_settings_and_uncoded() -> None:
-    found = plan(EXPONENTIAL, 12, 0.01, current="exact(load=2)")
-    trials = race(found, PROBLEM, descent, ("gap", 0.01), 200, 2)
+    found = plan(EXPONENTIAL, 12, 0.01, WIDE, current="exact(load=2)", steps=500)
+    trials = race(found, PROBLEM, descent, ("gap", 0.05), 60, 2)
     names = {trial.setting for trial in trials}
     assert names >= {"uncoded()", "exact(load=2)", *(item.setting for item in found.front[:: len(found.front)])}
-    assert len(names) > 10
+    assert len(names) > 7
     again = after(found, trials)
     assert again.best.setting == trials[0].setting
     assert again.best.seconds_to_target == pytest.approx(took(again.best, trials[0]))
@@ -83,7 +88,7 @@ def test_the_race_finds_what_the_ranking_before_it_has_far_behind() -> None:
     labels = np.sign(samples @ rng.standard_normal(6) + 0.5 * rng.standard_normal(360))
     order = np.argsort(labels, kind="stable")
     problem = problems.LogisticRegression(samples[order], labels[order], l2=1 / 360)
-    found = plan(EXPONENTIAL, 12, 0.01)
+    found = plan(EXPONENTIAL, 12, 0.01, WIDE, steps=500)
     trials = race(found, problem, lambda: optimizers.GradientDescent(problem.initial(), 0.5), ("gap", 3e-4), 300, 2)
     again = after(found, trials)
     first = next(trial for trial in trials if trial.setting == found.best.setting)
@@ -96,13 +101,13 @@ def test_the_race_finds_what_the_ranking_before_it_has_far_behind() -> None:
 def test_noise_that_keeps_the_first_of_a_plan_from_the_target_puts_it_behind_those_that_reach_it() -> None:
     settings = ("ignore_stragglers(wait_for=1)", "exact(load=3)")
     found = plan(EXPONENTIAL, 12, settings=settings, current="exact(load=2)")
-    trials = race(found, PROBLEM, descent, ("gap", 1e-4), 200, 1)
+    trials = race(found, PROBLEM, descent, ("gap", 1e-3), 200, 1)
     assert {trial.setting for trial in trials} == {*settings, "exact(load=2)", "uncoded()"}
     again = after(found, trials)
     assert again.best.setting == "exact(load=3)"
-    said = explain(again, trials, ("gap", 1e-4))
+    said = explain(again, trials, ("gap", 1e-3))
     assert (
-        f"Of those tried on the data, exact(load=3) reaches gap 0.0001 soonest, in {again.best.seconds_to_target:.4g}"
+        f"Of those tried on the data, exact(load=3) reaches gap 0.001 soonest, in {again.best.seconds_to_target:.4g}"
         in said
     )
     assert "--task-noise" not in said
@@ -161,6 +166,16 @@ def test_a_run_that_ends_early_has_not_reached_anything() -> None:
         wild = try_settings(["uncoded()"], PROBLEM, lambda: descent(1e308), EXPONENTIAL, 12, ("auc", 0.99), 30, 1)
     assert np.isnan(wild[0].final).all()
     assert math.isinf(wild[0].median)
+
+
+def test_the_noise_that_momentum_adds_up_is_measured() -> None:
+    """Steps of Nesterov's method add up the noise of many: what tasks alone say of it is ten times too little."""
+    plain = measured_accuracy(PROBLEM, lambda: descent(2.0), 12, 0.01, 200)
+    momentum = measured_accuracy(PROBLEM, lambda: optimizers.Nesterov(PROBLEM.initial(), 2.0), 12, 0.01, 200)
+    assert 0.0 < plain.noise < momentum.noise < 0.3
+    assert momentum.pace > plain.pace
+    wild = measured_accuracy(PROBLEM, lambda: descent(1e4), 12, 0.01, 50)
+    assert wild.noise >= 0.0
 
 
 def test_a_gap_is_a_part_of_the_first_one() -> None:

@@ -102,8 +102,9 @@ def goal_accuracy(
     if noise is not None and not 0.0 <= noise < float("inf"):
         raise invalid("--task-noise", "must be finite and at least 0", noise)
     accuracy = Accuracy()
-    if tried is not None:
-        accuracy = tried.accuracy(n_workers, screen)
+    if tried is not None and (goal is None or goal.measured is not None):
+        deep = accuracy.gap if goal is None or goal.gap is None else goal.gap
+        accuracy = tried.accuracy(n_workers, deep, screen)
     if noise is not None:
         accuracy = Accuracy(accuracy.gap, noise, accuracy.pace)
     return accuracy if goal is None or goal.gap is None else accuracy.to(goal.gap)

@@ -14,7 +14,16 @@ from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
 from erasurehead.datasets.base import Dataset
 from erasurehead.errors import check_count, invalid
-from erasurehead.planning import Accuracy, Constants, Target, after, estimate_constants, race, task_noise
+from erasurehead.planning import (
+    Accuracy,
+    Constants,
+    Target,
+    after,
+    estimate_constants,
+    measured_accuracy,
+    race,
+    task_noise,
+)
 from erasurehead.planning.trials import GAP, Trainer
 from erasurehead.problems.base import Problem
 from erasurehead.runs.comparison import parse_target
@@ -149,15 +158,17 @@ class Tried:
         arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         return sum(int(array.nbytes) for array in arrays)
 
-    def accuracy(self, n_workers: int, screen: Screen) -> Accuracy:
-        """Return how much the tasks of the data differ, and say so."""
+    def accuracy(self, n_workers: int, gap: float, screen: Screen) -> Accuracy:
+        """Return how much the tasks of the data differ, and what that does to training; say both."""
         with np.errstate(over="ignore", invalid="ignore"):
             found = task_noise(self.problem, n_workers)
+            steps = self.experiment.config.run.steps
+            accuracy = measured_accuracy(self.problem, self.experiment.optimizer, n_workers, gap, steps)
         screen.say(
             f"tasks differ {found.ratio:.3g} times as much as rows in no order would let them (variance between tasks "
-            f"over that within); --task-noise {found.noise:.2g}"
+            f"over that within); with this optimizer that is --task-noise {accuracy.noise:.2g}"
         )
-        return Accuracy(noise=found.noise)
+        return accuracy
 
     def page(
         self, page: Page, goal: tuple[str, float] | None, trying: bool, repeats: int | None, screen: Screen

@@ -41,6 +41,7 @@ from erasurehead.planning.step_times import order_statistic as order_statistic
 from erasurehead.planning.step_times import scaled as scaled
 from erasurehead.planning.trials import Trial as Trial
 from erasurehead.planning.trials import after as after
+from erasurehead.planning.trials import measured_accuracy as measured_accuracy
 from erasurehead.planning.trials import race as race
 from erasurehead.planning.trials import try_settings as try_settings
 from erasurehead.planning.what_if import WhatIf as WhatIf

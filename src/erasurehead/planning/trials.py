@@ -15,6 +15,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count, invalid
 from erasurehead.optimizers.base import Optimizer
+from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.constants import minimum
 from erasurehead.planning.forecasts import Forecast
@@ -31,6 +32,7 @@ GAP = "gap"
 
 _ENTRANTS = 24  # settings of the Pareto front that are raced at most
 _SLOWER = 1.5  # a run ends when its clock has passed so many times the best time
+_NOISY = 6  # runs that the noise is measured by
 _ENOUGH = 300  # steps of L-BFGS, after which the objective is far closer to its minimum than a target is
 _FEW = 5  # steps of exact training to a target below which luck decides
 
@@ -211,6 +213,43 @@ class Trainer:
     def exact(self) -> tuple[float, float]:
         """Steps of the exact gradient to the goal, and the metric at the end."""
         return self.run(None, 1)
+
+
+def measured_accuracy(
+    problem: Problem, optimizer: Callable[[], Optimizer], n_tasks: int, gap: float, max_steps: int
+) -> Accuracy:
+    """Measure how far noise keeps training from a gap, with the optimizer and the step size that are used.
+
+    Momentum adds the noise of many steps up, so that tasks alone do not tell it: training is repeated with half of the
+    tasks missing at random, and what that adds to the gap, about the step at which exact training meets the target, is
+    the noise; divided by the variance of those estimates it holds for others.
+
+    Arguments:
+        problem: with its penalty.
+        optimizer: makes a new optimizer at its initial model.
+        n_tasks: n, tasks of consecutive samples as in training.
+        gap: to be reached.
+        max_steps: steps that training has, at least 1.
+    """
+    trainer = Trainer(problem, optimizer, (GAP, gap), max_steps)
+    exact = list(trainer.measures(None, n_tasks))
+    needed = next((step for step, left in enumerate(exact, start=1) if left <= gap), len(exact))
+    window = slice(max(0, math.floor(0.8 * needed) - 1), min(len(exact), math.ceil(1.2 * needed) + 1))
+    pace = math.log(1.0 / min(max(exact[needed - 1], 1e-12), 0.9)) / needed
+    random = np.random.default_rng(0)
+    added: list[float] = []
+    spread: list[float] = []
+    for _ in range(_NOISY):
+        there = random.random((window.stop, n_tasks)) < 0.5
+        there[np.flatnonzero(~there.any(axis=1)), 0] = True
+        weights = there * (n_tasks / there.sum(axis=1, keepdims=True))
+        spread.append(float(((weights - 1.0) ** 2).sum(axis=1).mean()) / n_tasks**2)
+        path = list(trainer.measures(weights, n_tasks))
+        if len(path) < window.stop or not math.isfinite(path[-1]):
+            return Accuracy(gap, 1.0, pace)
+        added.append(float(np.mean(path[window])) - float(np.mean(exact[window])))
+    noise = max(0.0, float(np.mean(added))) / float(np.mean(spread))
+    return Accuracy(gap, noise if math.isfinite(noise) else 1.0, pace)
 
 
 class StepWeights:
