@@ -33,6 +33,7 @@ class NoisyQuadratic:
         return {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_peers", "variance"), [(2, 0.0131), (4, 0.0064), (8, 0.0031), (16, 0.00158)])
 def test_the_variance_of_the_mean_falls_as_one_over_the_number_of_peers(n_peers: int, variance: float) -> None:
     steps = 2_500
@@ -45,6 +46,7 @@ def test_the_variance_of_the_mean_falls_as_one_over_the_number_of_peers(n_peers:
     assert variance == pytest.approx(0.05 / ((2 - 0.05) * n_peers), rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["full()", "static(wait_for=1)", "dynamic()", "local()"])
 def test_gradient_tracking_reaches_the_optimum_where_plain_averaging_does_not(
     squares: LeastSquares, policy: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import final
-
-import numpy as np
 
 _SAME = 2.0
 """Speeds within this factor count as equal, so that noise rebuilds no tree."""
@@ -74,15 +74,15 @@ def spanning_tree(neighbours: Mapping[int, Iterable[int]], seconds: Mapping[int,
         The tree; its root is its middle.
     """
     peers = sorted(neighbours)
-    known = [value for peer in peers if (value := seconds.get(peer, np.nan)) > 0.0 and np.isfinite(value)]
-    usual = float(np.median(known)) if known else 1.0
+    known = [value for peer in peers if (value := seconds.get(peer, math.nan)) > 0.0 and math.isfinite(value)]
+    usual = median(known) if known else 1.0
 
     def pace(peer: int) -> tuple[float, int]:
-        value = seconds.get(peer, np.nan) if known else usual
-        if not np.isfinite(value):
-            return np.inf, peer
+        value = seconds.get(peer, math.nan) if known else usual
+        if not math.isfinite(value):
+            return math.inf, peer
         ratio = max(value, 1e-12) / usual
-        return float(np.round(np.log(ratio) / np.log(_SAME))), peer
+        return float(round(math.log(ratio) / math.log(_SAME))), peer
 
     paces = {peer: pace(peer) for peer in peers}
     start = min(peers, key=lambda peer: paces[peer])

@@ -98,7 +98,9 @@ class VirtualClock:
         troubles: Sequence[Trouble] = (),
         notice: float = 0.0,
         on_step: Callable[[int, float, MixedStep], None] = lambda peer, time, step: None,
-        on_trouble: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None] = lambda *told: None,
+        on_trouble: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None] = lambda time, gone, sides: (
+            None
+        ),
     ) -> None:
         self.peers, self.gradients, self.delays = list(peers), gradients, delays
         self.seconds_per_step, self.latency, self.rows_every = seconds_per_step, latency, rows_every
