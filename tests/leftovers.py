@@ -24,14 +24,24 @@ def unclaimed() -> set[str]:
             if path.lstat().st_uid == os.getuid():
                 names.add(path.name)
     for process in Path("/proc").glob("[0-9]*") if names else ():
-        names -= {name for name in names if (found := _OWNER.match(name)) and found[1] == process.name}
-        with contextlib.suppress(OSError):
-            mapped = (process / "maps").read_text(errors="replace")
-            held = {os.readlink(descriptor) for descriptor in (process / "fd").iterdir()}
-            names -= {name for name in names if f"{SHARED}/{name}" in held or f"{SHARED}/{name}" in mapped}
-        if not names:
-            break
+        used = _used_by(process)
+        names -= {
+            name
+            for name in names
+            if f"{SHARED}/{name}" in used or ((found := _OWNER.match(name)) and found[1] == process.name)
+        }
     return names
+
+
+def _used_by(process: Path) -> str:
+    """Return the names of what a process has mapped and open; nothing if it has gone meanwhile."""
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        found.append((process / "maps").read_text(errors="replace"))
+        for descriptor in (process / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile, as the one of this very listing is
+                found.append(os.readlink(descriptor))
+    return "\n".join(found)
 
 
 def left_since(before: set[str], seconds: float = 3.0) -> set[str]:

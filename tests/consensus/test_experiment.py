@@ -76,7 +76,7 @@ def test_a_run_that_was_cut_off_goes_on_to_the_bit(rows: Path, tmp_path: Path, p
     run_to_the_end(rows, whole, **more)
     with pytest.raises(KeyboardInterrupt):
         ConsensusExperiment.from_tables(tables(rows, cut, **more)).run([Killed()])
-    assert RunFolder.open(cut).summary["status"] == "stopped"
+    assert RunFolder.open(cut).summary["status"] == "interrupted"
     done = ConsensusExperiment.resume(cut).run()
     assert not done.stopped
     assert (RunFolder.open(cut).x == RunFolder.open(whole).x).all()

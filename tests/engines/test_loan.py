@@ -18,9 +18,8 @@ class Slot:
         self.returns = 0
 
     def arrived(self, order_round: int) -> Arrived:
-        return Arrived(
-            0, MessageSpec(0, 1.0, 3), order_round, order_round, 0.0, 0.0, BufferLease(self.vector, self.free)
-        )
+        lease = BufferLease(self.vector, self.free)
+        return Arrived(0, MessageSpec(0, 1.0, 3), order_round, order_round, 0.0, 0.0, lease.read, lease)
 
     def free(self) -> None:
         self.returns += 1

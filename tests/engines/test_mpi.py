@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -147,6 +148,25 @@ def test_no_rank_is_left_when_the_coordinator_is_killed(tmp_path: Path, ft: bool
         assert left == []
         process.stdout.read()
         process.wait(30.0)
+
+
+@pytest.mark.parametrize("shell", [False, True])
+def test_no_rank_is_left_when_the_launcher_is_killed(tmp_path: Path, shell: bool) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(KILLED))
+    command = job(4, script, "")
+    if shell:  # which outlives the launcher, and has ranks of other parents
+        at = command.index(sys.executable)
+        command[at:] = ["sh", "-c", f"{shlex.join(command[at:])}; true"]
+    with running(command, tmp_path) as process:
+        assert process.stdout is not None
+        words = next(line for line in process.stdout if line.startswith("pids")).split()
+        pids = [int(word) for word in words[1:]]
+        process.kill()
+        left = left_of(pids, 15.0)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert left == []
 
 
 UNUSED = """

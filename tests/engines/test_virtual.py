@@ -2,11 +2,67 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from erasurehead.delays.base import Delays
-from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.testing import EngineConformance, FaultInjectionConformance
+from erasurehead.engines import Died, LateWork, NoRoom, VirtualEngine
+from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance
 
 
 class TestVirtualEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> VirtualEngine:
         return VirtualEngine(delays, late)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["assign", "remove", "kill"]), st.integers(0, 5)), max_size=20))
+def test_a_place_is_free_again_when_its_worker_is_gone_and_not_before(acts: list[tuple[str, int]]) -> None:
+    living: set[int] = set()
+    with VirtualEngine(hosts={"a": 1, "b": 2}) as engine:
+        for act, worker in acts:
+            if act == "remove":
+                engine.assign(worker, None)
+                living.discard(worker)
+            elif act == "kill":
+                if worker not in living:
+                    continue
+                engine.kill(worker)
+                while not isinstance(engine.next_event(engine.now()), Died):
+                    pass
+                living.discard(worker)
+            elif len(living - {worker}) == 3:
+                with pytest.raises(NoRoom):
+                    engine.assign(worker, Echo(worker, (worker,)))
+                living.discard(worker)  # the earlier one of that number is gone all the same
+            else:
+                engine.assign(worker, Echo(worker, (worker,)))
+                living.add(worker)
+
+
+def test_starting_takes_as_long_for_each_worker_among_many_as_among_few() -> None:
+    """Counted in calls of functions and steps of generators, which no other load of the machine changes."""
+
+    def calls(workers: int) -> int:
+        count = 0
+
+        def tell(frame: FrameType, event: str, argument: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        programs = [Echo(worker, (worker,)) for worker in range(workers)]
+        with VirtualEngine() as engine:
+            before = sys.getprofile()
+            sys.setprofile(tell)
+            try:
+                for worker, program in enumerate(programs):
+                    engine.assign(worker, program)
+            finally:
+                sys.setprofile(before)
+        return count
+
+    assert calls(400) <= 11 * calls(40)

@@ -17,6 +17,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults.failure_detector import FailureDetector, Law, play
+from erasurehead.faults.failure_detector.window import Window
 
 Late = Literal["preempt", "carry"]
 
@@ -335,3 +336,21 @@ def test_a_worker_that_hung_for_long_and_answers_teaches_no_patience() -> None:
     after = suspicion.usual()
     assert after is not None
     assert after < 2.0 * usual
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 9.0), st.booleans(), st.integers(0, 3)), max_size=60),
+    st.lists(st.integers(0, 3), max_size=2, unique=True),
+)
+def test_a_window_knows_how_many_answers_it_keeps_and_leaves_out_the_silence_of_suspects(
+    taken: list[tuple[float, bool, int]], suspects: list[int]
+) -> None:
+    window, restored = Window(20), Window(20)
+    for seconds, censored, worker in taken:
+        window.add(seconds, censored, worker)
+    restored.restore(window.state())
+    latest = taken[-20:]
+    kept = sorted((s, c) for s, c, worker in latest if not (c and worker in suspects))
+    for one in (window, restored):
+        assert one.kept_answers == sum(not censored for _, censored, _ in latest)
+        assert sorted(zip(*(part.tolist() for part in one.samples(suspects)), strict=True)) == kept

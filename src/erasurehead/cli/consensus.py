@@ -223,7 +223,7 @@ def run(
     drawn = _draw(screen, experiment, done, full) if pictures else []
     _conclude(screen, experiment, done, full, drawn)
     if done.stopped:
-        raise typer.Exit(130 if done.stopped.startswith("stopped") else 1)
+        raise typer.Exit(130 if done.status == "interrupted" else 1)
 
 
 def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:

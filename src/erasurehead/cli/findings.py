@@ -34,8 +34,22 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
             f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}: the "
             f"step size (--rate) may be too large; it is {experiment.config.optimizer.rate}"
         )
-    elif final is not None and not converged(final):
+    elif final is not None and done.ended in (None, "steps", "max_seconds") and not converged(final):
         screen.say(not_converged(final, len(done.steps)))
+
+
+def ended_text(experiment: Experiment, done: Run) -> str:
+    """Return what ended a run before its last step without anything having gone wrong; empty if nothing did."""
+    section, steps = experiment.config.run, len(done.steps)
+    if done.ended == "until":
+        return f"ended as {section.until} is reached, after {steps} of {section.steps} steps"
+    if done.ended == "patience":
+        return f"ended as nothing got better in {section.patience} steps, after {steps} of {section.steps}"
+    if done.ended == "max_seconds":
+        return f"ended after {section.max_seconds:g} s of training, and {steps} of {section.steps} steps"
+    if done.ended == "tolerance":
+        return f"ended as it has converged, after {steps} of {section.steps} steps"
+    return ""
 
 
 def converged(final: FinalModel) -> bool:

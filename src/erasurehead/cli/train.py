@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from erasurehead.cli.findings import loss_text, warn
+from erasurehead.cli.findings import ended_text, loss_text, warn
 from erasurehead.cli.options import OutputOptions, RunOptions, option
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
@@ -64,7 +64,7 @@ def run(
             panel="Scheme",
             metavar="SCHEME",
             text="uncoded (the default for your own data without delays), 'ignore_stragglers(wait_for=20)', "
-            "'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the default else), or "
+            "asynchronous, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the default else), or "
             "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
         ),
     ] = None,
@@ -236,6 +236,8 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
         lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
+    if said := ended_text(experiment, done):
+        lines.append(said)
     loss = [said] if (said := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
     if loss or measured:

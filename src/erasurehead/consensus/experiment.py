@@ -151,7 +151,7 @@ class ConsensusExperiment:
 
     def facts(self) -> dict[str, Any]:
         """Return what the run is, for its summary and its checkpoints."""
-        tables = self.config.model_dump()
+        tables = self.config.model_dump(mode="json")
         del tables["run"]["steps"], tables["run"]["out"], tables["run"]["overwrite"], tables["checkpoints"]
         return {
             "engine": "virtual", "data": self.data.name, "source": self.data.source, "rows": self.data.n_train,
@@ -192,10 +192,9 @@ class ConsensusExperiment:
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may be what ended the run
-                recorder.end(None, "stopped" if stopped else "failed", stopped_by(error) if stopped else str(error))
+                recorder.end(None, "interrupted" if stopped else "failed", stopped_by(error) if stopped else str(error))
             raise
-        status = "stopped" if ending.said() else "failed" if done.stopped else "finished"
-        recorder.end(done, status, done.stopped)
+        recorder.end(done, done.status, done.stopped)
         return done
 
 

@@ -14,7 +14,7 @@ from erasurehead.consensus.algorithms import Algorithm, Memory
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.mixing import Mixing, mixed
 from erasurehead.consensus.views import View
-from erasurehead.optimizers.base import Schedule
+from erasurehead.optimizers.schedules import Schedule
 
 _MEMORY_OF_SPEED = 0.3
 """The share of the newest step in a peer's measured speed."""

@@ -17,6 +17,7 @@ from erasurehead.runs.jsonl import RowFile
 from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import LOCK, MEANS, PEERS, ROWS_OF_PEERS, TROUBLES
 from erasurehead.runs.summaries import versions
+from erasurehead.training.result import Status
 
 
 class PeerRecorder(Watcher):
@@ -94,13 +95,13 @@ class PeerRecorder(Watcher):
         self.store.save(self._step, {"training": self._state()}, sizes, self.facts)
         self._saved, self._saved_at = self._step, time.monotonic()
 
-    def end(self, done: ConsensusRun | None, status: str, reason: str) -> None:
+    def end(self, done: ConsensusRun | None, status: Status, reason: str) -> None:
         """Save the last checkpoint, the mean model and the summary, and let the folder go.
 
         Arguments:
             done: the run, whose last look is a moment between two events; None where it was cut off in the midst of
                 one, so that it goes on from the checkpoint before.
-            status: `"finished"`, `"stopped"` or `"failed"`.
+            status: how it ended.
             reason: why it ended early.
         """
         if self._lock is None:

@@ -26,9 +26,10 @@ from erasurehead.consensus.virtual import VirtualClock
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.errors import Diverged, check_count, invalid, real
-from erasurehead.optimizers.base import Schedule, as_schedule
+from erasurehead.optimizers.schedules import Schedule, as_schedule
 from erasurehead.problems.base import Problem
 from erasurehead.training.notices import Notice
+from erasurehead.training.result import Status
 
 _WINDOW = 100
 """Steps a peer after which it is said that the union of the graphs is still not connected."""
@@ -174,7 +175,8 @@ class ConsensusRun:
         vectors: see there.
         gradient_seconds: of the processor, that went into gradients on the virtual clock.
         joint: when the union of the realised graphs was connected.
-        stopped: why training ended before its last step; empty if it did not.
+        status: how it ended: finished, interrupted, or failed, as nothing could happen any more.
+        stopped: why training ended before its last step, in words; empty if it did not.
         state: what `train(resume=...)` goes on from, to the bit; None if it was not asked for.
         shares: the samples of each peer at the end.
     """
@@ -192,6 +194,7 @@ class ConsensusRun:
     vectors: int = 0
     gradient_seconds: float = 0.0
     joint: JointConnectivity | None = None
+    status: Status = "finished"
     stopped: str = ""
     state: dict[str, Any] | None = None
     shares: Shares = ()
@@ -403,7 +406,7 @@ class _Training:
             total = min(steps * n_peers, math.ceil((looks + 1) * every * n_peers))
             going = clock.run(total, until)
             if not going and clock.time < until and math.isinf(until):
-                done.stopped = "nothing can happen any more: every peer waits, or is gone"
+                done.status, done.stopped = "failed", "nothing can happen any more: every peer waits, or is gone"
             if going:
                 looks += 1
             row = self._look()
@@ -415,7 +418,8 @@ class _Training:
                 watcher.on_state(clock.total // n_peers, self._state, self._models())
             if last or done.stopped:
                 break
-            done.stopped = stop()
+            if said := stop():
+                done.status, done.stopped = "interrupted", said
         done.models, done.there = self._models(), self._there()
         done.steps, done.seconds = clock.total, clock.time
         done.messages, done.vectors, done.gradient_seconds = clock.messages, clock.vectors, clock.gradient_seconds

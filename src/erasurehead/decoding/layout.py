@@ -135,7 +135,7 @@ def _add_span(total: Array, weights: Sequence[float], vectors: Sequence[Array], 
             part += vector[span]
         elif weight != 0.0:
             scratch = scratch if len(scratch) else np.empty(len(part))
-            np.multiply(vector[span], weight, out=scratch)
+            np.multiply(vector[span], weight, out=scratch, dtype=np.float64)  # whatever the messages are
             part += scratch
 
 

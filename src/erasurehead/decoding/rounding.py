@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import IntArray, dtype_of
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
@@ -97,15 +97,16 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
 
     Arguments:
         code: any code.
-        dtype: of the messages, a floating-point type.
+        dtype: of the messages, a floating-point type, `"bfloat16"` included.
         stragglers: see `conditioning`.
 
     Raises:
-        InvalidArgument: in some sampled set of arrivals the decoded gradient would be wrong by more than `BEARABLE`, or
-            would not be exact although no more workers are missing than the code states to bear.
+        InvalidArgument: in some sampled set of arrivals the decoded gradient would be wrong by more than `BEARABLE`,
+            and by more than a single message is, or would not be exact although no more workers are missing than the
+            code states to bear.
     """
-    kind = np.dtype(dtype)
-    if not np.issubdtype(kind, np.floating):
+    kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+    if not (np.issubdtype(kind, np.floating) or kind.name == "bfloat16"):
         raise invalid("dtype", "must be a floating-point type", kind.name, "use float32 or float64")
     coarse, count = _rounding(kind.name), _stragglers(code, stragglers)
     promised = code.tolerance is not None and count <= code.tolerance
@@ -118,7 +119,7 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
                 kind.name,
                 f"use {stable_relative(code)}, which decodes with small weights",
             )
-        if coarse * factor > BEARABLE:
+        if coarse * factor > max(BEARABLE, coarse * (1.0 + EXACT)):
             finer = "float64 messages, or " if _rounding("float64") * factor <= BEARABLE else ""
             raise invalid(
                 "dtype",
@@ -163,7 +164,7 @@ def _seen(
 
 
 def _rounding(dtype: str) -> float:
-    return float(np.finfo(dtype).eps) / 2
+    return 2.0**-8 if dtype == "bfloat16" else float(np.finfo(dtype).eps) / 2
 
 
 def _sets(code: GradientCode, stragglers: int, samples: int, seed: int) -> Iterator[IntArray]:

@@ -15,8 +15,9 @@ from erasurehead.drills.interceptor import Interceptor
 from erasurehead.drills.lying_program import NOTE, Corrupted
 from erasurehead.drills.pending import PendingOrders
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
-from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Order, Program
-from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Moment, Order, Program
+from erasurehead.engines.fault_injection import FaultInjection, injection
+from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
 
 Told: TypeAlias = Callable[[dict[str, Any]], None]
@@ -72,6 +73,8 @@ class FaultyEngine(Engine, FaultInjection):
         self.spent = frozenset(spent)
         self._told, self._upon, self._assigning = told, upon, assigning
         self.late: LateWork = engine.late
+        self.message_error = engine.message_error
+        setattr(self, "virtual", engine.virtual)  # noqa: B010  # a fact of the engine's class, of which this is a shell
         self._interceptor = Interceptor(carry=engine.late == "carry")
         ends = [
             (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
@@ -146,21 +149,19 @@ class FaultyEngine(Engine, FaultInjection):
             self.engine.release(arrived)
 
     def kill(self, worker: int) -> None:
-        self._injection().kill(worker)
+        injection(self.engine).kill(worker)
 
     def pause(self, worker: int) -> None:
-        self._injection().pause(worker)
+        injection(self.engine).pause(worker)
 
     def proceed(self, worker: int) -> None:
-        self._injection().proceed(worker)
-
-    def _injection(self) -> FaultInjection:
-        if not isinstance(self.engine, FaultInjection):
-            raise EngineError(f"the workers of the engine {self.engine.name!r} cannot be killed or stopped on purpose.")
-        return self.engine
+        injection(self.engine).proceed(worker)
 
     def now(self) -> float:
         return self.engine.now()
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        return self.engine.stamp(moment, order_round)
 
     def close(self) -> None:
         self.engine.close()
@@ -265,7 +266,11 @@ class FaultyEngine(Engine, FaultInjection):
             self._log("over", self.time, fault=number, text="with its process")
 
     def _wrapped(self, worker: int, program: Program) -> Program:
-        return Corrupted(program, worker) if worker in self._liars else program
+        if worker not in self._liars:
+            return program
+        if isinstance(program, WiredProgram):  # a lie is told before it is encoded
+            return WiredProgram(Corrupted(program.program, worker), program.wire)
+        return Corrupted(program, worker)
 
     def _annotated(self, order: Order) -> Order:
         """Return an order that tells liars to lie; the same for all workers of a round."""

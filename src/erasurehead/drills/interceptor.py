@@ -93,7 +93,8 @@ class Interceptor:
         else:
             return True
         if self.carry and isinstance(event, Arrived):
-            event = replace(event, lease=Copy.of(event))
+            copy = Copy.of(event)
+            event = replace(event, read=copy.read, lease=copy)
         self._held.setdefault(worker, []).append(Held(event, due))
         return False
 
@@ -142,10 +143,10 @@ class Interceptor:
 
     def release(self, arrived: Arrived) -> bool:
         """Free a vector that was kept here; return whether it was."""
-        kept = isinstance(arrived.lease, Copy)
-        if kept:
-            arrived.lease.end()
-        return kept
+        if not isinstance(arrived.lease, Copy):
+            return False
+        arrived.lease.end()
+        return True
 
     def state(self) -> dict[str, Tree]:
         """Return what must be kept between two rounds: an order that waits is followed by a newer one."""
@@ -181,6 +182,6 @@ def _from_tree(tree: Mapping[str, Any]) -> Held:
     copy = Copy(tree["vector"], str(tree["why"]))
     arrived = Arrived(
         int(tree["worker"]), MessageSpec(**tree["spec"]), int(tree["order_round"]), int(tree["step"]),
-        float(tree["started"]), float(tree["time"]), copy,
+        float(tree["started"]), float(tree["time"]), copy.read, copy,
     )  # fmt: skip
     return Held(arrived, due)

@@ -17,8 +17,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead.drills.coordinator import ENDED, RUN_FILE
 from erasurehead.drills.strikes import Strike
 from erasurehead.engines.base import Engine, Program
-from erasurehead.engines.fault_injection import FaultInjection
-from erasurehead.errors import DataError, EngineError, ErasureHeadError
+from erasurehead.engines.fault_injection import injection
+from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs.config.checking import read_config
 from erasurehead.runs.experiment import Experiment
 from erasurehead.training.callbacks import Callback
@@ -53,12 +53,7 @@ class Striker(Callback):
         self._assign(worker, program, host)
         if program is not None and worker in self._newborn:
             self._newborn.discard(worker)
-            self._kill(worker)
-
-    def _kill(self, worker: int) -> None:
-        if not isinstance(self.engine, FaultInjection):
-            raise EngineError(f"the workers of the engine {self.engine.name!r} cannot be killed on purpose.")
-        self.engine.kill(worker)
+            injection(self.engine).kill(worker)
 
     def begin(self) -> None:
         """Begin what befalls the coordinator at the start."""
@@ -75,7 +70,7 @@ class Striker(Callback):
         if row.step != self.strike.step or self.strike.moment == "start":
             return
         for worker in self.strike.workers:
-            self._kill(worker)
+            injection(self.engine).kill(worker)
         if self.strike.who != "workers":
             if self.strike.moment == "middle":
                 _end()

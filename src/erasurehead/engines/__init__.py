@@ -26,8 +26,20 @@ if TYPE_CHECKING:
     from erasurehead.engines.processes import ProcessEngine as ProcessEngine
     from erasurehead.engines.ray import RayEngine as RayEngine
     from erasurehead.engines.virtual import VirtualEngine as VirtualEngine
+    from erasurehead.engines.wires import Cast as Cast
+    from erasurehead.engines.wires import Dithered as Dithered
+    from erasurehead.engines.wires import TopK as TopK
+    from erasurehead.engines.wires import Wire as Wire
+    from erasurehead.engines.wires import WiredEngine as WiredEngine
 
 # A worker is of one engine, and imports none of the others.
 __getattr__, __dir__ = lazy_names(
-    __name__, {"MPIEngine": "mpi", "ProcessEngine": "processes", "RayEngine": "ray", "VirtualEngine": "virtual"}
+    __name__,
+    {
+        "MPIEngine": "mpi",
+        "ProcessEngine": "processes",
+        "RayEngine": "ray",
+        "VirtualEngine": "virtual",
+        **dict.fromkeys(("Cast", "Dithered", "TopK", "Wire", "WiredEngine"), "wires"),
+    },
 )

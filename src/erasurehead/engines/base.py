@@ -10,7 +10,7 @@ import math
 import re
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -188,7 +188,9 @@ class Arrived:
         step: the step that it answers.
         started: when the worker began to work on the order, in the engine's seconds.
         time: when the coordinator had it, in the engine's seconds.
-        lease: of the vector. Engines may compute it only when it is read.
+        read: returns the vector, shape (spec.length,); engines may compute it only when it is asked for, and
+            then raise `MessageLost` if computing fails.
+        lease: what the engine is given back with the event; None if that is nothing.
     """
 
     worker: int
@@ -197,16 +199,8 @@ class Arrived:
     step: int
     started: float
     time: float
-    lease: Lease
-
-    def read(self) -> Array:
-        """Return the vector, shape (spec.length,).
-
-        Raises:
-            MessageLost: if it turns out only now that it cannot be computed.
-            EngineError: if the event was released, or a later round submitted.
-        """
-        return self.lease.read()
+    read: Callable[[], Array]
+    lease: Lease | None = None
 
 
 @dataclass(frozen=True)
@@ -293,6 +287,9 @@ class Engine(ABC):
 
     late: LateWork = "preempt"
     """What a worker does when a newer order is out while its injected delay still runs."""
+
+    message_error: float = 0.0
+    """How much equal messages may come to differ on their way, relative to their largest element: on lossy wires."""
 
     def hosts(self) -> Mapping[str, int | None]:
         """Return where workers can run: each host, with the number of workers that it bears in all; None for any.

@@ -9,7 +9,7 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent() -> None:
-    """Ask the kernel for a SIGKILL when our parent ends: a stopped process would see no end of a file. Linux only."""
+def end_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel for a signal when our parent ends: a stopped process would see no end of a file. Linux only."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number))

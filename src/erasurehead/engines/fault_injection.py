@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from erasurehead.engines.base import Engine
+from erasurehead.errors import EngineError
+
 
 class FaultInjection(ABC):
     """What engines have in addition whose workers can be struck. The suite is `testing.FaultInjectionConformance`.
@@ -23,3 +26,14 @@ class FaultInjection(ABC):
     @abstractmethod
     def proceed(self, worker: int) -> None:
         """Let a paused worker go on, with the newest order that was submitted to it meanwhile."""
+
+
+def injection(engine: Engine) -> FaultInjection:
+    """Return an engine as one whose workers can be struck.
+
+    Raises:
+        EngineError: if they cannot.
+    """
+    if not isinstance(engine, FaultInjection):
+        raise EngineError(f"the workers of the engine {engine.name!r} cannot be killed or stopped on purpose.")
+    return engine

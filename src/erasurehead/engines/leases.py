@@ -71,7 +71,8 @@ class OpenLeases:
                 two slots: with both held, the message that is waited for would find none.
         """
         lease = arrived.lease
-        self._open.add(lease)
+        if lease is not None:
+            self._open.add(lease)
         if brief and isinstance(lease, BufferLease):
             lease.shorten()
             self._brief.append(lease)
@@ -84,9 +85,10 @@ class OpenLeases:
 
     def end(self, arrived: Arrived) -> None:
         """End the lease of a message, unless it has ended."""
-        if arrived.lease in self._open:
-            self._open.remove(arrived.lease)
-            arrived.lease.end()
+        lease = arrived.lease
+        if lease is not None and lease in self._open:
+            self._open.remove(lease)
+            lease.end()
 
     def end_all(self) -> None:
         """End all leases."""

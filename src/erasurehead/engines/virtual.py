@@ -232,7 +232,8 @@ class VirtualEngine(Engine, FaultInjection):
         return self._clock
 
     def release(self, arrived: Arrived) -> None:
-        arrived.lease.end()
+        if arrived.lease is not None:
+            arrived.lease.end()
 
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
@@ -393,7 +394,9 @@ class VirtualEngine(Engine, FaultInjection):
         assert flight is not None
         assert spec is not None
         lease = _Lease(program, flight, spec)
-        event: Event = Arrived(worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease)
+        event: Event = Arrived(
+            worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease.read, lease
+        )
         if not program.pure:
             try:
                 lease.read()

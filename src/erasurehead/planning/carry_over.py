@@ -87,7 +87,7 @@ def simulate_with_memory(
         first_step: the step of the first.
         late: what a worker does that is busy when the next order is out.
         seed: of the order of messages that arrive at the same moment.
-        watch: shown the steps, in order where there is one chain; only where workers send one message each.
+        watch: shown the steps, in order where there is one chain.
         chains: how many runs, each from idle workers, the steps are cut into, to be simulated beside each other.
         warm: steps that each chain goes through before those that are returned, so that workers are as busy as ever.
 
@@ -103,7 +103,7 @@ def simulate_with_memory(
     alike = late == "carry" and not rule.remembers and not delays.follows_clock
     if alike and code.n_messages == code.n_workers and bool((np.diff(code.owner) > 0).all()):
         return _carried(decoder, rule, delays, steps, seconds_per_task, first_step, seed, watch, chains, warm)
-    return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed)
+    return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch)
 
 
 def _carried(
@@ -181,6 +181,7 @@ def _by_event(
     first_step: int,
     late: LateWork,
     seed: int,
+    watch: Watch | None,
 ) -> Simulation:
     code = decoder.code
     scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
@@ -204,6 +205,12 @@ def _by_event(
             seconds[number] = gathered.waited
             residual[number] = gathered.decoding.residual
             arrived[number], messages[number] = gathered.view.finished, len(gathered.view.arrived)
+            if watch is not None:
+                times = np.full((1, code.n_messages), np.inf)
+                for came in gathered.rows:
+                    if not came.censored:
+                        times[0, came.message] = came.seconds
+                watch(times, seconds[number : number + 1], residual[number : number + 1])
             if rule.remembers:
                 row = gathered.step_row(order, end=engine.now())
                 gathering.learn(row, [*gathered.late_rows, *gathered.rows])

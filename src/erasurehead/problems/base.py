@@ -78,7 +78,7 @@ class Problem(ABC):
     unpenalized: Sequence[int] = ()
     """Parameters that the penalty leaves alone."""
 
-    sampled: bool = False
+    stochastic: bool = False
     """Whether a step's gradients are of samples that are drawn, or otherwise random: exact decoding then gives an
     estimate all the same."""
 

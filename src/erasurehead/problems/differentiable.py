@@ -125,7 +125,7 @@ class DifferentiableProblem(Problem):
         measure: quality of parameters on the test samples, by name.
     """
 
-    sampled = True  # of mini-batches, or with noise of the model's own
+    stochastic = True  # of mini-batches, or with noise of the model's own
     convex = False
 
     def __init__(

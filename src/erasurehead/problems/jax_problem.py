@@ -45,6 +45,7 @@ class JaxProblem(DifferentiableProblem):
         without_jax: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(*parts)
+        self.sampled = self.batch_size is not None
         self.sources: Mapping[str, Source] = MappingProxyType(dict(sources))
         """The sources that workers run, by name: for a person to read, and to accept by their hashes."""
         self._hashes, self._numpy = hashes, without_jax

@@ -37,6 +37,8 @@ class TwoLayerNetwork(Problem):
         InvalidArgument: if shapes do not fit, a number is not finite, or labels do not number classes.
     """
 
+    convex = False
+
     def __init__(
         self,
         X: Any,

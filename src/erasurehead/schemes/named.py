@@ -63,8 +63,8 @@ class Scheme:
         """
         if self.late == "carry" and late == "preempt":
             raise invalid(
-                "late", f"must be 'carry' (or 'drop(R)') for the scheme {self.name}, which lives on late work", late,
-                "VirtualEngine(delays, late='carry'), late = \"carry\" in [delays], or --late carry",
+                "late", f"must be 'carry' for the scheme {self.name}, which lives on late work", late,
+                "say late='carry' to the engine, or --late carry",
             )  # fmt: skip
 
     def begin(self, before: Scheme | None = None) -> Scheme:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from erasurehead import engines
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.rounding import check_dtype
 from erasurehead.engines.base import Engine
+from erasurehead.engines.wires import Cast, Wire
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem
@@ -44,6 +47,18 @@ def as_engine(engine: Engine | str) -> Engine:
     if not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("engine", "must be an engine, or the name of one", engine, "such as engines.VirtualEngine()")
     return engine
+
+
+def check_wire(code: GradientCode, wire: Wire) -> None:
+    """Raise if a code turns the rounding of a wire into a useless gradient.
+
+    Raises:
+        InvalidArgument: as `decoding.check_dtype`.
+    """
+    if not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("wire", "must be a wire", wire, "give engines.Cast('float32'), say")
+    if isinstance(wire, Cast):
+        check_dtype(code, wire.dtype)
 
 
 def check_parts(problem: object, optimizer: object) -> None:

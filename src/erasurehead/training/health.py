@@ -7,11 +7,15 @@ from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Arrived
+from erasurehead.errors import invalid
 from erasurehead.faults.byzantine import Remark, Verifier, check_comparable
 from erasurehead.faults.failure_detector import FailureDetector
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
 from erasurehead.training.worker_pool import WorkerPool
+
+_COARSE = 0.5
+"""How much messages may differ on their way, relative to their largest element, so that replicas cannot be compared."""
 
 
 @final
@@ -44,6 +48,11 @@ class HealthMonitor:
         self._verifier: Verifier | None = None  # made when the first round begins
         if pool.fault_policy.verify:
             check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
+            if pool.engine.message_error >= _COARSE:
+                raise invalid(
+                    "wire", "must leave more to compare where messages are verified (verify)",
+                    f"a relative error of {pool.engine.message_error:g}", "use a cast, or more levels",
+                )  # fmt: skip
 
     def begin(self) -> None:
         """Take note that a round begins, and who sits where by now."""
@@ -59,7 +68,8 @@ class HealthMonitor:
         """Return the verifier of the assignment, which may have moved since the last one was made."""
         code, layout, worker_ids = self._assignment.code, self._assignment.layout, self._assignment.worker_ids
         if self._verifier is None:
-            self._verifier = Verifier(code, layout, worker_ids=worker_ids)
+            error = self.pool.engine.message_error
+            self._verifier = Verifier(code, layout, tolerance=error or None, worker_ids=worker_ids)
         elif moved:
             self._verifier = self._verifier.resized(code, layout, worker_ids)
         return self._verifier

@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree, finite, squared_norm
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Engine, Order
+from erasurehead.engines.wires import Wire, WiredEngine
 from erasurehead.errors import (
     DataError,
     Diverged,
@@ -25,7 +26,7 @@ from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.arguments import as_engine, as_scheme, check_kinds, check_parts
+from erasurehead.training.arguments import as_engine, as_scheme, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
@@ -55,6 +56,7 @@ def train(
     patience: int | None = None,
     max_seconds: float | None = None,
     tolerance: float | None = TOLERANCE,
+    wire: Wire | None = None,
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
@@ -84,6 +86,7 @@ def train(
         max_seconds: end after so many seconds of training, in the middle of a step if need be.
         tolerance: end when the gradient is exact, and its length with the penalty at most so much of that of the
             first; None for never.
+        wire: how messages cross, such as `engines.Cast("float32")`; None for as they are, in float64.
 
     Returns:
         The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
@@ -116,6 +119,9 @@ def train(
     scheme, engine = as_scheme(scheme), as_engine(engine)
     check_kinds(optimizer, scheme)
     scheme.check_late(engine.late)
+    if wire is not None:
+        check_wire(scheme.code, wire)
+        engine = WiredEngine(engine, wire)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
@@ -370,7 +376,7 @@ class _Training:
             except PoolShrunk:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
-        plain = not (self.problem.sampled or self.problem.regularizer.sharp)
+        plain = not (self.problem.stochastic or self.problem.regularizer.sharp)
         exact = plain and order.kind == "gradient" and not order.coefficients and result.exact
         self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():

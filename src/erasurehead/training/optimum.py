@@ -61,6 +61,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
             raise _refused(f"only {found.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator")
         return found.loss + problem.penalty(x), found.gradient + problem.penalty_gradient(x)
 
+    minimize: Any = optimize.minimize  # its stubs know neither these options nor what comes of them
     x = np.asarray(first, dtype=np.float64)
     start, gradient = both(x)
     size = squared_norm(gradient) ** 0.5
@@ -69,14 +70,8 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     best, left = start, 1.0
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(_MOST_ROUNDS if size else 0):
-            options: dict[str, Any] = {
-                "maxiter": _PASSES,
-                "maxcor": 20,
-                "ftol": 0.0,
-                "gtol": 0.0,
-                "maxfun": 4 * _PASSES,
-            }
-            found: Any = optimize.minimize(both, x, jac=True, method="L-BFGS-B", options=options)
+            options = {"maxiter": _PASSES, "maxfun": 4 * _PASSES, "maxcor": 20, "ftol": 0.0, "gtol": 0.0}
+            found = minimize(both, x, jac=True, method="L-BFGS-B", options=options)
             value, gradient = both(np.asarray(found.x))
             moved = value < best or bool((found.x != x).any())
             x, best, left = np.asarray(found.x), min(best, value), squared_norm(gradient) ** 0.5 / size

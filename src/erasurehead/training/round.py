@@ -528,7 +528,7 @@ class _Arrived(Mapping[int, Array]):
 
 
 def _bytes_of(event: Arrived) -> int:
-    return event.spec.length * np.dtype(event.spec.dtype).itemsize
+    return event.spec.nbytes
 
 
 def _decodes(view: View) -> bool:

@@ -19,7 +19,7 @@ Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolera
 """What has ended a run: all its steps are taken, its target is reached, its metric has not got better for as many steps
 as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for."""
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-12
 """Length of an exact gradient, over that of the first, at which a run has converged, if nothing else is asked for."""
 
 _TARGET = re.compile(r"\s*([A-Za-z_][\w ]*?)\s*(<=|>=|<|>)\s*(\S+)\s*")

@@ -222,7 +222,7 @@ def _stand_in(found: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes], t
     parts: list[tuple[Bytes, Bytes]] = []
     for count in (rows, _TEST_ROWS):
         labels = rng.integers(0, 10, count).astype(np.uint8)
-        values = 0.55 * patterns[labels] + 0.3 * rng.standard_normal((count, 24)) @ styles
+        values = 0.8 * patterns[labels] + 0.25 * rng.standard_normal((count, 24)) @ styles
         values += 0.5 * rng.standard_normal(values.shape)
         parts.append((np.clip(127.0 + 50.0 * values, 0, 255).astype(np.uint8), labels))
     return parts[0], parts[1]

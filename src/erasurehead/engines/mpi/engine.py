@@ -179,7 +179,7 @@ class MPIEngine(Engine, FaultInjection):
         void = [event for event in self._events if not isinstance(event, Offered) and event.worker == worker]
         for event in void:
             self._events.remove(event)
-            if isinstance(event, Arrived):
+            if isinstance(event, Arrived) and event.lease is not None:
                 event.lease.end()
         return state.rank
 
@@ -299,7 +299,7 @@ class MPIEngine(Engine, FaultInjection):
             pool.give(frame)
             lease = BufferLease(shared.slots.vector(spec, room), partial(shared.slots.free, spec.message, room))
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
-        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease))
+        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read, lease))
         if listens:
             self._listens(state)
 

@@ -121,7 +121,7 @@ def _watch(place: Launched, start: Start) -> Generator[Any]:
             yield lambda: None
             return
         job = [f"{key}={value}" for key, value in place.job.items()]
-        told = [place.size, place.here, start.patience, start.limit, _launcher(place), place.name, *job]
+        told = [place.size, place.here, start.patience, start.limit, launcher_of(place), place.name, *job]
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", watch.__file__, *map(str, told)], stdin=subprocess.PIPE,
             env={key: value for key, value in os.environ.items() if key != place.name},  # it is none of the ranks
@@ -153,7 +153,7 @@ def _door(place: Launched) -> socket.socket | None:
     if sys.platform != "linux":
         return None
     door = socket.socket(socket.AF_UNIX)
-    job = place.job.get("PMIX_NAMESPACE") or str(_launcher(place))
+    job = place.job.get("PMIX_NAMESPACE") or str(launcher_of(place))
     try:
         door.bind(f"\0erasurehead-mpi-start-{os.getuid()}-{job}")
     except OSError:
@@ -162,7 +162,7 @@ def _door(place: Launched) -> socket.socket | None:
     return door
 
 
-def _launcher(place: Launched) -> int:
+def launcher_of(place: Launched) -> int:
     """Return the process that has started the ranks of this machine: above us, and above a shell of our rank's."""
     above = os.getppid()
     while watch.variables(str(above)).get(place.name) == str(place.number):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines.base import MessageSpec
+from erasurehead.engines.mpi.launcher import end_with_launcher
 from erasurehead.engines.mpi.start import Start, watched
 from erasurehead.errors import EngineError, MissingExtra
 
@@ -128,6 +129,7 @@ def library(start: Start | None = None) -> Any:
         up = "mpi4py.MPI" in sys.modules
         with contextlib.nullcontext() if up else watched(start or Start()), _alone_if_no_job():
             from mpi4py import MPI
+        end_with_launcher()
     except ImportError:
         raise MissingExtra("The MPI engine needs mpi4py: pip install 'erasurehead[mpi]'.") from None
     except RuntimeError as error:

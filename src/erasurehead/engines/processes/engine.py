@@ -285,7 +285,7 @@ class ProcessEngine(Engine, FaultInjection):
             _, order_round, step, message, told, side, started = item
             spec = state.slots.spec(message) if told is None else told
             lease = BufferLease(state.slots.vector(spec, side), partial(state.slots.free, message, side))
-            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease))
+            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease.read, lease))
         elif item[0] == "joined":
             self._events.append(Joined(worker, item[1], now))
         elif item[0] == "failed":

@@ -153,7 +153,8 @@ class Handle:
         """Return what an item means."""
         if item[0] == "arrived":
             _, order_round, step, spec, started, sent = item
-            return Arrived(self.worker, spec, order_round, step, started, now, self._lease(spec, sent))
+            lease = self._lease(spec, sent)
+            return Arrived(self.worker, spec, order_round, step, started, now, lease.read, lease)
         if item[0] == "failed":
             return Failed(self.worker, item[1], item[2], now)
         if item[0] == "broken":

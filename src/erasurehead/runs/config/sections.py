@@ -242,7 +242,7 @@ class RunSection(_Section):
     )
     tolerance: float | None = _key(
         None,
-        "End when the gradient is exact, and its length so much of that of the first: by default 1e-8, and 0 (never) "
+        "End when the gradient is exact, and its length so much of that of the first: by default 1e-12, and 0 (never) "
         "for the paper's data sets, which keep their number of steps.",
         ge=0,
         allow_inf_nan=False,

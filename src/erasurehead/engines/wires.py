@@ -1,0 +1,391 @@
+"""Messages in fewer bytes: what is computed in full precision crosses in less, and is decoded on arrival.
+
+A wire stands between a program and whatever carries its messages: engines carry the bytes, and know nothing of it. The
+last element of a message, the loss of its tasks, crosses in full precision.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, TypeAlias, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, Tree
+from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Moment, Order, Program
+from erasurehead.engines.fault_injection import FaultInjection, injection
+from erasurehead.errors import check_count, invalid, real
+
+Key: TypeAlias = tuple[int, int]
+"""Of what a vector is: the step, and its content. Equal vectors under equal keys are encoded to equal bits."""
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+_FRONT = 16
+"""Bytes before all else: the length of the vector, and the loss in float64."""
+
+
+class Wire(ABC):
+    """How a vector crosses. A wire is plain immutable data and has no state: what it draws depends on the key alone."""
+
+    @property
+    @abstractmethod
+    def error(self) -> float:
+        """The largest difference that equal vectors, but for their rounding, can come to have on the way.
+
+        It is relative to the largest element: verification takes it for no lie.
+        """
+
+    @property
+    @abstractmethod
+    def rounding(self) -> float:
+        """The largest error of an element, relative to the largest element of the vector; inf if it has no bound."""
+
+    @abstractmethod
+    def nbytes(self, length: int) -> int:
+        """Return the bytes that a vector of so many elements takes, its loss included."""
+
+    def encode(self, vector: Array, key: Key, out: Bytes) -> None:
+        """Write a vector as bytes.
+
+        Arguments:
+            vector: the gradient and, as its last element, the loss; shape (length,), at least one element.
+            key: what it is.
+            out: shape (nbytes(length),); every byte is written.
+        """
+        out[:8].view(np.int64)[0] = len(vector)
+        out[8:_FRONT].view(np.float64)[0] = vector[-1]
+        self._encode(vector[:-1], key, out[_FRONT:])
+
+    def decode(self, sent: Bytes) -> Array:
+        """Return what was sent, in float64, shape (length,).
+
+        Arguments:
+            sent: as `encode` wrote it.
+
+        Raises:
+            MessageLost: if it is not what `encode` writes.
+        """
+        length = int(sent[:8].view(np.int64)[0])
+        if not 0 < length < 2**48 or self.nbytes(length) != len(sent):
+            raise MessageLost(f"a message of {len(sent)} bytes is none of {length} elements on the wire {self}")
+        vector = np.empty(length)
+        vector[-1] = sent[8:_FRONT].view(np.float64)[0]
+        self._decode(sent[_FRONT:], vector[:-1])
+        return vector
+
+    @abstractmethod
+    def _encode(self, gradient: Array, key: Key, out: Bytes) -> None: ...
+
+    @abstractmethod
+    def _decode(self, sent: Bytes, gradient: Array) -> None: ...
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return the wire as it is written in a configuration: `"cast('float32')"`."""
+
+
+@final
+@dataclass(frozen=True)
+class Cast(Wire):
+    """Elements rounded to a shorter floating-point type, to nearest.
+
+    Arguments:
+        dtype: `"float32"`, `"float16"` or `"bfloat16"`, which needs no package here. Elements beyond the range of
+            float16 (65,504) become infinite, and the message is refused.
+    """
+
+    dtype: str = "float32"
+
+    _DIGITS: ClassVar[dict[str, int]] = {"float32": 24, "float16": 11, "bfloat16": 8}
+
+    def __post_init__(self) -> None:
+        if self.dtype not in self._DIGITS:
+            raise invalid("dtype", f"must be one of {sorted(self._DIGITS)}", self.dtype)
+
+    @property
+    def error(self) -> float:
+        return 2.0 * self.rounding
+
+    @property
+    def rounding(self) -> float:
+        return 2.0 ** -self._DIGITS[self.dtype]
+
+    def nbytes(self, length: int) -> int:
+        return _FRONT + (4 if self.dtype == "float32" else 2) * (length - 1)
+
+    def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
+        with np.errstate(over="ignore"):
+            if self.dtype != "bfloat16":
+                out.view(self.dtype)[:] = gradient
+                return
+            single = gradient.astype(np.float32)
+        bits = single.view(np.uint32)
+        rounded = bits + (((bits >> 16) & 1) + 0x7FFF)
+        out.view(np.uint16)[:] = np.where(np.isnan(single), 0x7FC0, rounded >> 16)
+
+    def _decode(self, sent: Bytes, gradient: Array) -> None:
+        if self.dtype == "bfloat16":
+            gradient[:] = (sent.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        else:
+            gradient[:] = sent.view(self.dtype)
+
+    def __str__(self) -> str:
+        return f"cast({self.dtype!r})"
+
+
+@final
+@dataclass(frozen=True)
+class Dithered(Wire):
+    """Elements rounded at random to one of a few levels, so that their mean is right (QSGD).
+
+    Levels are multiples of the largest element over their number; between two of them, the nearer one is the more
+    probable. What is drawn depends on the key, and on nothing that was sent before.
+
+    Source: Alistarh, Grubic, Li, Tomioka and Vojnovic, NIPS 2017, section 3.1, scaled by the largest element in place
+    of the length, as in their experiments.
+
+    Arguments:
+        levels: positive ones, 1 to 127; an element takes one byte, whatever their number.
+        seed: of what is drawn, at least 0.
+    """
+
+    levels: int = 127
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("levels", self.levels, at_most=127)
+        check_count("seed", self.seed, at_least=0)
+
+    @property
+    def error(self) -> float:
+        return 1.01 / self.levels
+
+    @property
+    def rounding(self) -> float:
+        return 1.0 / self.levels
+
+    def nbytes(self, length: int) -> int:
+        return _FRONT + 8 + length - 1
+
+    def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
+        size = float(np.abs(gradient).max(initial=0.0))
+        out[:8].view(np.float64)[0] = size  # not finite if an element is not: it is refused on arrival
+        if not (size > 0.0 and np.isfinite(size)):
+            out[8:] = 0
+            return
+        step, content = key
+        rng = np.random.Generator(np.random.SFC64([self.seed, step, content]))
+        levels = np.floor(gradient * (self.levels / size) + rng.random(len(gradient)))
+        out[8:].view(np.int8)[:] = np.clip(levels, -self.levels, self.levels)
+
+    def _decode(self, sent: Bytes, gradient: Array) -> None:
+        size = sent[:8].view(np.float64)[0]
+        if np.isfinite(size):
+            np.multiply(sent[8:].view(np.int8), size / self.levels, out=gradient)
+        else:
+            gradient[:] = size
+
+    def __str__(self) -> str:
+        return f"dithered({self.levels}, seed={self.seed})"
+
+
+@final
+@dataclass(frozen=True)
+class TopK(Wire):
+    """The largest elements only, in float64, each with its place; the others are taken for 0, which is biased.
+
+    Of elements that are equally large, those that come first cross.
+
+    Arguments:
+        share: of the elements, above 0 and at most 1; at least one crosses.
+    """
+
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < real(self.share) <= 1.0:
+            raise invalid("share", "must be above 0 and at most 1", self.share)
+
+    @property
+    def error(self) -> float:
+        return 1.0  # of replicas that differ by rounding, one may send an element that the other does not
+
+    @property
+    def rounding(self) -> float:
+        return 1.0
+
+    def _count(self, length: int) -> int:
+        return min(length, max(1, round(self.share * length)))
+
+    def nbytes(self, length: int) -> int:
+        return _FRONT + 12 * self._count(length - 1)
+
+    def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
+        count = self._count(len(gradient))
+        sizes = np.where(np.isnan(gradient), np.inf, np.abs(gradient))
+        places = np.sort(np.argsort(-sizes, kind="stable")[:count])
+        out[: 8 * count].view(np.float64)[:] = gradient[places]
+        out[8 * count :].view(np.int32)[:] = places
+
+    def _decode(self, sent: Bytes, gradient: Array) -> None:
+        count = self._count(len(gradient))
+        gradient[:] = 0.0
+        places = sent[8 * count :].view(np.int32)
+        if not bool(((places >= 0) & (places < len(gradient))).all()):
+            gradient[:] = np.nan  # from a liar: it is refused on arrival
+            return
+        gradient[places] = sent[: 8 * count].view(np.float64)
+
+    def __str__(self) -> str:
+        return f"top_k({self.share:g})"
+
+
+@final
+class WiredProgram(Program):
+    """A program whose messages cross on a wire; all else is the program that it wraps.
+
+    Arguments:
+        program: the real one; its messages are float64, with the loss last.
+        wire: how they cross.
+    """
+
+    def __init__(self, program: Program, wire: Wire) -> None:
+        self.program = program
+        self.wire = wire
+        self.preload = program.preload
+        self.pure = program.pure
+        self.input_dtype = program.input_dtype
+        self._computed = {self._sent(spec): spec for spec in program.message_specs}
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return [self._sent(spec) for spec in self.program.message_specs]
+
+    @property
+    def input_size(self) -> int:
+        return self.program.input_size
+
+    @property
+    def input_nbytes(self) -> int:
+        return self.program.input_nbytes
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        remaining = self.program.remaining(order, [self._computed[spec] for spec in done])
+        sent = [self._sent(spec) for spec in remaining]
+        self._computed |= zip(sent, remaining, strict=True)
+        return sent
+
+    def take(self, order: Order) -> Any:
+        return order.step, self.program.take(order)
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        step, inner = taken
+        computed = self._computed[spec]
+        vector = np.empty(computed.length)
+        self.program.compute(computed, inner, vector)
+        content = computed.message if computed.content is None else computed.content
+        self.wire.encode(vector, (step, content), cast("Bytes", out))
+
+    def state(self) -> Tree:
+        return self.program.state()
+
+    def restore(self, state: Tree) -> None:
+        self.program.restore(state)
+
+    def _sent(self, spec: MessageSpec) -> MessageSpec:
+        return MessageSpec(spec.message, spec.work, self.wire.nbytes(spec.length), "uint8", spec.content)
+
+
+@final
+class _Decoded(Lease):
+    """A message that is decoded when it is first read."""
+
+    def __init__(self, sent: Arrived, wire: Wire) -> None:
+        self.sent, self._wire = sent, wire
+        self._vector: Array | None = None
+
+    def read(self) -> Array:
+        sent = cast("Bytes", self.sent.read())  # which may have been given back meanwhile
+        if self._vector is None:
+            self._vector = self._wire.decode(sent)
+        return self._vector
+
+    def end(self) -> None:
+        self._vector = None  # that of the sent one is the engine's, which knows of it
+
+
+@final
+class WiredEngine(Engine, FaultInjection):
+    """Any engine, its messages on a wire: `train(..., wire=)` makes one. It is closed with the engine.
+
+    Messages are told with the bytes that they take (`Arrived.spec`), and read as they were computed but for the loss of
+    the wire.
+
+    Arguments:
+        engine: where the workers run.
+        wire: how messages cross.
+    """
+
+    name: ClassVar[str] = "wired"
+
+    def __init__(self, engine: Engine, wire: Wire) -> None:
+        self.engine, self.wire = engine, wire
+        for told in ("name", "virtual"):  # of the engine's class: what runs are told to have run on
+            setattr(self, told, getattr(engine, told))
+        self.late = engine.late
+        self.message_error = wire.error
+
+    def hosts(self) -> Mapping[str, int | None]:
+        return self.engine.hosts()
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        self.engine.assign(worker, None if program is None else self._wired(program), host)
+
+    @cache  # noqa: B019  # Ray knows a program that it is asked for again by its identity; as many as there are workers
+    def _wired(self, program: Program) -> WiredProgram:
+        return WiredProgram(program, self.wire)
+
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        self.engine.submit(order, workers)
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        event = self.engine.next_event(until)
+        if not isinstance(event, Arrived):
+            return event
+        decoded = _Decoded(event, self.wire)
+        return replace(event, read=decoded.read, lease=decoded)
+
+    def release(self, arrived: Arrived) -> None:
+        lease = arrived.lease
+        if isinstance(lease, _Decoded):
+            self.engine.release(lease.sent)
+            lease.end()
+
+    def kill(self, worker: int) -> None:
+        injection(self.engine).kill(worker)
+
+    def pause(self, worker: int) -> None:
+        injection(self.engine).pause(worker)
+
+    def proceed(self, worker: int) -> None:
+        injection(self.engine).proceed(worker)
+
+    def state(self) -> Tree | None:
+        return self.engine.state()
+
+    def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
+        self.engine.restore(state, {worker: self._wired(program) for worker, program in programs.items()})
+
+    def now(self) -> float:
+        return self.engine.now()
+
+    def stamp(self, moment: Moment, order_round: int) -> float:
+        return self.engine.stamp(moment, order_round)
+
+    def close(self) -> None:
+        self.engine.close()

@@ -1,0 +1,173 @@
+"""Messages in fewer bytes: what wires lose, and that nothing else is lost with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from erasurehead import FaultPolicy, codes, schemes, train
+from erasurehead._internal.arrays import Array
+from erasurehead.delays import Exponential
+from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills.faulty_engine import FaultyEngine
+from erasurehead.engines import Cast, Dithered, ProcessEngine, TopK, VirtualEngine, Wire
+from erasurehead.engines.base import Engine, MessageLost
+from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers.base import Nesterov
+from erasurehead.testing import Quadratic
+from erasurehead.training.result import Run
+
+WIRES: list[Wire] = [
+    Cast(), Cast("float16"), Cast("bfloat16"), Dithered(), Dithered(1, seed=3), TopK(0.3), TopK(1.0),
+]  # fmt: skip
+vectors = arrays(np.float64, st.integers(2, 40), elements=st.integers(-(10**6), 10**6).map(lambda n: n / 997.0))
+
+
+def crossed(wire: Wire, vector: Array, key: tuple[int, int] = (0, 0)) -> Array:
+    out = np.full(wire.nbytes(len(vector)), 0xAB, dtype=np.uint8)
+    wire.encode(vector, key, out)
+    again = np.zeros_like(out)
+    wire.encode(vector.copy(), key, again)
+    assert out.tobytes() == again.tobytes()  # every byte is written, and is a matter of vector and key alone
+    return wire.decode(out)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+@given(vectors)
+@settings(max_examples=40)
+def test_an_element_loses_no_more_than_the_wire_says_and_the_loss_nothing(wire: Wire, vector: Array) -> None:
+    found = crossed(wire, vector)
+    assert found[-1] == vector[-1]
+    largest = np.abs(vector[:-1]).max()
+    assert np.abs(found - vector)[:-1].max() <= wire.rounding * largest * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+@given(vectors, st.integers(0, 9))
+@settings(max_examples=40)
+def test_vectors_that_differ_by_rounding_differ_by_no_more_than_the_wire_says(
+    wire: Wire, vector: Array, seed: int
+) -> None:
+    other = vector * (1.0 + 1e-15 * np.random.default_rng(seed).integers(-3, 4, len(vector)))
+    ours, theirs = crossed(wire, vector, (4, 5)), crossed(wire, other, (4, 5))
+    assert np.abs(ours - theirs)[:-1].max() <= wire.error * np.abs(ours[:-1]).max() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_not_finite_on_arrival(wire: Wire, bad: float) -> None:
+    vector = np.linspace(-1.0, 1.0, 12)
+    vector[3] = bad
+    assert not np.isfinite(crossed(wire, vector)).all()
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+@given(st.binary(min_size=16, max_size=200))
+@settings(max_examples=60)
+def test_bytes_that_no_program_wrote_are_a_lost_message_and_no_crash(wire: Wire, sent: bytes) -> None:
+    bytes_of = np.frombuffer(sent, dtype=np.uint8).copy()
+    length = int(bytes_of[:8].view(np.int64)[0])
+    if 0 < length < 1000 and wire.nbytes(length) == len(sent):
+        assert len(wire.decode(bytes_of)) == length
+    else:
+        with pytest.raises(MessageLost, match="is none of"):
+            wire.decode(bytes_of)
+
+
+def test_dither_is_right_in_the_mean_and_new_for_each_key() -> None:
+    vector = np.append(np.random.default_rng(0).standard_normal(50), 0.0)
+    wire = Dithered(2, seed=1)
+    found = np.array([crossed(wire, vector, (step, 7)) for step in range(4000)])
+    spread = wire.rounding * np.abs(vector).max() / np.sqrt(4000)
+    assert np.abs(found.mean(axis=0) - vector).max() < 3 * spread
+    assert len({row.tobytes() for row in found[:20]}) == 20
+    assert crossed(wire, vector, (0, 7)).tobytes() != crossed(wire, vector, (0, 8)).tobytes()
+
+
+def test_bfloat16_is_rounded_as_ml_dtypes_does() -> None:
+    kinds = pytest.importorskip("ml_dtypes", reason="compares with the package ml_dtypes")
+    rng = np.random.default_rng(0)
+    vector = np.append(rng.standard_normal(5000) * 10.0 ** rng.integers(-30, 30, 5000), 0.0)
+    expected = vector.astype(np.float32).astype(kinds.bfloat16).astype(np.float64)
+    assert (crossed(Cast("bfloat16"), vector) == expected).all()
+
+
+def test_the_largest_elements_cross_whole() -> None:
+    vector = np.array([0.1, -5.0, 2.0, 0.0, -2.0, 3.0, 7.5])
+    assert crossed(TopK(0.5), vector).tolist() == [0.0, -5.0, 2.0, 0.0, 0.0, 3.0, 7.5]
+
+
+PROBLEM = Quadratic.random(48, 20, seed=4, density=0.5, l2=0.01, sparse=True)
+
+
+def short(engine: Engine, wire: Wire | None, scheme: schemes.Scheme | None = None, verify: bool = False) -> Run:
+    scheme = schemes.exact(6, 3) if scheme is None else scheme
+    policy = FaultPolicy(verify=True) if verify else None
+    return train(
+        PROBLEM, scheme, Nesterov(np.ones(20), 0.05), engine, 12, fault_policy=policy, wire=wire
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("wire", WIRES[:4], ids=str)
+def test_training_on_a_wire_counts_fewer_bytes_and_comes_close(wire: Wire, late: str) -> None:
+    delays = Exponential(0.5, seed=2)
+    whole, wired, again = (
+        short(VirtualEngine(delays, late), one)  # pyright: ignore[reportArgumentType]
+        for one in (None, wire, wire)
+    )
+    assert wired.x.tobytes() == again.x.tobytes()
+    assert wired.engine == "virtual"
+    assert 0 < sum(row.received for row in wired.steps) < sum(row.received for row in whole.steps)
+    assert np.abs(wired.x - whole.x).max() < 20 * wire.rounding * np.abs(whole.x).max()
+
+
+TRIPLES = schemes.custom(codes.fractional_repetition(6, 3), "decodable() & confirmed(2)")
+
+
+@pytest.mark.parametrize("wire", [Cast("bfloat16"), Dithered()], ids=str)
+def test_honest_replicas_pass_verification_on_a_lossy_wire_and_a_liar_does_not(wire: Wire) -> None:
+    assert not any(row.failed for row in short(VirtualEngine(), wire, TRIPLES, verify=True).steps[:-1])
+    schedule = FaultSchedule((Fault("corrupt", 0.0, 2, lie="flip"),))
+    run = short(FaultyEngine(VirtualEngine(), schedule), wire, TRIPLES, verify=True)
+    assert any("worker 2" in text for row in run.steps for text in row.failed)
+
+
+@pytest.mark.parametrize(
+    ("wire", "scheme", "verify", "rule"),
+    [
+        (TopK(0.5), TRIPLES, True, "wire must leave more to compare"),
+        (Dithered(2), TRIPLES, True, "wire must leave more to compare"),
+        (Cast("bfloat16"), schemes.exact(30, 6, "cyclic"), False, "dtype must be fine enough"),
+        ("float32", schemes.exact(6, 3), False, "wire must be a wire"),
+    ],
+)
+def test_wires_that_cannot_do_are_refused_before_the_start(
+    wire: Wire, scheme: schemes.Scheme, verify: bool, rule: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=rule):
+        short(VirtualEngine(), wire, scheme, verify)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda: Cast("int8"), "dtype must be one of"),
+        (lambda: Dithered(0), "levels must be at least 1"),
+        (lambda: Dithered(128), "levels must be at most 127|levels must be .*127"),
+        (lambda: TopK(0.0), "share must be above 0"),
+    ],
+)
+def test_settings_that_make_no_wire_are_refused(make: object, rule: str) -> None:
+    with pytest.raises(InvalidArgument, match=rule):
+        make()  # pyright: ignore[reportCallIssue]  # type: ignore[operator]
+
+
+@pytest.mark.processes
+def test_processes_reach_the_same_bits_as_the_virtual_clock_on_a_wire() -> None:
+    wire, scheme = Dithered(), schemes.uncoded(4)
+    real, virtual = (short(engine, wire, scheme) for engine in (ProcessEngine(), VirtualEngine()))
+    assert real.x.tobytes() == virtual.x.tobytes()
