@@ -87,7 +87,7 @@ def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array |
     between = float(np.mean([_squared(_task_gradient(problem, found, rows) - mean) for rows in parts]))
     random = np.random.default_rng(0)
     within: list[float] = []
-    for place in random.permutation(len(parts))[:_LOOKED_AT].tolist():
+    for place in map(int, random.permutation(len(parts))[:_LOOKED_AT]):
         rows = parts[place]
         own = _task_gradient(problem, found, rows)
         for sample in random.integers(rows.start, rows.stop, _ROWS).tolist():
