@@ -387,8 +387,5 @@ class WiredEngine(Engine, FaultInjection):
     def now(self) -> float:
         return self.engine.now()
 
-    def stamp(self, moment: Moment, order_round: int) -> float:
-        return self.engine.stamp(moment, order_round)
-
     def close(self) -> None:
         self.engine.close()
