@@ -20,5 +20,5 @@ def test_the_minimum_is_not_looked_for_as_if_the_penalty_were_smooth() -> None:
 
 @pytest.mark.parametrize("penalty", [L1(0.1), ElasticNet(0.1, 0.1)], ids=str)
 def test_training_without_a_coordinator_knows_l2_only(penalty: L1 | ElasticNet) -> None:
-    with pytest.raises(InvalidArgument, match="problem must have l2 as its penalty where there is no coordinator"):
+    with pytest.raises(InvalidArgument, match="penalty must have a gradient everywhere for peers"):
         LocalGradients(LeastSquares(X, Y, penalty=penalty), (np.arange(2), np.arange(2, 4)))

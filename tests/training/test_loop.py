@@ -137,7 +137,7 @@ def test_a_death_costs_its_messages_and_nothing_else() -> None:
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.seconds == pytest.approx(8.0)
     assert [2 in row.dead for row in run.steps] == [False] * 3 + [True] * 5
-    assert [(one.kind, one.worker) for one in run.steps[3].notices] == [("died", 2), ("joined", 2)]
+    assert [(one.kind, one.worker) for one in run.steps[3].notices] == [("died", 2)]
     assert all(2 not in row.missing for row in run.steps[3:])
 
 

@@ -11,7 +11,10 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.wording import Command
 
-HELP = "What a run file may say: its keys, and a JSON schema that editors complete and check them by."
+HELP = """What a run file may say.
+
+Its keys, and a JSON schema that editors complete and check them by.
+"""
 
 _SCHEMA = """
 Print the JSON schema of run files.

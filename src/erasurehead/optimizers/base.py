@@ -43,7 +43,7 @@ class Optimizer(ABC):
 
     def __init__(self, x: Array) -> None:
         self.x = as_model(x)
-        self.step = 0
+        self.step: int = 0
         self.penalty: Penalty | None = None
         self.share = 1.0
 
