@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from erasurehead.delays import FAMILIES, Fit, SlowWorker, Summary, Trace
+from erasurehead.delays import Fit, SlowWorker, Summary, Trace
 from erasurehead.reports.units import NOTHING, time_unit
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def fit_notes(fits: Sequence[Fit]) -> list[str]:
     """Return what is to be said of a ranking: how good the best is, who is as good, and how to use it."""
     best, limit = fits[0], chance(fits[0])
     close = [item.family for item in fits[1:] if item.aic - best.aic < 2.0]
-    said = [f"Best: {short_model(best)}"]
+    said = [f"Best: {best.short}"]
     if best.gap > 2.0 * limit:
         said.append(
             f"No family fits well: a gap of {best.gap:.3f} is more than chance leaves of the right one, about "
@@ -90,12 +90,6 @@ def fit_notes(fits: Sequence[Fit]) -> list[str]:
     if exponent <= 1.0:
         said.append("Its mean is infinite: the longer one waits for all workers, the longer the mean step becomes.")
     return said
-
-
-def short_model(item: Fit) -> str:
-    """Return the model with four digits of each parameter, for the command line."""
-    rounded = {name: float(f"{value:.4g}") for name, value in item.parameters.items()}
-    return str(FAMILIES[item.family].build(rounded, 0, bool(getattr(item.model, "scale_with_load", False))))
 
 
 def slow_facts(item: SlowWorker) -> dict[str, Any]:

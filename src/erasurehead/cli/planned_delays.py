@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from erasurehead.cli.delay_pages import short_model
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
-from erasurehead.delays import Bootstrap, Delays, Trace, fit_trace, slow_workers
-from erasurehead.delays.absences import ABSENT, completed
-from erasurehead.delays.fitting import Uncertain
-from erasurehead.delays.stationarity import block_length, drift
+from erasurehead.delays import Delays, Trace
+from erasurehead.delays.absences import ABSENT
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid
+from erasurehead.planning.trace_delays import drawn_from
 from erasurehead.runs.names import CONFIG
 
 if TYPE_CHECKING:
@@ -106,86 +104,14 @@ def planned(
     if cost is None and config is not None and config.run.engine == "virtual":
         cost, known = config.run.seconds_per_task, config.run.seconds_per_task > 0.0 or known
     cost = cost or 0.0
-    trace = _without_computing(trace, cost, screen)
-    _name_the_slow(trace, screen)
-    whole = completed(trace, absent)
-    if whole.gone:
-        screen.warn(
-            f"Stopped answering for good: {', '.join(trace.names[worker] for worker in whole.gone)}. The plan is made "
-            "for the others alone; --absent late says that they were only late."
-        )
-    moved = drift(whole.seconds)
-    if moved is not None:
-        left = trace.n_steps - moved.since
-        screen.warn(
-            f"Delays drift: from round {moved.since} on they are {moved.factor:.3g} times as long as before. The plan "
-            f"is made from the last {left:,} rounds; it is as good as they are like the next ones."
-        )
-        trace = trace.steps(moved.since, trace.n_steps)
-    if trace.censored.any():
-        fitted = _fitted(trace, source.scale_with_load, screen)
-        if fitted is not None:
-            said = f"a distribution fitted to {trace.source}, {n_workers:,} workers"
-            return Planned(fitted, n_workers, said, None, before, cost, known)
-    drawn = Bootstrap.from_trace(trace, keep, scale_with_load=source.scale_with_load, absent=absent)
-    block = 1 if keep == "pooled" else min(block_length(drawn.table), len(drawn.table))
-    model = replace(drawn, source=str((folder / TRACE).absolute()), block=block)
-    said = f"{len(drawn.table):,} rounds of {trace.source}, {n_workers:,} workers"
-    if block > 1:
-        said += f" ({block} successive rounds at a time, as they are alike)"
-    return Planned(model, n_workers, said, trace, before, cost, known)
-
-
-def _without_computing(trace: Trace, seconds_per_task: float, screen: Screen) -> Trace:
-    """Return a trace without the time that its workers computed, which a plan adds for the load of each setting.
-
-    Arguments:
-        trace: with whole step times, and the load that each worker had.
-        seconds_per_task: what computing a task takes.
-        screen: to print on.
-    """
-    if not seconds_per_task:
-        return trace
-    short = float((trace.seconds < (1.0 - 1e-9) * seconds_per_task * trace.load).mean())
-    if short > 0.0:
-        screen.warn(
-            f"{short:.1%} of the measured times are shorter than computing their tasks takes at "
-            f"{seconds_per_task:g} s a task (--seconds-per-task): those workers are taken to have no delay."
-        )
-    return trace.without_computing(seconds_per_task)
-
-
-def _name_the_slow(trace: Trace, screen: Screen) -> None:
-    slow = slow_workers(trace)
-    if slow:
-        named = ", ".join(f"{item.name} ({item.factor:.3g} times the others)" for item in slow[:5])
-        more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
-        screen.warn(f"Persistently slow: {named}{more}. What only they hold is missing where nobody waits for them.")
-
-
-def _fitted(trace: Trace, scale_with_load: bool, screen: Screen) -> Delays | None:
-    """Return what is fitted to a trace with censored delays; None if nothing fits, so that it is drawn from itself."""
-    hidden, total = int(trace.censored.sum()), len(trace.seconds)
-    begin = f"{hidden:,} of {total:,} delays are censored: how slow those workers were is not known."
-    try:
-        fits = fit_trace(trace, scale_with_load=scale_with_load)
-    except DataError:
-        return None
-    # What was not waited for is extrapolated: of families that fit as well (AIC within 2), the simplest errs the least.
-    best = min((item for item in fits if item.aic - fits[0].aic < 2.0), key=lambda item: len(item.parameters))
-    if best.bad:
-        screen.warn(
-            f"{begin} No distribution fits (the best, {short_model(best)}, has a P-P gap of {best.gap:.3f}): the plan "
-            "is drawn from the trace itself, with what is censored drawn from what took longer; settings that wait "
-            "for longer than the trace has seen are taken never to end."
-        )
-        return None
-    screen.warn(
-        f"{begin} The plan is made for the distribution that fits best, {short_model(best)} (P-P gap {best.gap:.3f}), "
-        "and bands have the uncertainty of its parameters; times of settings that wait for more workers than this "
-        "trace did are extrapolated."
-    )
-    return Uncertain(best.model, best.drawn())
+    drawn = drawn_from(
+        trace, n_workers, keep, absent, cost, scale_with_load=source.scale_with_load, warn=screen.warn,
+        source=str((folder / TRACE).absolute()),
+    )  # fmt: skip
+    said = f"{drawn.said}, {n_workers:,} workers"
+    if drawn.block > 1:
+        said += f" ({drawn.block} successive rounds at a time, as they are alike)"
+    return Planned(drawn.delays, n_workers, said, drawn.trace, before, cost, known)
 
 
 def _config(place: Path, n_workers: int) -> Config | None:

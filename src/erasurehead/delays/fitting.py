@@ -193,6 +193,12 @@ class Fit:
     fitted: Array
 
     @property
+    def short(self) -> str:
+        """The text of the model with four digits of each parameter."""
+        rounded = {name: float(f"{value:.4g}") for name, value in self.parameters.items()}
+        return str(FAMILIES[self.family].build(rounded, 0, bool(getattr(self.model, "scale_with_load", False))))
+
+    @property
     def bad(self) -> bool:
         """Whether the P-P plot is farther from the diagonal than chance explains, and than is of no matter."""
         known = max(1, self.n - self.n_censored)
