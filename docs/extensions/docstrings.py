@@ -63,7 +63,7 @@ def _tidied(block: list[str]) -> list[str]:
     # An outline: entries begin at the left, or with code; other indented lines continue the entry above them.
     entries: list[str] = []
     for line, depth in zip(block, depths, strict=True):
-        if depth == min(depths) or line.lstrip().startswith("`"):
+        if not entries or depth == min(depths) or line.lstrip().startswith("`"):
             entries.append(" " * min(depths) + "| " + " " * (depth - min(depths)) + line.strip())
         else:
             entries[-1] += " " + line.strip()

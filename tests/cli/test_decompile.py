@@ -74,7 +74,7 @@ def test_examples_are_types_numbers_and_files(typed: Typed, tmp_path: Path) -> N
         (("no_such_module:f",), "There is no module 'no_such_module'"),
         (("mine.py:untyped",), "No example is given for x; add --example"),
         (("mine.py:untyped", "-e", "floaty[3]", "-e", "1"), "--example must be a type, a number"),
-        (("mine.py:untyped", "-e", "x.npy", "-e", "1"), "x.npy cannot be read"),
+        (("mine.py:untyped", "-e", "x.npy", "-e", "1"), "There is no file 'x.npy'"),
         (("mine.py:loss", "--backend", "torch"), "--backend must be 'jax' or 'numpy'"),
         (("mine.py:printing",), "debug_print cannot be decompiled to jax"),
         (("mine.py:loss", "--out", "loss.txt", "--no-check"), "path must end with .py"),

@@ -110,7 +110,7 @@ def test_a_folder_that_is_used(tmp_path: Path) -> None:
         shard(path, 2, used, categorical=True)
     with pytest.raises(InvalidArgument, match="is a file"):
         shard(path, 2, path, categorical=True)
-    with pytest.raises(OSError, match="nothing was left"):
+    with pytest.raises(InvalidArgument, match="must be a folder that can be made"):
         shard(path, 2, path / "below", categorical=True)
 
 

@@ -19,7 +19,7 @@ from erasurehead.testing import Quadratic
 from erasurehead.training.loop import train
 
 ANY: dict[str, Callable[[int], GradientCode]] = {
-    "draco_cyclic": lambda n: codes.draco_cyclic(n, min(4, n // 14)),
+    "draco_cyclic": lambda n: codes.draco_cyclic(n, min(2, n // 12)),
     "cyclic_mds": lambda n: codes.cyclic_mds(n, 7 - n % 2),
     "complex_cyclic_mds": lambda n: codes.complex_cyclic_mds(n, 6 - n % 2),
     "cyclic_repetition": lambda n: codes.cyclic_repetition(n, 5),
@@ -100,7 +100,7 @@ def test_prescribed_weights_speak_for_themselves_and_their_session_for_the_optim
 STATED: dict[str, Callable[[int], GradientCode]] = {
     "cyclic_mds": lambda n: most(lambda s: codes.cyclic_mds(n, s), range((n - 1) % 2, n, 2)),
     "complex_cyclic_mds": lambda n: most(lambda s: codes.complex_cyclic_mds(n, s), range(n % 2, n, 2)),
-    "draco_cyclic": lambda n: codes.draco_cyclic(n, min(4, n // 12)),
+    "draco_cyclic": lambda n: codes.draco_cyclic(n, min(2, n // 12)),
     "reed_solomon": lambda n: codes.reed_solomon(n, n // 5),
     "cyclic_repetition": lambda n: codes.cyclic_repetition(n, 10),
     "exact_cyclic": lambda n: codes.exact_cyclic(n, n // 7),

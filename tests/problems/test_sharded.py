@@ -25,6 +25,7 @@ from erasurehead.problems.base import Problem, Shard, split_samples
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.problems.stored import StoredShard
 from erasurehead.runs.config import parts
+from erasurehead.runs.config.sections import ProblemSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.loop import train
 from erasurehead.training.programs import build_programs
@@ -55,7 +56,7 @@ def both(folder: Path, kind: str) -> tuple[Problem, ShardedProblem]:
     data = read(path, **options)
     shards = shard(path, TASKS, folder / "shards", **options)
     assert shards.manifest.form == kind.split()[0]
-    return parts.build_problem(data, data.task, 0.01), ShardedProblem(shards, l2=0.01)
+    return parts.build_problem(data, ProblemSection(loss=data.task, l2=0.01)), ShardedProblem(shards, l2=0.01)
 
 
 def trained(problem: Problem, scheme: Scheme, engine: Engine, steps: int = 8) -> Run:
@@ -197,7 +198,7 @@ def test_a_damaged_copy_is_named_and_costs_a_replica(tmp_path: Path, said: str, 
     engine = engines.ProcessEngine() if real else engines.VirtualEngine()
     found = trained(problem, CYCLIC, engine, steps=5)
     assert not found.stopped
-    reasons = [notice.reason for notice in found.notices if notice.kind == "refused"]
+    reasons = [notice.reason for notice in found.notices if notice.kind in ("refused", "failed")]
     assert any(name in reason and said in reason and str(tmp_path / "worker-4") in reason for reason in reasons)
     assert all(row.stepped and row.residual < 1e-12 for row in found.steps)
     x = optimizers.Nesterov(problem.initial(), rate=0.05)

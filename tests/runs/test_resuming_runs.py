@@ -251,7 +251,7 @@ def test_a_folder_without_a_run_or_without_a_checkpoint_is_said() -> None:
             Experiment.resume(folder)
     cut("run", {"checkpoints": {"every_steps": 0}})
     (Path("run") / CONFIG).rename("config.toml")
-    with pytest.raises(DataError, match=r"There is no config.toml in 'run': what was begun from Python"):
+    with pytest.raises(DataError, match=r"There is no config.toml in 'run': a run that was started from Python"):
         Experiment.resume("run")
     Path("config.toml").rename(Path("run") / CONFIG)
     for file in (Path("run") / "checkpoints").iterdir():

@@ -17,6 +17,7 @@ from erasurehead.runs.jsonl import read_lines
 from erasurehead.runs.names import ARRIVALS, STEPS
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 
 STEPS_DONE = 12
@@ -93,7 +94,7 @@ def whole(path: Path) -> Run:
 
 def test_a_full_disk_ends_training_cleanly_and_the_run_goes_on_when_there_is_room(disk: Path, tmp_path: Path) -> None:
     full = _At(lambda: fill(disk))
-    told: list[str] = []
+    told: list[Notice] = []
     recorder = Recorder(RunFolder.create(disk / "run"), notify=told.append)
     with pytest.raises(RecordsError, match=r"disk/run/.* cannot be written: No space left on device"):
         train(recorder, full)
@@ -120,11 +121,11 @@ def test_a_disk_that_is_full_at_the_very_end_costs_nothing(disk: Path, tmp_path:
 
 
 def test_a_full_disk_does_not_end_training_if_records_are_optional(disk: Path) -> None:
-    told: list[str] = []
+    told: list[Notice] = []
     recorder = Recorder(RunFolder.create(disk / "run"), required=False, notify=told.append)
     run = train(recorder, _At(lambda: fill(disk)))
     assert (len(run.steps), run.stopped) == (STEPS_DONE, "")
-    assert [text for text in told if "Training goes on without" in text]
+    assert [one for one in told if "Training goes on without" in one.text]
     assert len(told) <= 2  # once of the records, once of the checkpoints
     readable(disk / "run")
 
@@ -146,20 +147,20 @@ def test_checkpoints_that_cannot_be_written_end_training_with_the_records_whole(
 
 
 def test_checkpoints_that_cannot_be_written_are_done_without_if_they_are_optional(tmp_path: Path) -> None:
-    told: list[str] = []
+    told: list[Notice] = []
     run = tmp_path / "run"
     recorder = Recorder(RunFolder.create(run), required=False, notify=told.append)
     trouble = _At(lambda: (shutil.rmtree(run / "checkpoints"), (run / "checkpoints").write_text("in the way")))
     assert train(recorder, trouble).stopped == ""
     assert len(told) == 1
-    assert told[0].endswith("cannot be written: Not a directory. Training goes on without checkpoints.")
+    assert told[0].text.endswith("cannot be written: Not a directory. Training goes on without checkpoints.")
     assert readable(run) == list(range(STEPS_DONE))
     assert RunFolder.open(run).summary["status"] == "finished"
 
 
 @pytest.mark.parametrize("required", [True, False])
 def test_a_folder_that_is_removed_is_noticed(tmp_path: Path, required: bool) -> None:
-    told: list[str] = []
+    told: list[Notice] = []
     gone = _At(lambda: shutil.rmtree(tmp_path / "run"))
     recorder = Recorder(RunFolder.create(tmp_path / "run"), required=required, notify=told.append)
     if required:
@@ -169,5 +170,5 @@ def test_a_folder_that_is_removed_is_noticed(tmp_path: Path, required: bool) -> 
         assert len(gone.run.steps) == TROUBLE_AT + 1
     else:
         assert len(train(recorder, gone).steps) == STEPS_DONE
-        assert "Training goes on without records" in told[0]
+        assert "Training goes on without records" in told[0].text
     assert not (tmp_path / "run").exists()

@@ -189,9 +189,9 @@ def test_the_virtual_engine_replays_it_from_real_processes_to_the_bit(tmp_path: 
     scheme, x = schemes.asynchronous(3), np.zeros(6)
     engine = engines.ProcessEngine(Exponential(0.01, seed=1), "carry")
     recorder = Recorder(RunFolder.create(tmp_path / "run"))
-    real = training.train(PROBLEM, scheme, GradientDescent(x, 0.2), engine, 60, [recorder], evaluate_every=0)
+    real = training.train(PROBLEM, scheme, GradientDescent(x, 0.05), engine, 60, [recorder], evaluate_every=0)
     assert any(row.late for row in real.arrivals)
-    again = go(PROBLEM, scheme, 0.2, replay(tmp_path / "run"), 60, x)
+    again = go(PROBLEM, scheme, 0.05, replay(tmp_path / "run"), 60, x)
     assert again.x.tobytes() == real.x.tobytes()
     for one, other in zip(again.steps, real.steps, strict=True):
         assert (one.begin, one.waited, one.end, one.used, one.late) == (

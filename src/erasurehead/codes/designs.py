@@ -37,7 +37,7 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
     Raises:
         InvalidArgument: the blocks are not such a design; the message says which count is off.
 
-    >>> block_design([[0, 1], [1, 2], [0, 2]]).structure.design
+    >>> tuple(block_design([[0, 1], [1, 2], [0, 2]]).structure.design)
     (3, 3, 2, 2, 1)
     """
     sizes = {len(block) for block in blocks}
@@ -103,7 +103,7 @@ def projective_plane(order: int) -> GradientCode:
     Raises:
         InvalidArgument: `order` is not a prime power.
 
-    >>> projective_plane(2).structure.design
+    >>> tuple(projective_plane(2).structure.design)
     (7, 7, 3, 3, 1)
     """
     _check_order(order, lambda q: f"{q * q + q + 1} workers, load {q + 1}")
@@ -128,7 +128,7 @@ def affine_plane(order: int) -> GradientCode:
     Raises:
         InvalidArgument: `order` is not a prime power.
 
-    >>> affine_plane(3).structure.design
+    >>> tuple(affine_plane(3).structure.design)
     (9, 12, 4, 3, 1)
     """
     _check_order(order, lambda q: f"{q * q} workers, load {q + 1}")
@@ -196,7 +196,7 @@ def paley(n_workers: int) -> GradientCode:
     Raises:
         InvalidArgument: no such number; the message says the nearest.
 
-    >>> paley(11).structure.design
+    >>> tuple(paley(11).structure.design)
     (11, 11, 5, 5, 2)
     """
     _check("n_workers", n_workers, is_paley, "must be a prime power, 3 modulo 4 and at least 7")
@@ -225,7 +225,7 @@ def biquadratic(n_workers: int) -> GradientCode:
     Raises:
         InvalidArgument: no such number; the message says the nearest.
 
-    >>> biquadratic(37).structure.design
+    >>> tuple(biquadratic(37).structure.design)
     (37, 37, 9, 9, 2)
     """
     _check("n_workers", n_workers, is_biquadratic, "must be a prime of the form 4 a^2 + 1 with a odd, from 37 on")
@@ -249,7 +249,7 @@ def twin_primes(smaller: int) -> GradientCode:
     Raises:
         InvalidArgument: no such number; the message says the nearest.
 
-    >>> twin_primes(3).structure.design
+    >>> tuple(twin_primes(3).structure.design)
     (15, 15, 7, 7, 3)
     """
     _check("smaller", smaller, is_twin, "must be an odd prime power such that two more is one as well")

@@ -163,7 +163,7 @@ def plan(
 
     >>> from erasurehead import delays
     >>> found = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
-    >>> found.best.load > 1 and found.speed_up(found.best) > 3
+    >>> found.speed_up(found.best) > 3
     True
     """
     check_count("n_workers", n_workers)

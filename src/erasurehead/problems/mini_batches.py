@@ -21,7 +21,7 @@ def draw_batch(seed: int, task: slice, step: int, size: int) -> IntArray:
         size: how many; all of them if the task has no more.
 
     >>> draw_batch(0, slice(10, 20), 3, 4)
-    array([0, 3, 8, 9])
+    array([0, 1, 3, 8])
     """
     count: int = task.stop - task.start
     if size >= count:

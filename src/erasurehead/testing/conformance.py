@@ -149,7 +149,7 @@ class EngineConformance(MakesEngines):
             assert engine.now() - begin < 6 * GRID
 
     def test_work_is_sat_out_while_it_is_no_older(self) -> None:
-        delays = Timetable({(0, 0, 0): 4 * GRID, **{(1, step, 0): GRID for step in range(4)}})
+        delays = Timetable({(0, 0, 0): 8 * GRID, **{(1, step, 0): GRID for step in range(4)}})
         with self.make(delays, "drop(2)") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             for number in range(3):

@@ -98,7 +98,7 @@ def _measured(problem: LinearProblem, constants: Constants, scheme: schemes.Sche
     errors = np.zeros(_STEPS + 1)
     for seed in range(seeds):
         engine = VirtualEngine(Exponential(mean=DELAYS_MEAN, seed=seed))
-        run = train(problem, scheme, GradientDescent(problem.initial(), rate), engine, _STEPS)
+        run = train(problem, scheme, GradientDescent(problem.initial(), rate), engine, _STEPS, tolerance=None)
         errors += np.array([point.metrics["mse"] - lowest for point in run.evaluations])
     return errors / seeds
 
