@@ -58,7 +58,7 @@ def inspect(
         code: any code.
         messages: those that are in.
         vectors: what each says, in the order of `messages`, all in the same positions; or their `Fingerprints`.
-        corrupted: workers that may lie, at most. If None: what the code was built for (label `corrupted`), else for
+        corrupted: workers that may lie, at most. If None: what the code was built for (`structure.corrupted`), else for
             replicas any majority of two or more is right, for other codes half of the tolerance, at least 1; no more
             than those that are in can tell.
         tolerance: relative size of differences that pass for rounding errors; if None 1e-11 for float64, 1e-4 for
