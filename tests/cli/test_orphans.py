@@ -21,6 +21,7 @@ import pytest
 from erasurehead.cli import main
 from erasurehead.cli.app import build
 
+from ..leftovers import left_since, unclaimed
 from .shop import write_shop
 
 pytestmark = [
@@ -91,7 +92,7 @@ def wait_until_gone(mark: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_outlives_a_command_that_is_killed(tmp_path: Path, name: str) -> None:
     build()  # imported once, here
-    shared, mark = set(os.listdir("/dev/shm")), secrets.token_hex(8)
+    before, mark = unclaimed(), secrets.token_hex(8)
     for number, moment in enumerate(MOMENTS):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -101,7 +102,7 @@ def test_nothing_outlives_a_command_that_is_killed(tmp_path: Path, name: str) ->
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     wait_until_gone(mark)
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not left_since(before)
     for number in range(len(MOMENTS)):
         left = {path.name for path in (tmp_path / str(number)).iterdir()}
         assert left <= {"shop.csv", "runs", "drills"}, left
