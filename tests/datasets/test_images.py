@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import struct
 from pathlib import Path
 
@@ -13,8 +12,6 @@ import pytest
 from erasurehead.datasets.published.images import load_images, read_cifar, read_idx
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems import SoftmaxRegression
-
-DATA = Path(os.environ.get("ERASUREHEAD_DATA", "nowhere"))
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -96,16 +93,14 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         load_images("letters")
 
 
-@pytest.mark.skipif(not (DATA / "mnist").is_dir(), reason="the files of MNIST are not here")
-def test_the_real_mnist() -> None:
-    data = load_images("mnist", rows=100)
+def test_the_real_mnist(data_folder: Path) -> None:
+    data = load_images("mnist", data_folder, rows=100)
     assert data.notes == ("the first 100 of 60,000 training rows",)
     assert data.y_train[:5].tolist() == [5, 0, 4, 1, 9]
     assert data.n_test == 10_000
 
 
-@pytest.mark.skipif(not (DATA / "cifar10").is_dir(), reason="the files of CIFAR-10 are not here")
-def test_the_real_cifar10() -> None:
-    data = load_images("cifar10", rows=100)
+def test_the_real_cifar10(data_folder: Path) -> None:
+    data = load_images("cifar10", data_folder, rows=100)
     assert "the first 1,000 test records stand for all 10,000" in data.notes
     assert data.y_train[:5].tolist() == [6, 9, 9, 4, 1]
