@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from typer.testing import CliRunner
 
 from erasurehead.cli.app import build
 
+from ..bounded import in_time
 from .shop import SMALL, Finished, Typed, write_shop
 
 NOT_UTF8 = os.fsdecode(b"sh\xffop.csv")
@@ -76,22 +75,6 @@ COMMANDS: list[tuple[object, ...]] = [
     ("delays", "fit", PLACE),
     ("delays", "convert", PLACE, "new.csv"),
 ]
-
-
-@contextmanager
-def in_time(seconds: int = 20) -> Generator[None]:
-    """Fail where something waits for a pipe that nobody writes to, or reads a device without an end."""
-
-    def late(number: int, frame: object) -> None:
-        raise TimeoutError("it does not come to an end")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")

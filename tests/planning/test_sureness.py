@@ -12,6 +12,7 @@ from erasurehead import delays
 from erasurehead.delays import Bootstrap, Trace, fit, fit_trace
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import block_length
+from erasurehead.errors import InvalidArgument
 from erasurehead.planning import forecast, if_worse, plan, rounds_to_settle
 
 SETTINGS = ("uncoded()", "exact(load=3)", "ignore_stragglers(wait_for=9)")
@@ -110,3 +111,8 @@ def test_worse_delays_cost_those_that_wait_for_everybody_most() -> None:
     assert worse.advised.seconds_per_step > found.best.seconds_per_step
     same = if_worse(found, factor=1.0)
     assert same.advised.seconds_per_step == pytest.approx(found.best.seconds_per_step, rel=0.1)
+
+
+def test_what_uses_late_messages_is_not_forecast() -> None:
+    with pytest.raises(InvalidArgument, match="must be one that uses no late messages"):
+        forecast("asynchronous()", 6, delays.Exponential(0.5, seed=0), late="carry")

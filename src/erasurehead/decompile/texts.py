@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 WIDTH = 88
@@ -157,8 +157,8 @@ class Names:
 _OPEN, _CLOSE = "([{", ")]}"
 
 
-def _matching(text: str, start: int) -> int:
-    """Return where the bracket that opens at `start` closes."""
+def _brackets(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+    """Yield each bracket and comma outside of quotes: where it is, what, and in how many brackets one is after it."""
     depth, quote, position = 0, "", start
     while position < len(text):
         c = text[position]
@@ -169,61 +169,31 @@ def _matching(text: str, start: int) -> int:
                 quote = ""
         elif c in "\"'":
             quote = c
-        elif c in _OPEN:
-            depth += 1
-        elif c in _CLOSE:
-            depth -= 1
-            if depth == 0:
-                return position
+        elif c in _OPEN or c in _CLOSE or c == ",":
+            depth += (c in _OPEN) - (c in _CLOSE)
+            yield position, c, depth
         position += 1
-    return -1
 
 
 def _split(text: str) -> list[str]:
     """Return the items between commas that stand in no bracket."""
-    items, depth, quote, start, position = list[str](), 0, "", 0, 0
-    while position < len(text):
-        c = text[position]
-        if quote:
-            if c == "\\":
-                position += 1
-            elif c == quote:
-                quote = ""
-        elif c in "\"'":
-            quote = c
-        elif c in _OPEN:
-            depth += 1
-        elif c in _CLOSE:
-            depth -= 1
-        elif c == "," and depth == 0:
-            items.append(text[start:position].strip())
-            start = position + 1
-        position += 1
+    items, start = list[str](), 0
+    for place, c, depth in _brackets(text):
+        if c == "," and depth == 0:
+            items.append(text[start:place].strip())
+            start = place + 1
     last = text[start:].strip()
     return [*items, last] if last else items
 
 
 def _last_bracket(text: str) -> tuple[int, int] | None:
     """Return the last outermost bracket with something in it: where it opens and closes."""
-    found, position = None, 0
-    quote = ""
-    while position < len(text):
-        c = text[position]
-        if quote:
-            if c == "\\":
-                position += 1
-            elif c == quote:
-                quote = ""
-        elif c in "\"'":
-            quote = c
-        elif c in _OPEN:
-            end = _matching(text, position)
-            if end < 0:
-                return found
-            if text[position + 1 : end].strip():
-                found = position, end
-            position = end
-        position += 1
+    found, start = None, 0
+    for place, c, depth in _brackets(text):
+        if c in _OPEN and depth == 1:
+            start = place
+        elif c in _CLOSE and depth == 0 and text[start + 1 : place].strip():
+            found = start, place
     return found
 
 

@@ -74,7 +74,7 @@ class FaultyEngine(Engine, FaultInjection):
         self._told, self._upon, self._assigning = told, upon, assigning
         self.late: LateWork = engine.late
         self.message_error = engine.message_error
-        setattr(self, "virtual", engine.virtual)  # noqa: B010  # a fact of the engine's class, of which this is a shell
+        self.virtual = engine.virtual
         self._interceptor = Interceptor(carry=engine.late == "carry")
         ends = [
             (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None

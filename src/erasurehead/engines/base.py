@@ -282,7 +282,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
-    virtual: ClassVar[bool] = False
+    virtual: bool = False
     """Whether its clock stands still while the coordinator works, and jumps when it waits."""
 
     late: LateWork = "preempt"

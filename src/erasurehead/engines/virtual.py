@@ -77,7 +77,7 @@ class VirtualEngine(Engine, FaultInjection):
     """
 
     name: ClassVar[str] = "virtual"
-    virtual: ClassVar[bool] = True
+    virtual = True
 
     def __init__(
         self,

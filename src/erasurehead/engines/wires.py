@@ -335,8 +335,8 @@ class WiredEngine(Engine, FaultInjection):
 
     def __init__(self, engine: Engine, wire: Wire) -> None:
         self.engine, self.wire = engine, wire
-        for told in ("name", "virtual"):  # of the engine's class: what runs are told to have run on
-            setattr(self, told, getattr(engine, told))
+        setattr(self, "name", engine.name)  # noqa: B010  # of the engine's class: what runs are told to have run on
+        self.virtual = engine.virtual
         self.late = engine.late
         self.message_error = wire.error
 

@@ -12,6 +12,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.engines.base import LateWork
+from erasurehead.errors import invalid
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.convergence import Bound, Constants, lemma1
@@ -169,8 +170,14 @@ def forecast(
             that are not made of replicas); 60,000 arrivals, from 256 to 2,048 steps, with `late="carry"`.
         late: what a worker does that is busy when the next order is out.
         accuracy: what is to be reached without a target, on what kind of data; by default `Accuracy()`.
+
+    Raises:
+        InvalidArgument: the setting is none, or uses late messages.
     """
     scheme = parse_scheme(setting, n_workers)
+    if scheme.aggregation.wants_late:
+        raise invalid("setting", "must be one that uses no late messages, whose worth is not forecast", setting,
+                      "compare it on data: erasurehead compare")  # fmt: skip
     counting = CountedSum(scheme.decoder, scheme.aggregation, trace_rounds(delays))
     result = _simulated(scheme, delays, seconds_per_task, steps, late, counting)
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)

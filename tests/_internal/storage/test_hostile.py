@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +26,10 @@ from erasurehead.runs.replaying import replay
 from erasurehead.runs.resuming import can_be_resumed
 from erasurehead.training.callbacks import Callback
 
+from ...bounded import in_time
 from .hostile import FORMS, SECRET, picture, remove
 
 LINES = "size,rooms,price\n" + "".join(f"{30 + n % 70},{1 + n % 6},{90 + 2 * (n % 70)}\n" for n in range(60))
-
-
-@contextmanager
-def in_time(seconds: int = 20) -> Generator[None]:
-    """Fail where something waits for a pipe that nobody writes to, or reads a device without an end."""
-
-    def late(number: int, frame: object) -> None:
-        raise TimeoutError("it does not come to an end")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class _Stop(Callback):
