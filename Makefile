@@ -30,13 +30,14 @@ demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training rac
 	$(BIN)/erasurehead compare --data amazon --workers 30 --steps 60 --delays 'exponential(mean=0.3, seed=0)' \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 
-# Two processes test beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of
+# Tests run beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of
 # processes that the tests start shall not compile the library anew, even where Python is told to keep no bytecode.
 test test-quick test-thorough: export OPENBLAS_NUM_THREADS := 1
 test test-quick test-thorough: export OMP_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-TEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+# One more than there are cores: the tests of real engines wait for processes to start, for most of their time.
+TEST := $(BIN)/python -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl 'mark\.alone' tests)
 
