@@ -13,7 +13,7 @@ from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
     from erasurehead.consensus.experiment import ConsensusExperiment
-    from erasurehead.consensus.training import ConsensusRun
+    from erasurehead.consensus.result import ConsensusRun
     from erasurehead.training.notices import Notice
 
 HELP = """
@@ -249,7 +249,7 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
 
 def _lines(screen: Screen) -> Any:
     from erasurehead.consensus.rows import MeanRow, TroubleRow
-    from erasurehead.consensus.training import Watcher
+    from erasurehead.consensus.watcher import Watcher
 
     class Lines(Watcher):
         """Says now and then how far it is."""
@@ -275,6 +275,7 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
     """Return what full waiting does in as many steps on the same delays; None if that is what was done."""
     from dataclasses import replace
 
+    from erasurehead.consensus.conduct import Conduct
     from erasurehead.consensus.policies import Full
     from erasurehead.consensus.training import carry_out
 
@@ -282,9 +283,8 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
         return None
     screen.say("full waiting on the same delays, to compare ...")
     run = experiment.config.run
-    return carry_out(
-        replace(experiment.plan, policy=Full()), steps=run.steps, evaluate_every=run.evaluate_every, records=False
-    )
+    conduct = Conduct(steps=run.steps, evaluate_every=run.evaluate_every, records=False)
+    return carry_out(replace(experiment.plan, policy=Full()), conduct)
 
 
 def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:

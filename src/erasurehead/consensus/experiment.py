@@ -14,10 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from erasurehead import datasets
+from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.config import ConsensusConfig
 from erasurehead.consensus.faults import from_schedule
+from erasurehead.consensus.plans import Plan, plan
 from erasurehead.consensus.recording import PeerRecorder
-from erasurehead.consensus.training import ConsensusRun, Plan, Watcher, carry_out, plan
+from erasurehead.consensus.result import ConsensusRun
+from erasurehead.consensus.training import carry_out
+from erasurehead.consensus.watcher import Watcher
 from erasurehead.datasets.base import Dataset
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.errors import DataError, InvalidArgument, invalid
@@ -172,9 +176,9 @@ class ConsensusExperiment:
 
     def _run(self, watchers: Sequence[Watcher], ending: _Ending) -> ConsensusRun:
         section = self.config.run
+        length: dict[str, Any] = {"steps": section.steps, "evaluate_every": section.evaluate_every}
         if self.out is None:
-            return carry_out(self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=watchers,
-                             stop=ending.said)  # fmt: skip
+            return carry_out(self.plan, Conduct(watchers=watchers, stop=ending.said, **length))
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
         else:
@@ -185,10 +189,10 @@ class ConsensusExperiment:
         recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming)
         try:
             folder.write(CONFIG, to_toml(tables))
-            done = carry_out(
-                self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=[recorder, *watchers],
-                resume=recorder.state, records=False, stop=ending.said,
-            )  # fmt: skip
+            conduct = Conduct(
+                watchers=[recorder, *watchers], resume=recorder.state, records=False, stop=ending.said, **length
+            )
+            done = carry_out(self.plan, conduct)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may be what ended the run

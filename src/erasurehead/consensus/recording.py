@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
-from erasurehead.consensus.training import ConsensusRun, Plan, Watcher
+from erasurehead.consensus.watcher import Watcher
 from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.sections import CheckpointsSection
