@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -70,15 +71,30 @@ class Plan:
     seed: int
     x: Array
 
+    def peer(self, number: int, steps: int = 0) -> Peer:
+        """Return a new peer, who has not begun.
+
+        Arguments:
+            number: of the peer.
+            steps: that an earlier one of this number has taken.
+        """
+        setup = Setup(
+            number, self._view, self._mixing, self.algorithm, self.rate, self.x, self.late == "preempt", self.seed,
+            self.policy, steps,
+        )  # fmt: skip
+        return self.policy.peer(setup)
+
+    @cached_property
+    def _view(self) -> View:
+        return View(self.graph)
+
+    @cached_property
+    def _mixing(self) -> Mixing:
+        return self.mixing.on(self.graph, self.graph.edges)
+
     def peers(self) -> list[Peer]:
         """Return new peers, who have not begun."""
-        view = View(self.graph)
-        mixing = self.mixing.on(self.graph, self.graph.edges)
-        return [
-            self.policy.peer(Setup(peer, view, mixing, self.algorithm, self.rate, self.x, self.late == "preempt",
-                                   self.seed, self.policy))
-            for peer in range(self.graph.n_peers)
-        ]  # fmt: skip
+        return [self.peer(number) for number in range(self.graph.n_peers)]
 
 
 def plan(

@@ -15,14 +15,20 @@ from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.ledger import Ledger
+from erasurehead.consensus.live import LiveRun
 from erasurehead.consensus.plans import Plan, plan
 from erasurehead.consensus.policies import Policy
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.consensus.virtual import VirtualClock
+from erasurehead.engines.base import Engine
+from erasurehead.errors import invalid
 from erasurehead.optimizers.schedules import Schedule
 from erasurehead.problems.base import Problem
+
+ENGINES = ("virtual", "processes", "mpi")
+"""Where peers run."""
 
 _CONDUCT = frozenset(field.name for field in fields(Conduct))
 
@@ -35,6 +41,7 @@ def train(
     steps: int,
     rate: float | str | Schedule,
     peers: int | None = None,
+    engine: Engine | str = "virtual",
     **settings: Any,
 ) -> ConsensusRun:
     """Train without a coordinator.
@@ -50,6 +57,8 @@ def train(
         steps: of each peer, on the mean.
         rate: step size or schedule, by a peer's own steps.
         peers: how many, where the graph is a text.
+        engine: `"virtual"`, the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can write to each
+            other: real peers, whose delays are sat out.
         settings: of the plan (see `Plan`): `algorithm`, `mixing`, `split` (or the samples of each peer), `batch`,
             `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`, `seed`,
             `initial`; and how it is carried out (see `Conduct`): `evaluate_every`, `metrics`, `records`, `until`,
@@ -60,18 +69,33 @@ def train(
 
     Raises:
         InvalidArgument: if something does not fit, before anything starts.
+        EngineError: if peers cannot run on the engine, or one of them failed.
         Diverged: if the models are not finite any more.
     """
     conduct = Conduct(steps=steps, **{name: settings.pop(name) for name in _CONDUCT & settings.keys()})
-    return carry_out(plan(problem, graph, policy, peers=peers, rate=rate, **settings), conduct)
+    return carry_out(plan(problem, graph, policy, peers=peers, rate=rate, **settings), conduct, engine)
 
 
-def carry_out(made: Plan, conduct: Conduct) -> ConsensusRun:
-    """Carry a plan out."""
+def carry_out(made: Plan, conduct: Conduct, engine: Engine | str = "virtual") -> ConsensusRun:
+    """Carry a plan out; see `train` for the engine."""
     # The products are small, so that threads of BLAS would mostly wait for each other; and one thread gives one order
     # of every sum, and so the same bits on machines of any number of cores.
     with threadpool_limits(limits=1):
-        return _OnVirtualClock(made, conduct).run()
+        if engine == "virtual":
+            return _OnVirtualClock(made, conduct).run()
+        if isinstance(engine, Engine):
+            return LiveRun(made, conduct, engine).run()
+        with _engine(engine) as opened:
+            return LiveRun(made, conduct, opened).run()
+
+
+def _engine(name: str) -> Engine:
+    from erasurehead import engines
+
+    if name not in ENGINES:
+        hint = "an actor of Ray answers one call after the other, and a letter to it would wait for a whole gradient"
+        raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
+    return engines.MPIEngine() if name == "mpi" else engines.ProcessEngine()
 
 
 @final

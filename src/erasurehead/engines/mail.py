@@ -8,7 +8,7 @@ with no vector are never left out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from erasurehead._internal.arrays import Array
@@ -81,11 +81,11 @@ class Correspondence(ABC):
     """What engines have in addition whose workers can write to each other."""
 
     @abstractmethod
-    def mail(self, ways: Mapping[int, Iterable[int]], length: int) -> Mail:
+    def mail(self, workers: int, length: int) -> Mail:
         """Return a mail between workers that are still to be assigned.
 
         Arguments:
-            ways: to whom each worker may send vectors; words go from everybody to everybody.
+            workers: how many; they are numbered from 0.
             length: elements of a vector, at most.
 
         Raises:

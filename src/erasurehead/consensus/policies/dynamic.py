@@ -283,8 +283,8 @@ class DynamicPeer(LocalPeer):
             for complete in said:
                 self._on_complete(*complete)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        super().on_return(gone, sides)
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+        super().on_return(gone, sides, port)
         self.threshold = self.before = self.port.now()
         self._begin_epoch()
 

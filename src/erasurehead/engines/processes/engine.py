@@ -225,8 +225,8 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
     def release(self, arrived: Arrived) -> None:
         self._leases.end(arrived)
 
-    def mail(self, ways: Mapping[int, Iterable[int]], length: int) -> Mail:
-        return SharedMail(ways, length)
+    def mail(self, workers: int, length: int) -> Mail:
+        return SharedMail(workers, length)
 
     def kill(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGKILL)

@@ -27,7 +27,9 @@ from erasurehead.errors import EngineError
 _FRAME = struct.Struct("=iiqq")
 """Bytes that follow; sender; number of its vector to us, counted from 1, and its length; both 0 for none."""
 
-_MORE = 1 << 30  # is added to the bytes that follow, where the next frame of the sender goes on with the letter
+_FIRST, _MORE = 1 << 29, 1 << 30
+"""Are added to the bytes that follow: a letter begins here; the next frame of the sender goes on with it."""
+
 _MOST = select.PIPE_BUF - _FRAME.size  # bytes of a letter in one frame
 _READ = 1 << 18
 _RETRY = 0.002  # seconds until what found a pipe full is tried again
@@ -66,17 +68,13 @@ class _Outlet:
         if not queue:
             self._waiting.pop(to, None)
 
-    def forget(self, to: int) -> None:
-        """Drop what has waited for a worker that is no more."""
-        self._waiting.pop(to, None)
-
 
 def _frames(sender: int, head: bytes, number: int = 0, length: int = 0) -> Iterator[bytes]:
     """Yield a letter in pieces that are never torn."""
     for begin in range(0, max(1, len(head)), _MOST):
         piece = head[begin : begin + _MOST]
-        more = _MORE if begin + _MOST < len(head) else 0
-        yield _FRAME.pack(len(piece) + more, sender, number, length) + piece
+        flags = (0 if begin else _FIRST) + (_MORE if begin + _MOST < len(head) else 0)
+        yield _FRAME.pack(len(piece) + flags, sender, number, length) + piece
 
 
 @final
@@ -84,23 +82,22 @@ class SharedMail(Mail):
     """The pipes and the memory of all workers of one process engine.
 
     Arguments:
-        ways: to whom each worker may send vectors.
+        workers: how many.
         length: elements of a vector, at most.
     """
 
-    def __init__(self, ways: Mapping[int, Iterable[int]], length: int) -> None:
+    def __init__(self, workers: int, length: int) -> None:
         if not os.path.isdir("/proc/self/fd"):
             raise EngineError("letters between processes need Linux, where one process finds another's open files.")
         self.length = length
         self.sides = 4 if 8 * length <= _SMALL else 2
         self.room = align(_HEADER + 8 * length)
-        self.places = {(a, b): 0 for a in sorted(ways) for b in sorted(ways[a])}
-        for number, way in enumerate(self.places):
-            self.places[way] = number * self.sides * self.room
-        self.block: Block | None = Block(max(1, len(self.places)) * self.sides * self.room)
+        # Memory that is never written to is none: most pairs are no neighbours.
+        self.block: Block | None = Block(workers * workers * self.sides * self.room)
+        self.workers = workers
         self._pipes: dict[int, tuple[int, int]] = {}
         try:
-            for worker in ways:
+            for worker in range(workers):
                 outlet, inlet = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                 self._pipes[worker] = outlet, inlet
         except OSError as error:
@@ -110,8 +107,12 @@ class SharedMail(Mail):
         self._outlet = _Outlet({worker: inlet for worker, (_, inlet) in self._pipes.items()})
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("length", "sides", "room", "places", "block", "addresses")
+        kept = ("length", "sides", "room", "workers", "block", "addresses")
         return {name: getattr(self, name) for name in kept}
+
+    def place(self, sender: int, to: int) -> int:
+        """Return where the places for vectors from one worker to another begin."""
+        return (sender * self.workers + to) * self.sides * self.room
 
     def post(self, worker: int) -> Post:
         return _SharedPost(self, worker)
@@ -122,13 +123,6 @@ class SharedMail(Mail):
     def tell(self, worker: int, head: bytes) -> None:
         self._outlet.flush()
         self._outlet.send(worker, _frames(COORDINATOR, head))
-
-    def clear(self, worker: int) -> None:
-        """Empty the pipe of a worker that is no more: who takes its number has nothing to do with that."""
-        self._outlet.forget(worker)
-        with contextlib.suppress(BlockingIOError):
-            while os.read(self._pipes[worker][0], _READ):
-                pass
 
     def close(self) -> None:
         for ends in self._pipes.values():
@@ -172,12 +166,12 @@ class _SharedPost(Post):
 
     def _mark(self, sender: int, to: int) -> memoryview[int]:
         """Return where the number of the newest vector of a way stands, for who takes the sender's place one day."""
-        return self._block.numbers(self._mail.places[sender, to] + 8, 1)
+        return self._block.numbers(self._mail.place(sender, to) + 8, 1)
 
     def _place(self, sender: int, to: int, number: int, length: int) -> tuple[memoryview[int], Array]:
         if length > self._mail.length:
             raise EngineError(f"a letter's vector has {length} elements, and there is room for {self._mail.length}.")
-        offset = self._mail.places[sender, to] + (number % self._mail.sides) * self._mail.room
+        offset = self._mail.place(sender, to) + (number % self._mail.sides) * self._mail.room
         return self._block.numbers(offset, 1), self._block.array(offset + _HEADER, length)
 
     def letters(self) -> Iterator[Letter]:
@@ -188,11 +182,12 @@ class _SharedPost(Post):
         found: list[Letter] = []
         while len(data) - begin >= _FRAME.size:
             size, sender, number, length = _FRAME.unpack_from(data, begin)
-            more, size = size & _MORE, size & ~_MORE
+            first, more, size = size & _FIRST, size & _MORE, size & (_FIRST - 1)
             end = begin + _FRAME.size + size
             if len(data) < end:
                 break
-            head = self._parts.pop(sender, b"") + data[begin + _FRAME.size : end]
+            before = self._parts.pop(sender, b"")  # of one who died within a letter it is dropped
+            head = (b"" if first else before) + data[begin + _FRAME.size : end]
             begin = end
             if more:
                 self._parts[sender] = head
@@ -238,4 +233,3 @@ class _Pipes(dict[int, int]):
         for pipe in self.values():
             os.close(pipe)
         self.clear()
-
