@@ -147,6 +147,12 @@ class ConsensusExperiment:
             raise DataError(
                 f"{str(folder)!r} is no run without a coordinator: erasurehead train --resume goes on with it."
             )
+        engine = tables.get("run", {}).get("engine", "virtual")
+        if engine != "virtual":
+            raise DataError(
+                f"{str(folder)!r} is a run with peers on {engine}, which leaves no checkpoints: only runs on the "
+                "virtual clock go on."
+            )
         for section, keys in (above or {}).items():
             for key in keys:
                 if (section, key) != ("run", "steps"):
@@ -158,8 +164,8 @@ class ConsensusExperiment:
         tables = self.config.model_dump(mode="json")
         del tables["run"]["steps"], tables["run"]["out"], tables["run"]["overwrite"], tables["checkpoints"]
         return {
-            "engine": "virtual", "data": self.data.name, "source": self.data.source, "rows": self.data.n_train,
-            "configuration": tables,
+            "engine": self.config.run.engine, "data": self.data.name, "source": self.data.source,
+            "rows": self.data.n_train, "configuration": tables,
         }  # fmt: skip
 
     def run(self, watchers: Sequence[Watcher] = ()) -> ConsensusRun:
@@ -178,7 +184,7 @@ class ConsensusExperiment:
         section = self.config.run
         length: dict[str, Any] = {"steps": section.steps, "evaluate_every": section.evaluate_every}
         if self.out is None:
-            return carry_out(self.plan, Conduct(watchers=watchers, stop=ending.said, **length))
+            return carry_out(self.plan, Conduct(watchers=watchers, stop=ending.said, **length), section.engine)
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
         else:
@@ -192,7 +198,7 @@ class ConsensusExperiment:
             conduct = Conduct(
                 watchers=[recorder, *watchers], resume=recorder.state, records=False, stop=ending.said, **length
             )
-            done = carry_out(self.plan, conduct)
+            done = carry_out(self.plan, conduct, section.engine)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may be what ended the run

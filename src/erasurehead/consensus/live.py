@@ -38,6 +38,9 @@ _FAREWELL = 10.0  # seconds that peers have for their last report
 _lives = itertools.count(1)
 """Every peer that was ever started has a number of its own, so that nobody takes a letter for an earlier one's."""
 
+_rounds = itertools.count()
+"""Of orders: an engine may have carried an earlier run, and passes over rounds that are not newer."""
+
 
 @dataclass(eq=False)
 class _Seen:
@@ -105,7 +108,7 @@ class LiveRun:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._expected = set[int]()  # who is being started anew
         self._began = 0.0
-        self._order = self._planned = 0
+        self._planned = 0
 
     def run(self) -> ConsensusRun:
         """Start the peers, watch them to the end, and return the run."""
@@ -163,9 +166,8 @@ class LiveRun:
     def _submit(self, kind: str, more: dict[str, Any], peer: int | None = None) -> None:
         """Let one peer prepare or begin, or all."""
         note = {**self._whereabouts(), "clock": clock(self._began), **more}
-        order = Order(0, (), round=self._order, kind=kind, note=note)
+        order = Order(0, (), round=next(_rounds), kind=kind, note=note)
         self.engine.submit(order, None if peer is None else [peer])
-        self._order += 1
 
     def _whereabouts(self) -> dict[str, Any]:
         return {"lives": list(self._lives.items()), "where": self.mail.where()}

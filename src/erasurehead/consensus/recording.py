@@ -76,6 +76,8 @@ class PeerRecorder(Watcher):
 
     def on_mean(self, row: MeanRow) -> None:
         self._files[MEANS].add(vars(row))
+        for file in self._files.values():  # real peers have no moments of which the state could be taken
+            file.flush()
 
     def on_trouble(self, row: TroubleRow) -> None:
         self._files[TROUBLES].add(vars(row))
