@@ -186,7 +186,8 @@ class Life:
         self._end = np.inf
         self._post: Post = program.mail.post(self.peer)
         self._lives: dict[int, int] = {}
-        self._early: list[tuple[int, int, Message]] = []
+        self._view = 0  # number of the newest change that was heard of
+        self._early: list[tuple[int, int, int, Message]] = []
         self._learn(note)
         self._cut: tuple[frozenset[int], ...] = ()
         self._gradients = LocalGradients(made.problem, made.shares, made.batch, made.seed)
@@ -251,20 +252,23 @@ class Life:
             if letter.sender == COORDINATOR:
                 self._hear(*json.loads(letter.head))
                 continue
-            theirs, ours, tag, round, data = json.loads(letter.head)
+            view, theirs, ours, tag, round, data = json.loads(letter.head)
             if ours == self._lives[self.peer]:
                 message = Message(tag, round, cast("tuple[Any, ...]", tupled(data)), letter.vector)
-                self._deliver(letter.sender, theirs, message)
+                self._deliver(view, letter.sender, theirs, message)
         if self.due is not None and self.moment >= self.due[0]:
             gradient, self.due, some = self.due[1], None, True
             self._one.on_work(gradient)
         return some
 
-    def _deliver(self, sender: int, life: int, message: Message) -> None:
-        known = self._lives.get(sender, -1)
-        if life > known:  # of one who has come back, which we shall hear of
-            self._early.append((sender, life, message))
-        elif life == known and not self._separated(sender):
+    def _deliver(self, view: int, sender: int, life: int, message: Message) -> None:
+        """Tell the peer of a message, unless its sender has heard of a change that we shall hear of: then, after that.
+
+        So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more.
+        """
+        if view > self._view:
+            self._early.append((view, sender, life, message))
+        elif life == self._lives.get(sender) and not self._separated(sender):
             self._one.on_message(sender, message)
 
     def _separated(self, other: int) -> bool:
@@ -290,7 +294,7 @@ class Life:
         self.vectors += message.vector is not None
         if to in self._holdings.gone or self._separated(to):
             return
-        head = [self._lives[self.peer], self._lives[to], message.tag, message.round, message.data]
+        head = [self._view, self._lives[self.peer], self._lives[to], message.tag, message.round, message.data]
         self._post.send(to, json.dumps(head, separators=(",", ":")).encode(), message.vector)
 
     # What those who watch over all peers say
@@ -306,12 +310,13 @@ class Life:
             self._learn(what)
             self._one.on_change(*self._change(what))
             early, self._early = self._early, []
-            for sender, theirs, message in early:
-                self._deliver(sender, theirs, message)
+            for letter in early:
+                self._deliver(*letter)
 
     def _learn(self, note: Mapping[str, Any]) -> None:
         self._lives = {int(peer): int(life) for peer, life in note["lives"]}
         self._post.learn(note["where"])
+        self._view = int(note["view"])
 
     def _change(self, note: Mapping[str, Any]) -> tuple[frozenset[int], tuple[frozenset[int], ...]]:
         gone = frozenset(int(peer) for peer in note["gone"])

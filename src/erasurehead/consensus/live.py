@@ -170,7 +170,7 @@ class LiveRun:
         self.engine.submit(order, None if peer is None else [peer])
 
     def _whereabouts(self) -> dict[str, Any]:
-        return {"lives": list(self._lives.items()), "where": self.mail.where()}
+        return {"lives": list(self._lives.items()), "where": self.mail.where(), "view": len(self._changes)}
 
     # While it goes on
 
