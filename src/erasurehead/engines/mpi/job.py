@@ -17,6 +17,7 @@ from erasurehead.engines.base import told
 from erasurehead.engines.mpi.buffers import Shared
 from erasurehead.engines.mpi.channel_transport import ChannelTransport
 from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
+from erasurehead.engines.mpi.mail import open_letters
 from erasurehead.engines.mpi.rank_directory import part_at_exit
 from erasurehead.engines.mpi.rendezvous import Place, leave, rendezvous
 from erasurehead.engines.mpi.start import Start
@@ -54,6 +55,8 @@ def _served(comm: MPI.Intracomm) -> bool:
         raise EngineError("rank 0 coordinates: it makes an MPIEngine; only the other ranks call serve().")
     with _sigint_ignored():
         link, places = rendezvous(comm, math.inf)
+        assert link.beside is not None
+        open_letters(link.beside)
         try:
             return _serve(CommandChannel(link))
         except Gone:
