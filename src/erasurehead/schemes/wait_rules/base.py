@@ -216,7 +216,7 @@ class WaitRule(ABC):
         """Return this rule for a run of its own: itself, if it learns nothing.
 
         A rule that learns returns a new one that has learnt nothing yet, so that two runs of one scheme know nothing
-        of each other. When the code is re-formed, a new one of these takes over what this one has learnt, by `state`
+        of each other. When the code is resized, a new one of these takes over what this one has learnt, by `state`
         and `restore`: state is best kept by worker, content or task, as the rows of the code may be others.
         """
         return self
