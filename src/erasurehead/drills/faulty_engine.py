@@ -204,6 +204,7 @@ class FaultyEngine(Engine, FaultInjection):
         self._pending.restore(saved["pending"])
         self._suffering.clear()
         self._suffering.update({int(worker): set(numbers) for worker, numbers in saved["suffering"].items()})
+        self._log("restored", self.time)
 
     # --- faults -----------------------------------------------------------------------------------------------------
 
