@@ -63,8 +63,8 @@ class Scheme:
         """
         if self.late == "carry" and not rounds_kept(late):
             raise invalid(
-                "late", f"must be 'carry', or 'drop(R)' of 1 round at least, for the scheme {self.name}, which lives on "
-                "late work", late,
+                "late", "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
+                f"{self.name}, which lives on late work", late,
                 "say late='carry' to the engine, or --late carry",
             )  # fmt: skip
 
