@@ -42,7 +42,12 @@ def names() -> list[str]:
     """Return the tests that are run inside the job."""
     return [
         f"{suite.__name__}.{name}"
-        for suite in (mpi_inside.TestConformance, mpi_inside.TestConformanceOfWhatTravels, mpi_inside.TestOwn)
+        for suite in (
+            mpi_inside.TestConformance,
+            mpi_inside.TestConformanceOfWhatTravels,
+            mpi_inside.TestOwn,
+            mpi_inside.TestPeers,
+        )
         for name, _ in inspect.getmembers(suite, inspect.isfunction)
         if name.startswith("test_")
     ] + [ENDED]
