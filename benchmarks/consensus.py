@@ -6,6 +6,8 @@ beside it with --preempt. Ratios are medians over the seeds of full waiting's ti
     python benchmarks/consensus.py            the whole table, about half an hour
     python benchmarks/consensus.py --quick    two graphs, one slow peer, two seeds
     python benchmarks/consensus.py --cost     what the virtual clock costs a peer and step, above the gradients
+    python benchmarks/consensus.py --processes            what a step of real peers takes longer than on that clock
+    mpiexec -n 11 python benchmarks/consensus.py --mpi    the same for ranks of MPI
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +30,8 @@ from common import report
 from erasurehead.consensus import Conduct, ConsensusRun, parse_graph, plan, train
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.training import carry_out
-from erasurehead.delays import Delays, Fixed, Scaled, ShiftedExponential
+from erasurehead.delays import Delays, Exponential, Fixed, Scaled, ShiftedExponential
+from erasurehead.engines import Engine, ProcessEngine
 from erasurehead.problems import LogisticRegression
 
 GRAPHS = {
@@ -184,15 +188,48 @@ def cost(peers: list[int], steps: int) -> None:
     report("consensus", ratios, targets)
 
 
+def excess(engine: str, steps: int, most: str) -> None:
+    """Print how much longer a step of ten real peers takes than on the virtual clock, on the same delays."""
+    made, graph, ratios = problem()[0], parse_graph("erdos_renyi(p=0.4)", 10), dict[str, float]()
+    with peers_on(engine) as opened:
+        for policy in ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)"):
+            ready = plan(made, graph, policy, rate=0.2, batch=BATCH, delays=Exponential(mean=0.05))
+            conduct = Conduct(steps=steps, evaluate_every=steps, records=True, metrics=False)
+            real = carry_out(ready, conduct, opened)
+            priced = replace(ready, seconds_per_step=real.gradient_seconds / real.steps)
+            virtual = carry_out(priced, conduct)
+            print(
+                f"{policy:<20} {1e3 * real.seconds_per_step:7.2f} ms a step, {1e3 * virtual.seconds_per_step:7.2f} ms "
+                f"on the virtual clock, of these {1e3 * priced.seconds_per_step:.2f} ms a gradient"
+            )
+            ratios[f"{engine}, {policy}: excess of a step"] = real.seconds / virtual.seconds - 1.0
+    report("consensus", ratios, dict.fromkeys(ratios, f"<= {most}"))
+
+
+def peers_on(engine: str) -> Engine:
+    """Return an engine; of MPI on its first rank, while the others serve."""
+    if engine == "processes":
+        return ProcessEngine()
+    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+
+    serve_unless_coordinator()
+    return MPIEngine()
+
+
 def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two graphs, one slow peer, two seeds")
     parser.add_argument("--preempt", action="store_true", help="late work is dropped, besides")
     parser.add_argument("--cost", action="store_true", help="what the virtual clock costs")
+    parser.add_argument("--processes", action="store_true", help="what real peers cost, as processes")
+    parser.add_argument("--mpi", action="store_true", help="what real peers cost, as ranks")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args(arguments)
     if given.cost:
         cost([100, 1_000, 10_000], 20)
+        return
+    if given.processes or given.mpi:
+        excess("mpi" if given.mpi else "processes", 100, "0.25" if given.mpi else "0.1")
         return
     kinds = [kind for kind in STRAGGLERS if kind != "trace" or TRACE.is_file()]
     if "trace" not in kinds:

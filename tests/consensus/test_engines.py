@@ -10,12 +10,10 @@ import pytest
 from erasurehead.consensus import ConsensusRun, Policy, train
 from erasurehead.engines import ProcessEngine
 from erasurehead.problems import LogisticRegression
-from erasurehead.testing import PeerConformance
+from erasurehead.testing import PeerConformance, PeerStateConformance
 
 
-class TestVirtualClock(PeerConformance):
-    virtual = True
-
+class TestVirtualClock(PeerStateConformance):
     def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
         return train(problem, graph, policy, **settings)
 
