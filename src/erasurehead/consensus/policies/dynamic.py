@@ -126,7 +126,8 @@ class DynamicPeer(LocalPeer):
                 assert message.vector is not None
                 self.offers[sender] = message.data[0], message.vector
             case "complete":
-                self._on_complete(*message.data, sender)
+                first, links, round, hops, tag = message.data
+                self._on_complete(first, links, round, hops, tag, sender)
             case "threshold":
                 self._on_threshold(sender, message)
             case "commit":
@@ -316,9 +317,8 @@ class DynamicPeer(LocalPeer):
         self.offers.pop(peer, None)
         self.took.pop(peer, None)
         self.links.pop(peer, None)
-        for kept in (self.degrees, self.early):
-            for key in [key for key in kept if key[0] == peer]:
-                del kept[key]
+        self.degrees = {key: degree for key, degree in self.degrees.items() if key[0] != peer}
+        self.early = {key: round for key, round in self.early.items() if key[0] != peer}
 
 
 _Tag: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
