@@ -6,6 +6,7 @@ beside it with --preempt. Ratios are medians over the seeds of full waiting's ti
     python benchmarks/consensus.py            the whole table, about half an hour
     python benchmarks/consensus.py --quick    two graphs, one slow peer, two seeds
     python benchmarks/consensus.py --cost     what the virtual clock costs a peer and step, above the gradients
+    python benchmarks/consensus.py --coordinator          coordinator and peers in one table, on the same delays
     python benchmarks/consensus.py --processes            what a step of real peers takes longer than on that clock
     mpiexec -n 11 python benchmarks/consensus.py --mpi    the same for ranks of MPI
 """
@@ -22,18 +23,22 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 from scipy import optimize
 
+import erasurehead as eh
 from common import report
 from erasurehead.consensus import Conduct, ConsensusRun, parse_graph, plan, train
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.training import carry_out
 from erasurehead.delays import Delays, Exponential, Fixed, Scaled, ShiftedExponential
-from erasurehead.engines import Engine, ProcessEngine
+from erasurehead.engines import Engine, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LogisticRegression
+from erasurehead.schemes.text import parse_scheme
 
 GRAPHS = {
     "ring(6)": ("ring()", 6), "erdos_renyi(10, 0.4)": ("erdos_renyi(p=0.4)", 10), "complete(10)": ("complete()", 10),
@@ -49,6 +54,7 @@ ROWS = 4_000  # of a table of delays along the clock, a row a second
 TRACE = Path(os.environ.get("ERASUREHEAD_DATA", "")) / "traces/aws_lambda/sam-gc-cnn_profile_est_desktop_long.csv.gz"
 
 
+@cache
 def problem() -> tuple[LogisticRegression, float]:
     """Return logistic regression of 100 features, and its least objective."""
     rng = np.random.default_rng(0)
@@ -205,6 +211,64 @@ def cost(peers: list[int], steps: int) -> None:
     report("consensus", ratios, targets)
 
 
+COORDINATED = ("uncoded", "exact(load=2)", "exact(load=3)", "erasurehead(load=2, wait_for=6)",
+               "erasurehead(load=3, wait_for=5)")  # fmt: skip
+Way = Callable[[float, Delays, float], float]
+"""From rate, delays, and seconds after which it is given up, to the seconds that it takes."""
+
+PEERS = ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)", "pairwise()")
+
+
+def coordinated(scheme: str, goal: float, rate: float, model: Delays, until: float) -> float:
+    """Return the seconds that ten workers and a coordinator take to an objective; inf if it is not reached."""
+    made = problem()[0]
+    done = eh.train(
+        made, parse_scheme(scheme, 10), GradientDescent(made.initial(), rate=rate), VirtualEngine(model, "carry"),
+        steps=400, until=f"objective < {goal}", max_seconds=until,
+    )  # fmt: skip
+    return done.measured[-1].time if done.ended == "until" else math.inf
+
+
+def among_peers(graph: str, policy: str, goal: float, rate: float, model: Delays, until: float) -> float:
+    """Return the seconds that ten peers take to the same objective of their mean model."""
+    done = train(
+        problem()[0], graph, policy, peers=10, rate=rate, batch=None, delays=model, steps=400, target=goal,
+        metrics=False, records=False, until=until,
+    )  # fmt: skip
+    return found if (found := done.time_to(goal)) else math.inf
+
+
+def beside_a_coordinator(seeds: int, most: float = 1_500.0) -> None:
+    """Print the time to a gap of 1e-2 with a coordinator and with peers: same workers, data, gradients and delays."""
+    goal = problem()[1] + GAPS[-1]
+    ways: dict[str, Way] = {f"coordinator, {scheme}": partial(coordinated, scheme, goal) for scheme in COORDINATED} | {
+        f"peers on {graph}, {policy}": partial(among_peers, graph, policy, goal)
+        for graph in ("ring()", "erdos_renyi(p=0.4)", "complete()")
+        for policy in PEERS
+    }
+    print(f"{'seconds to a gap of 1e-2':<48} {'no stragglers':>14} {'one 5x slower':>14}")
+    for name, way in ways.items():
+        shown: list[float] = []
+        for kind in ("none", "fixed"):
+            best, least = RATES[0], math.inf
+            for rate in reversed((*RATES, 6.4, 12.8)):
+                seconds = attempt(way, rate, delays(kind, 10, 1_000)[0], min(most, least))
+                if seconds < least:
+                    best, least = rate, seconds
+            times = [attempt(way, best, delays(kind, 10, seed)[0], most) for seed in range(seeds)]
+            shown.append(statistics.median(times))
+        print(f"{name:<48} {shown[0]:14.1f} {shown[1]:14.1f}", flush=True)
+
+
+def attempt(way: Way, rate: float, model: Delays, most: float) -> float:
+    """Return the seconds that a way takes; inf where its rate is too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return way(rate, model, most)
+        except ArithmeticError:
+            return math.inf
+
+
 def excess(engine: str, steps: int, most: str) -> None:
     """Print how much longer a step of ten real peers takes than on the virtual clock, on the same delays."""
     made, graph, ratios = problem()[0], parse_graph("erdos_renyi(p=0.4)", 10), dict[str, float]()
@@ -238,6 +302,7 @@ def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -
     parser.add_argument("--quick", action="store_true", help="two graphs, one slow peer, two seeds")
     parser.add_argument("--preempt", action="store_true", help="late work is dropped, besides")
     parser.add_argument("--cost", action="store_true", help="what the virtual clock costs")
+    parser.add_argument("--coordinator", action="store_true", help="coordinator and peers in one table")
     parser.add_argument("--processes", action="store_true", help="what real peers cost, as processes")
     parser.add_argument("--mpi", action="store_true", help="what real peers cost, as ranks")
     parser.add_argument("--jobs", type=int, default=2, help="settings that are raced beside each other")
@@ -245,6 +310,9 @@ def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -
     given = parser.parse_args(arguments)
     if given.cost:
         cost([100, 1_000, 10_000], 20)
+        return
+    if given.coordinator:
+        beside_a_coordinator(given.seeds)
         return
     if given.processes or given.mpi:
         excess("mpi" if given.mpi else "processes", 100, "0.25" if given.mpi else "0.1")
