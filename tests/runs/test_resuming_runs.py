@@ -141,7 +141,7 @@ def test_on_real_workers_the_same_arrivals_give_the_same_model(first: str) -> No
         ({"run": {"evaluate_every": 3}}, "run.evaluate_every was 2 and is 3"),
         ({"data": {"test_fraction": 0.3}}, "data.test_fraction was 0.2 and is 0.3"),
         ({"run": {"steps": 3}}, "run.steps must be at least the 4 steps that are done, but it is 3"),
-        ({"run": {"out": "other"}}, "must be left out when a run goes on in its own folder"),
+        ({"run": {"out": "other"}}, "must be left out when a run is resumed in its own folder"),
         ({"run": {"step": 9}}, "There is no key 'step' in [run]"),
     ],
 )

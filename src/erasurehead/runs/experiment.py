@@ -195,7 +195,9 @@ class Experiment:
                 raise DataError(damage) from None
             raise
         if config.run.out is not None or config.run.overwrite:
-            raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
+            raise invalid(
+                "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
+            )
         check_unfinished(opened, config.run.steps)
         if not has_steps(opened.path):  # it was ended before it began in earnest
             return replace(cls.from_config(config), out=opened.path)

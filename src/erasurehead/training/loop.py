@@ -182,7 +182,7 @@ def _why_worse(run: Run) -> str:
         )
     if rise is not None and rise.exact and final.above_first(rise.last):
         return (
-            f"training goes up and down without end: the last steps have a mean training loss of {rise.last:.5g}, "
+            f"the training loss goes up and down and does not settle: the mean of the last steps is {rise.last:.5g}, "
             f"and it was {first}; take a smaller step size (rate)."
         )
     return ""
