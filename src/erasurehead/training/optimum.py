@@ -45,7 +45,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
         first: the first model.
 
     Raises:
-        InvalidArgument: if it cannot be found: samples are out of reach, the objective has no minimum or L-BFGS does not
+        InvalidArgument: if it is not found: samples are out of reach, the objective has no minimum or L-BFGS does not
             come to it, or the first model is the minimum.
     """
     from scipy import optimize
@@ -89,6 +89,6 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
 
 def _refused(why: str) -> InvalidArgument:
     return InvalidArgument(
-        f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another target, such as "
-        "'objective < 0.3', needs none."
+        f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another target, such "
+        "as 'objective < 0.3', needs none."
     )
