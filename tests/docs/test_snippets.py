@@ -12,7 +12,7 @@ from .pages import blocks, name, pages
 WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
 
 
-_CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("ray"))
+_CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("clusters"))
 _MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 

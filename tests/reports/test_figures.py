@@ -19,6 +19,8 @@ from erasurehead.training.result import Run
 
 pytest.importorskip("matplotlib")
 
+pytestmark = pytest.mark.xdist_group("figures")  # drawn once
+
 TARGET = ("auc", 0.8)
 NAMES = ["comparison", "progress", "step_times", "speed_up", "timeline"]
 
