@@ -65,6 +65,7 @@ def test_the_list_as_json_is_the_catalogue(typed: Typed) -> None:
     assert rows == [family.row() for family in codes.catalogue()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", codes.catalogue(), ids=lambda family: family.name)
 def test_every_family_can_be_shown_with_the_figures_of_its_example(typed: Typed, family: Any) -> None:
     done = typed("codes", "show", family.name, "--json")
@@ -79,6 +80,7 @@ def test_every_family_can_be_shown_with_the_figures_of_its_example(typed: Typed,
     assert built["replication"] == [min(code.replication), max(code.replication)]
 
 
+@pytest.mark.slow
 def test_showing_a_code_tells_all_that_its_family_promises_and_what_it_costs(typed: Typed) -> None:
     done = typed("codes", "show", "cyclic_mds", "n_workers=30", "stragglers=5")
     row = codes.family("cyclic_mds")
@@ -196,6 +198,7 @@ def test_a_comparison_shows_costs_and_residuals(typed: Typed) -> None:
     assert "pictures" not in done.out
 
 
+@pytest.mark.slow
 def test_pictures_are_where_they_were_asked_for(typed: Typed) -> None:
     pytest.importorskip("matplotlib")
     texts = "projective_plane(3)", "fractional_repetition(12, load=4)"

@@ -99,6 +99,7 @@ def test_a_model_that_is_not_finite_is_refused(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -23,6 +23,7 @@ def _marked(page: Path) -> Any:
     return pytest.param(page, id=name(page), marks=_MARKS.get(page.name, ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in _NEEDS.get(page.name, ()):

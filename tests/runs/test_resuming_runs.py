@@ -185,6 +185,7 @@ def test_a_run_that_is_finished_is_not_gone_on_with() -> None:
         Experiment.resume("bare", {"run": {"steps": 20}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoints", [{"every_steps": 1}, {"every_steps": 0, "every_seconds": 0.0}, {"keep": 3}])
 @pytest.mark.parametrize("evaluate_every", [0, 2, 7])
 def test_a_finished_run_is_continued_as_if_more_steps_had_been_asked_for_from_the_start(
@@ -216,6 +217,7 @@ def test_a_finished_run_keeps_no_model_for_each_evaluation() -> None:
     assert [held for _, _, held in kept] == [one.metrics for one in RunFolder.open("run").run.evaluations]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ended", [KeyboardInterrupt, lambda text: Terminated(signal.SIGTERM), EngineError], ids=["ctrl-c", "term", "error"]
 )
