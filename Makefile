@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # One more than there are cores: the tests of real engines wait for processes to start, for most of their time.
 TEST := $(BIN)/python -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 # Where the tests are that measure time: the others need not be collected for them.
-ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl 'mark\.alone' tests)
+ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 
 .PHONY: test
 test: $(READY)  ## Run the whole test suite, on 2 cores
