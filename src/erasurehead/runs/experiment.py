@@ -269,7 +269,10 @@ class Experiment:
             Unreachable, Diverged, EngineError: what ended the run; the records so far are in the folder.
         """
         section = self.config.run
-        engine, optimizer = engine or self.engine(), self.optimizer()
+        optimizer, wire = self.optimizer(), parts.build_wire(section)
+        engine = engine or self.engine()
+        if engine.message_rounding:  # it is on the wire already
+            wire = None
         watching, recorder, checkpointer, control = [*callbacks], None, None, None
         if self.out is not None:
             with uninterrupted():  # a folder that is there can be continued
@@ -287,7 +290,7 @@ class Experiment:
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
                     until=section.until, patience=section.patience, max_seconds=section.max_seconds,
-                    tolerance=self._tolerance,
+                    tolerance=self._tolerance, wire=wire,
                 )  # fmt: skip
         except BaseException as error:
             if recorder is None or checkpointer is None:

@@ -304,7 +304,7 @@ class _Training:
 
     def _not_beside(self, why: str) -> None:
         text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
-        self.rounds.notice(Notice("not_measured_beside", data={"reason": why}, text=text))
+        self.rounds.notice(Notice("measured_between", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
