@@ -129,6 +129,39 @@ def test_long_silence_is_to_raise_suspicion() -> None:
     assert drilled(injected(0, 5.0), SILENT, OVER, faults=STOP, patience=20.0).passed
 
 
+def life(time: float, *, restored: bool) -> list[dict[str, Any]]:
+    """Return how another coordinator goes on: with the workers as they were, or with others."""
+    entries = [{"what": "life", "time": time, "step": 1, "resumed": True}]
+    return [*entries, {"what": "restored", "time": time}] if restored else entries
+
+
+@pytest.mark.parametrize("resumed_at", [10.5, 14.0, 16.9])
+def test_what_a_worker_suffers_from_goes_on_where_the_engine_is_restored(resumed_at: float) -> None:
+    begun = [injected(0, 10.0), {"what": "silent", "time": 10.0, "fault": 0}]
+    said = [
+        {"what": "suspected", "time": 17.0, "worker": 1, "text": "worker 1 is suspected to hang"},
+        {"what": "over", "time": 22.0, "fault": 0},
+    ]
+    stop = (Fault("stop", 10.0, 1, 12.0),)
+    found = drilled(*begun, *life(resumed_at, restored=True), *said, faults=stop, lives=2)
+    assert found.passed, broken(found)
+    assert found.faults[0].after == 7.0
+    unsaid = drilled(*begun, *life(resumed_at, restored=True), said[1], faults=stop, lives=2)
+    assert broken(unsaid) == ["0 of 1 workers that were silent for long were suspected"]
+    # Where the workers went with their coordinator, so did what they suffered from.
+    assert drilled(*begun, *life(resumed_at, restored=False), *said, faults=stop, lives=2).faults[0].after is None
+
+
+def test_a_kill_is_noticed_by_the_next_coordinator_where_the_engine_is_restored() -> None:
+    died = {"what": "died", "time": 5.25, "worker": 1, "text": "killed"}
+    found = drilled(injected(0, 5.0), *life(5.1, restored=True), died, faults=KILL, lives=2)
+    assert found.passed
+    assert found.faults[0].after == 0.25
+    unnoticed = drilled(injected(0, 5.0), *life(5.1, restored=True), faults=KILL, lives=2)
+    assert broken(unnoticed) == ["0 of 1 kills were noticed, at most 0 s after"]
+    assert drilled(injected(0, 5.0), *life(5.1, restored=False), faults=KILL, lives=2).passed
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

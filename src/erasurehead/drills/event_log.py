@@ -15,8 +15,9 @@ class Entry:
     Attributes:
         place: its number.
         life: which of the processes that coordinated the run wrote it, counted from 0.
-        what: of what was done: life, injected, silent, over, missed, lied, ended; of what the run's records tell: died,
-            joined, suspected, named (as a liar), refused, resumed, unrecorded; and notice, for people.
+        what: of what was done: life, restored (its engine, with the workers as they were), injected, silent, over,
+            missed, lied, ended; of what the run's records tell: died, joined, suspected, named (as a liar), refused,
+            resumed, unrecorded; and notice, for people.
         time: seconds since the first order of the run.
         fault: number of the fault schedule's fault, if it is about one; else -1.
         worker: number of the worker, if it is about one; else -1.
@@ -53,6 +54,7 @@ class EventLog:
             life += row["what"] == "life"
             known = {name: row[name] for name in ("fault", "worker", "text", "step", "kind", "resumed") if name in row}
             self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **known))
+        self._restored = {entry.life for entry in self.entries if entry.what == "restored"}
 
     def injected(self, fault: int) -> Entry | None:
         """Return where a fault was injected; the last time, where it was injected again after a resumption."""
@@ -65,12 +67,25 @@ class EventLog:
         return found[-1] if found else "the run was over before"
 
     def after(self, entry: Entry) -> Iterator[Entry]:
-        """Yield what the same process wrote after an entry."""
-        return (later for later in self.entries[entry.place + 1 :] if later.life == entry.life)
+        """Yield what was written after an entry while the same workers were there.
+
+        A killed coordinator takes its workers along, and the next one starts others; but where an engine can be
+        restored (the virtual clock), its workers go on as they were, with whatever they suffer from: then what the next
+        process wrote follows, too.
+        """
+        for later in self.entries[entry.place + 1 :]:
+            if later.what == "life" and later.life not in self._restored:
+                return
+            yield later
 
     def first(self, entry: Entry, what: str, fits: Callable[[Entry], bool]) -> Entry | None:
-        """Return the first entry of a kind after another, by the same process, that fits."""
+        """Return the first entry of a kind after another, while the same workers were there, that fits."""
         return next((later for later in self.after(entry) if later.what == what and fits(later)), None)
+
+    def replaced(self, entry: Entry) -> bool:
+        """Whether another process took up the run after an entry, and started workers of its own."""
+        later = (one for one in self.entries[entry.place + 1 :] if one.what == "life")
+        return any(one.life not in self._restored for one in later)
 
     def next_life(self, entry: Entry) -> Entry | None:
         """Return where the next process took up the run."""

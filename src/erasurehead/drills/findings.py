@@ -117,7 +117,9 @@ class Finder:
         return Finding(number, fault, begin.time, said.time - begin.time, told, effect)
 
     def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:
-        ended = self.event_log.first(begin, "ended", lambda entry: entry.kind == RecordsError.__name__)
+        ended = self.event_log.first(
+            begin, "ended", lambda entry: entry.life == begin.life and entry.kind == RecordsError.__name__
+        )
         goes_on = [entry for entry in self.event_log.all("unrecorded") if entry.life == begin.life]
         if goes_on:
             after = max(0.0, goes_on[0].time - begin.time)
@@ -145,8 +147,7 @@ class Finder:
         return self.event_log.first(entry, what, lambda one: one.worker == fault.worker)
 
     def _ends_soon(self, entry: Entry, seconds: float) -> bool:
-        """Whether its process ended so soon after an entry that nothing more could be noticed."""
+        """Whether the workers of its time were gone so soon after an entry that nothing more could be noticed."""
         last = [one.time for one in self.event_log.after(entry)] or [entry.time]
-        nothing_follows = self.event_log.next_life(entry) is None
-        end = float(self.outcome.get("seconds", 0.0)) if nothing_follows else max(last)
+        end = max(last) if self.event_log.replaced(entry) else float(self.outcome.get("seconds", 0.0))
         return end - entry.time < seconds

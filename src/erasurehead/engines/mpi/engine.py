@@ -104,7 +104,8 @@ class MPIEngine(Engine, FaultInjection, Correspondence):
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first.
+            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
+            old.
         comm: ranks to use; all ranks of the job by default.
         share: False lets models and messages travel on this machine too, as between machines; for tests.
         start: how long the start of MPI may take, if this is what starts it.

@@ -83,7 +83,8 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first.
+            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
+            old.
     """
 
     name: ClassVar[str] = "processes"
@@ -206,6 +207,14 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
                 ),
             )
 
+    def poll(self) -> Event | None:
+        """Return the next event if there is one already; never waits."""
+        self._check_open()
+        if not self._events:
+            for key, _ in self._selector.select(0):
+                self._receive(key.data)
+        return self._next()
+
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
         while not self._events:
@@ -217,6 +226,11 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
             self._leases.before_waiting()
             for key, _ in self._selector.select(min(remaining, _BLINK)):
                 self._receive(key.data)
+        return self._next()
+
+    def _next(self) -> Event | None:
+        if not self._events:
+            return None
         event = self._events.popleft()
         if isinstance(event, Arrived):
             self._leases.hand_out(event, brief=event.order_round < self._round)
