@@ -145,4 +145,7 @@ def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pyt
     told = json.loads(out)
     assert 32 <= told["steps"] < 36
     assert told["against_full"]["seconds_full"]
+    assert told["slowest"]["peer"] == 0
+    assert 0 < told["slowest"]["rounds"] < told["slowest"]["of"]
+    assert told["slowest"]["times"] > 2.0
     assert "4 peers on ring()" in aside

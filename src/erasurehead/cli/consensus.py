@@ -15,6 +15,7 @@ from erasurehead.cli.screen import Screen
 if TYPE_CHECKING:
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.result import ConsensusRun
+    from erasurehead.consensus.waiting import SlowestPeer
     from erasurehead.training.notices import Notice
 
 HELP = """
@@ -222,6 +223,7 @@ def run(
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
+    from erasurehead.consensus.waiting import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
 
@@ -236,10 +238,11 @@ def run(
     else:
         experiment = ConsensusExperiment.from_tables(tables, spelled)
     _introduce(screen, experiment)
-    done = experiment.run([_lines(screen)])
+    slowest = SlowestPeer()
+    done = experiment.run([_lines(screen), slowest])
     full = _full(screen, experiment, done) if against and resume is None else None
     drawn = _draw(screen, experiment, done, full) if pictures else []
-    _conclude(screen, experiment, done, full, drawn)
+    _conclude(screen, experiment, done, full, drawn, slowest)
     if done.stopped:
         raise typer.Exit(130 if done.status == "interrupted" else 1)
 
@@ -333,7 +336,12 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
 
 
 def _conclude(
-    screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None, drawn: list[str]
+    screen: Screen,
+    experiment: ConsensusExperiment,
+    done: ConsensusRun,
+    full: ConsensusRun | None,
+    drawn: list[str],
+    slowest: SlowestPeer,
 ) -> None:
     from erasurehead.reports.units import seconds_text
 
@@ -346,6 +354,13 @@ def _conclude(
         f"mean model: objective {last.objective:.5g}{measured}; distance from consensus {last.distance:.3g}",
         f"{summary['messages_per_step']:.1f} messages a step, {done.vectors / max(1, done.steps):.1f} with models",
     ]
+    if slowest.peer is not None:
+        own, rounds = slowest.rounds
+        lines.append(
+            f"peer {slowest.peer}, whose gradients take {slowest.times:.2g} times as long as the others', took part in "
+            f"{own} of {rounds} rounds ({own / rounds:.0%})"
+        )
+        summary["slowest"] = {"peer": slowest.peer, "times": slowest.times, "rounds": own, "of": rounds}
     if full is not None:
         goal = max(last.objective, full.means[-1].objective)
         own, other = done.time_to(goal), full.time_to(goal)
