@@ -59,7 +59,7 @@ FIELDS = ("words", "disorder", "vectors", "newest", "torn", "whole")
 
 
 class _Flooding(_Telling):
-    """Peer 0 sends many letters at once, and peer 1 tells what came. Each takes one step, and the run ends after that."""
+    """Peer 0 sends many letters at once, and peer 1 tells what came; the run ends with the one step of each."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
