@@ -123,6 +123,11 @@ class TrainedModel:
             )
         if damage := run.damage(CONFIG):
             raise DataError(damage)
+        if hidden := run.tables.get("consensus", {}).get("hidden"):
+            raise DataError(
+                f"The model in {str(folder)!r} is a network with {hidden} hidden units, and only linear models predict"
+                " here; its parameters are those of problems.TwoLayerNetwork."
+            )
         loss = run.tables.get("problem", {}).get("loss", encoding.target.task)
         model = LinearModel.named(str(loss), x, max(2, encoding.target.n_classes))
         if model.n_features != encoding.n_columns:
