@@ -204,9 +204,14 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     where = _WHERE[config.run.engine]
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_further(experiment)}{_intercept(experiment)}, "
-        f"{config.optimizer.name} at rate {config.optimizer.rate}; {config.run.workers} {where}, "
+        f"{_optimizer(experiment)}; {config.run.workers} {where}, "
         f"delays {config.delays.model}, {config.delays.late}"
     )
+
+
+def _optimizer(experiment: Experiment) -> str:
+    section = experiment.config.optimizer
+    return f"{section.name}" if section.rate is None else f"{section.name} at rate {section.rate}"
 
 
 def _further(experiment: Experiment) -> str:

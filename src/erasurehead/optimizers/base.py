@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.problems.base import Problem
 from erasurehead.problems.penalties import Penalty
 
 
@@ -35,6 +36,9 @@ class Optimizer(ABC):
         penalty: whose sharp part `landed` deals with; set by the training loop.
         share: of the step size, that the estimate is worth which is told next: less than 1 for old gradients of
             asynchronous training. Set by the training loop; `tell` heeds it.
+        value: what came with the estimate that is told next: of a gradient order the objective at its point, as far as
+            it was decoded; None where it is not known. Set by the training loop.
+        exact: whether that estimate is the full gradient, and the value the objective. Set by the training loop.
     """
 
     proximal: ClassVar[bool] = False
@@ -46,6 +50,26 @@ class Optimizer(ABC):
         self.step: int = 0
         self.penalty: Penalty | None = None
         self.share = 1.0
+        self.value: float | None = None
+        self.exact = False
+
+    def begin(self, problem: Problem) -> None:
+        """Take note of what is minimised; called once, before the first order.
+
+        Arguments:
+            problem: to be read for its penalty and its kind; its data are the workers'.
+        """
+        self.penalty = problem.regularizer
+
+    @property
+    def best(self) -> Array:
+        """The model to end with, shape (n_parameters,): by default the current one."""
+        return self.x
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimizer finds nothing to gain any more; training ends then."""
+        return False
 
     def ask(self) -> Order:
         """Return the order for the next step: at which points gradients are wanted."""

@@ -179,7 +179,7 @@ class Trainer:
             weights, n_tasks: as of `run`.
         """
         problem, optimizer = self.problem, self._optimizer()
-        optimizer.penalty = problem.regularizer
+        optimizer.begin(problem)
         shard = self._shards.get(n_tasks)
         if shard is None:
             shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))

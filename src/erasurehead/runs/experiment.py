@@ -29,7 +29,8 @@ from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
-from erasurehead.runs.config.sections import Config, DataSection
+from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
+from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs.config.toml import located, to_toml
 from erasurehead.runs.control import Control
 from erasurehead.runs.fingerprints import check_same, of_code, of_data
@@ -51,7 +52,7 @@ from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recorder import Recorder
 from erasurehead.runs.resuming import check_unfinished
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import default_scheme, parse_rate, parse_scheme
+from erasurehead.schemes.text import parse_rate, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.notices import Notice
@@ -80,6 +81,7 @@ class Experiment:
         out: the run folder to be; None to keep no records.
         resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
         initial: the first model, if it is from another run; None, too, where the run goes on, whose checkpoint has it.
+        asked: the optimizer as it was asked for, before what was left open went with the scheme; None if it is settled.
     """
 
     config: Config
@@ -90,6 +92,7 @@ class Experiment:
     out: Path | None
     resuming: bool = False
     initial: InitialModel | None = None
+    asked: OptimizerSection | None = None
 
     @classmethod
     def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
@@ -108,9 +111,7 @@ class Experiment:
     def _checked(cls, config: Config, resuming: bool = False) -> Experiment:
         """Return what `from_config` does; of a run that goes on, the run that it began with need not be there."""
         workers = config.run.workers
-        published = config.data.source in NAMES
-        late = published or config.delays.model is not None
-        text = (default_scheme(workers) if late else "uncoded()") if config.scheme is None else config.scheme
+        text = chosen_scheme(config)
         scheme = parse_scheme(text, workers)
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
@@ -129,20 +130,18 @@ class Experiment:
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         _check_tasks(scheme, text, problem)
-        rate = config.optimizer.rate
-        if rate is None:
-            rate = parts.default_rate(data, loss, l2, problem.heaviest)
-        restart = config.optimizer.restart
-        if restart is None:
-            restart = data.published is None and config.optimizer.name == "nesterov"
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
+        optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
+        run = config.run.model_copy(update={} if earlier is None else {"initial": str(earlier)})
+        if optimizer.name == "quasi_newton" and "steps" not in config.run.model_fields_set:
+            run = run.model_copy(update={"steps": MOST_STEPS})
         complete = config.model_copy(
             update={
                 "scheme": text,
                 "data": _absolute(config.data),
-                "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
+                "run": run,
                 "problem": minimised,
-                "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
+                "optimizer": optimizer,
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
@@ -150,7 +149,7 @@ class Experiment:
         scheme.check_late(complete.delays.late)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial)
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config.optimizer)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -233,6 +232,10 @@ class Experiment:
         scheme.check_late(self.config.delays.late)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
+        if self.asked is not None:  # the optimizer goes with the scheme, unless one was named
+            open_ = config.model_copy(update={"optimizer": self.asked})
+            section = _optimizer(open_, text, self.data, config.problem, getattr(self.problem, "heaviest", 1.0))
+            config = config.model_copy(update={"optimizer": section})
         named = replace(scheme, name=name) if name else scheme
         return replace(self, config=config, scheme=named, out=folder)
 
@@ -344,7 +347,8 @@ class Experiment:
             coverage: the least share of the gradient that a step counted, scaled up: its curvature is so much larger.
         """
         section = self.config.optimizer
-        assert section.rate is not None
+        if section.rate is None:
+            return "The objective may have no minimum; give it a penalty (--l2)."
         rate = parse_rate(section.rate)(0)
         try:
             safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
@@ -365,7 +369,8 @@ class Experiment:
         """How short an exact gradient ends the run; published settings keep their number of steps."""
         tolerance = self.config.run.tolerance
         if tolerance is None:
-            return None if self.data.published is not None else TOLERANCE
+            published = self.data.published is not None and self.config.optimizer.name != "quasi_newton"
+            return None if published else TOLERANCE
         return tolerance or None
 
     def facts(self) -> dict[str, Any]:
@@ -440,6 +445,23 @@ def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
         "notes": list(data.notes),
         "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
     }
+
+
+def _optimizer(
+    config: Config, scheme: str, data: Dataset | ShardedDataset, minimised: ProblemSection, heaviest: float
+) -> OptimizerSection:
+    """Return the optimizer's section with all that was left open; a rate for those that take one."""
+    section = chosen_optimizer(config, scheme)
+    if section.name == "quasi_newton":
+        return section
+    rate, restart = section.rate, section.restart
+    if rate is None:
+        assert minimised.loss is not None
+        assert minimised.l2 is not None
+        rate = parts.default_rate(data, minimised.loss, minimised.l2, heaviest)
+    if restart is None:
+        restart = data.published is None and section.name == "nesterov"
+    return section.model_copy(update={"rate": rate, "restart": restart})
 
 
 def _default_l2(data: Dataset | ShardedDataset) -> float:

@@ -6,6 +6,7 @@ from erasurehead.schemes.aggregation import ByExpectation as ByExpectation
 from erasurehead.schemes.aggregation import Plain as Plain
 from erasurehead.schemes.asynchronous import Asynchronous as Asynchronous
 from erasurehead.schemes.named import Scheme as Scheme
+from erasurehead.schemes.named import adaptive as adaptive
 from erasurehead.schemes.named import asynchronous as asynchronous
 from erasurehead.schemes.named import custom as custom
 from erasurehead.schemes.named import erasurehead as erasurehead

@@ -26,7 +26,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     """Return the scheme that a text stands for.
 
     Arguments:
-        text: `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`, `exact(load=3, code='cyclic')`,
+        text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`, `exact(load=3, code='cyclic')`,
             `erasurehead(load=3, wait_for=11)`, `asynchronous()`, each with the arguments of `erasurehead.schemes`; or
             `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
             arguments.
@@ -39,6 +39,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     first(11) | decodable()
     """
     makers: dict[str, Callable[..., Scheme]] = {
+        "adaptive": partial(schemes.adaptive, n_workers),
         "uncoded": partial(schemes.uncoded, n_workers),
         "ignore_stragglers": partial(schemes.ignore_stragglers, n_workers),
         "exact": partial(schemes.exact, n_workers),
@@ -47,6 +48,15 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         "custom": partial(_custom, n_workers),
     }
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
+
+
+def is_adaptive(text: str) -> bool:
+    """Return whether a text stands for `schemes.adaptive`.
+
+    >>> is_adaptive("adaptive(load=2)"), is_adaptive("uncoded()")
+    (True, False)
+    """
+    return text.strip().partition("(")[0].strip() == "adaptive"
 
 
 def parse_rate(rate: float | str) -> Schedule:

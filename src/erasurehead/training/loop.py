@@ -24,7 +24,7 @@ from erasurehead.errors import (
 )
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import Problem, split_samples
+from erasurehead.problems.base import CURVATURE, Problem, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
@@ -206,7 +206,7 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
-        optimizer.penalty = problem.regularizer
+        optimizer.begin(problem)
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
@@ -240,7 +240,7 @@ class _Training:
         """All that there is so far, but for the evaluations."""
         history = self.history
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
+            self._scheme.name, self.engine.name, self.optimizer.best, history.steps, history.arrivals,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
@@ -248,7 +248,7 @@ class _Training:
 
     def final(self) -> FinalModel | None:
         """Return what the final model comes to, from the data that are in reach and were not lost; None if none are."""
-        problem, first, x = self.problem, self.first, self.optimizer.x
+        problem, first, x = self.problem, self.first, self.optimizer.best
         lost = self.history.steps[-1].lost if self.history.steps else []
         with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
             start, end = problem.exact([first, x], [self._samples[task] for task in lost])
@@ -307,6 +307,8 @@ class _Training:
                 else:
                     self._between = True
                     self.stopping.after(self.history.steps[-1], self.optimizer.x)
+                    if self.optimizer.converged:
+                        self.stopping.ended = self.stopping.ended or "converged"
                 if self.stopping.ended is not None:
                     for watcher in self.watchers:
                         watcher.on_last_step(self.optimizer.step)
@@ -383,8 +385,10 @@ class _Training:
             text = sentence(self.counting.neglected(neglected), self._sizes)
             self.rounds.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
         with uninterrupted():  # a model that has moved is a step that is recorded
-            optimizer.share = result.share
+            optimizer.share, optimizer.value, optimizer.exact = result.share, loss, result.exact
             optimizer.tell(gradient)
+            if order.kind == CURVATURE:
+                gradient, loss = None, None  # no step, and no loss: these are sums of another kind
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
@@ -409,6 +413,8 @@ class _Training:
             lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
             estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
         gradient = estimate[:-1]
+        if order.kind == CURVATURE:
+            return gradient, float(estimate[-1])
         if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)

@@ -1,0 +1,269 @@
+"""A quasi-Newton method on exact gradients that chooses its step and its scaling itself: limited-memory BFGS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.engines.base import Order
+from erasurehead.optimizers.base import Optimizer, as_model
+from erasurehead.problems.base import CURVATURE, Problem
+
+_MOST_PAIRS = 30
+_MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
+_DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
+_SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
+_ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
+_NOTHING = 1e-11  # of the objective: what a step may promise when there is nothing to gain any more
+_SHORTEST = 1e-8  # share of a direction at which a search gives up
+
+
+@final
+class QuasiNewton(Optimizer):
+    """Limited-memory BFGS with a diagonal scaling and a line search, both chosen as it runs: there is nothing to set.
+
+    Each order asks for one exact gradient, and brings the exact objective with it, so that a step is judged by what the
+    next order brings: one that does not lower the objective enough is shortened (Armijo's rule, by quadratic
+    interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal, "Updating quasi-Newton
+    matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 30 pairs.
+
+    Where the problem tells a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
+    workers for it: a sum over the samples, which the code carries like a gradient. The matrix that L-BFGS begins with
+    is then a power of that diagonal, penalty included: counts of one-hot columns differ by factors of thousands, and
+    so do the units of unscaled columns. Which power is best differs between data sets, and along a run; after each step
+    the one is taken under which the step and the change of the gradient that it made point most nearly the same way.
+    Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
+
+    On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
+    linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
+    conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
+    gradient vanishes, without a rate. The run ends when a step promises less than 1e-11 of the objective twice in a
+    row, or no step lowers it any more: it has `converged`.
+
+    An estimate that is not exact (workers are missing for good, or the scheme does not wait for the whole gradient)
+    cannot be searched along: then the model moves by the scaled gradient with the steps that the bound allows, and the
+    memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind.
+
+    Arguments:
+        x: the first model, shape (n_parameters,).
+    """
+
+    kinds = ("gradient", CURVATURE)
+
+    def __init__(self, x: Array) -> None:
+        super().__init__(x)
+        self._asks_curvature = False
+        self._stochastic = False
+        self._bound: tuple[Array, float] | None = None  # on the curvature, and a sample's entries, as they were summed
+        self._diagonals: list[Array] = []  # what the inverse of the first matrix may be, the safest first
+        self._chosen = 0
+        self._steps: list[Array] = []
+        self._changes: list[Array] = []
+        self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient that a search begins at
+        self._direction: Array | None = None
+        self._slope = 0.0  # of the objective along the direction, at the base
+        self._length = 1.0  # share of the direction that the current model is away from the base
+        self._calm = 0  # steps in a row that promised nothing
+        self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
+        self._inexact = 0  # estimates so far that were not exact
+
+    def begin(self, problem: Problem) -> None:
+        super().begin(problem)
+        self._asks_curvature = problem.curved and self._bound is None
+        self._stochastic = problem.stochastic
+
+    @property
+    def best(self) -> Array:
+        """The last model that a search began at: its objective is known, and none before it had a lower one."""
+        return self.x if self._base is None else self._base[0]
+
+    @property
+    def converged(self) -> bool:
+        return self._stuck or self._calm >= 2
+
+    def ask(self) -> Order:
+        return Order(step=self.step, points=(self.x,), kind=CURVATURE if self._asks_curvature else "gradient")
+
+    def tell(self, estimate: Array | None) -> None:
+        self.step += 1
+        if estimate is None:
+            return
+        if self._asks_curvature:
+            self._asks_curvature = False
+            self._bound = estimate.astype(np.float64), self.value or 1.0
+            self._diagonals = self._scalings(*self._bound)
+        elif not self.exact or self._stochastic or self.value is None:
+            self._drift(estimate)
+        elif self._base is None:
+            self._accept(self.value, estimate)
+        else:
+            self._judge(self.value, estimate)
+
+    # --- one step ---------------------------------------------------------------------------------------------------
+
+    def _judge(self, value: float, gradient: Array) -> None:
+        """Take the current model for the next base, or go back part of the way."""
+        assert self._base is not None
+        assert self._direction is not None
+        x, before, gradient_before = self._base
+        lower = value <= before + _DECREASE * self._length * self._slope
+        if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
+            lower = abs(float(gradient @ self._direction)) <= _SLOPE * abs(self._slope)
+        if lower and np.isfinite(gradient).all():
+            self._remember(self.x - x, gradient - gradient_before)
+            self._accept(value, gradient)
+            return
+        rise = value - before - self._length * self._slope
+        best = -self._slope * self._length**2 / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0
+        self._length = min(max(best, 0.1 * self._length), 0.5 * self._length)
+        if self._length < _SHORTEST:
+            self._give_up()
+            return
+        self._move()
+
+    def _accept(self, value: float, gradient: Array) -> None:
+        """Begin the next search at the current model."""
+        self._base = self.x, value, gradient
+        self._direction = self._downhill(gradient)
+        self._slope = float(gradient @ self._direction)
+        if not self._slope < 0.0:  # rounding has spoilt the memory
+            self._forget()
+            self._direction = self._downhill(gradient)
+            self._slope = float(gradient @ self._direction)
+        self._calm = self._calm + 1 if -self._slope <= _NOTHING * abs(value) else 0
+        self._length = (
+            1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
+        )
+        self._move()
+
+    def _move(self) -> None:
+        assert self._base is not None
+        assert self._direction is not None
+        self.x = (self._base[0] + self._length * self._direction).astype(self.x.dtype, copy=False)
+
+    def _give_up(self) -> None:
+        """Search once more from the base, down the gradient; if that was what failed, nothing is to be gained."""
+        assert self._base is not None
+        x, value, gradient = self._base
+        self.x = x
+        if not self._steps:
+            self._stuck = True
+            return
+        self._forget()
+        self._accept(value, gradient)
+
+    def _drift(self, gradient: Array) -> None:
+        """Take a step that needs no objective: along the scaled gradient, as long as the bound on the curvature lets."""
+        self._forget()
+        self._base, self._direction, self._calm = None, None, 0
+        self._inexact += 1
+        step = self.share / math.sqrt(self._inexact) if self._stochastic else self.share
+        if self._diagonals:
+            move = gradient / self._diagonals[0]
+        else:
+            move = gradient / max(1.0, float(np.linalg.norm(gradient)))
+            step = self.share / math.sqrt(self._inexact)
+        self.x = (self.x - step * move).astype(self.x.dtype, copy=False)
+
+    # --- the matrix -------------------------------------------------------------------------------------------------
+
+    def _scalings(self, curvature: Array, entries: float) -> list[Array]:
+        """Return diagonals to choose from.
+
+        Arguments:
+            curvature: bound along each parameter, shape (n_parameters,).
+            entries: mean number of a sample's entries that are not 0: together they bend the loss so much more.
+        """
+        penalty = self._penalty_curvature()
+        own = np.maximum(curvature, 0.0) + penalty
+        least = float(own[own > 0.0].min(initial=math.inf))
+        own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
+        safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
+        return [safe, own, own**0.75, own**0.5]
+
+    def _penalty_curvature(self) -> Array:
+        if self.penalty is None or not self.penalty.smooth:
+            return np.zeros(len(self.x))
+        nowhere = np.zeros(len(self.x))
+        return np.maximum(self.penalty.gradient(np.ones(len(self.x))) - self.penalty.gradient(nowhere), 0.0)
+
+    def _remember(self, step: Array, change: Array) -> None:
+        """Keep a pair, and choose the diagonal that it speaks for."""
+        product = float(step @ change)
+        if not product > 1e-12 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+            return
+        self._steps.append(step)
+        self._changes.append(change)
+        most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
+        del self._steps[:-most], self._changes[:-most]
+        if self._diagonals:
+            spreads = [float(step @ (one * step)) * float(change @ (change / one)) for one in self._diagonals]
+            self._chosen = int(np.argmin(spreads))  # where it is least, the cosine between both is greatest
+
+    def _forget(self) -> None:
+        self._steps.clear()
+        self._changes.clear()
+        self._chosen = 0
+
+    def _downhill(self, gradient: Array) -> Array:
+        """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980)."""
+        found = -gradient
+        factors: list[float] = []
+        for step, change in zip(reversed(self._steps), reversed(self._changes), strict=True):
+            factor = float(step @ found) / float(step @ change)
+            found -= factor * change
+            factors.append(factor)
+        diagonal = self._diagonals[self._chosen] if self._diagonals else None
+        scale = 1.0
+        if self._steps:
+            change = self._changes[-1]
+            scaled = change if diagonal is None else change / diagonal
+            scale = float(self._steps[-1] @ change) / float(change @ scaled)
+        found *= scale
+        if diagonal is not None:
+            found /= diagonal
+        for step, change, factor in zip(self._steps, self._changes, reversed(factors), strict=True):
+            found += step * (factor - float(change @ found) / float(step @ change))
+        return found
+
+    # --- its state --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        base = None if self._base is None else list(self._base)
+        return {
+            **super().state(),
+            "asks_curvature": self._asks_curvature,
+            "bound": None if self._bound is None else list(self._bound),
+            "chosen": self._chosen,
+            "steps": list(self._steps),
+            "changes": list(self._changes),
+            "base": base,
+            "direction": self._direction,
+            "slope": self._slope,
+            "length": self._length,
+            "calm": self._calm,
+            "stuck": self._stuck,
+            "inexact": self._inexact,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self._asks_curvature = bool(state["asks_curvature"])
+        bound = state["bound"]
+        self._bound = None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1]))
+        self._diagonals = [] if self._bound is None else self._scalings(*self._bound)
+        self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
+        self._chosen = int(state["chosen"])
+        base = state["base"]
+        self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
+        self._direction = None if state["direction"] is None else np.asarray(state["direction"])
+        self._slope, self._length = float(state["slope"]), float(state["length"])
+        self._calm, self._stuck, self._inexact = int(state["calm"]), bool(state["stuck"]), int(state["inexact"])
+
+
+def _vectors(saved: Sequence[Any]) -> list[Array]:
+    return [np.asarray(one, dtype=np.float64) for one in saved]
