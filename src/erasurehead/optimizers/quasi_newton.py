@@ -10,6 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
+from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.problems.base import CURVATURE, Problem
 
@@ -44,6 +45,11 @@ class QuasiNewton(Optimizer):
     gradient vanishes, without a rate. The run ends when a step promises less than 1e-11 of the objective twice in a
     row, or no step lowers it any more: it has `converged`.
 
+    With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
+    L1-regularized log-linear models", 2007): the gradient's place is taken by the shortest subgradient, and each step
+    stays in the orthant that this one points into, so that parameters become exactly 0 and the objective is smooth
+    along the way.
+
     An estimate that is not exact (workers are missing for good, or the scheme does not wait for the whole gradient)
     cannot be searched along: then the model moves by the scaled gradient with the steps that the bound allows, and the
     memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind.
@@ -53,6 +59,7 @@ class QuasiNewton(Optimizer):
     """
 
     kinds = ("gradient", CURVATURE)
+    proximal = True
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
@@ -73,6 +80,11 @@ class QuasiNewton(Optimizer):
 
     def begin(self, problem: Problem) -> None:
         super().begin(problem)
+        if problem.regularizer.steepest(self.x, np.zeros(len(self.x))) is None:
+            raise invalid(
+                "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton", problem.regularizer,
+                "take optimizers.Nesterov, which asks for its proximal point",
+            )  # fmt: skip
         self._asks_curvature = problem.curved and self._bound is None
         self._stochastic = problem.stochastic
 
@@ -110,15 +122,16 @@ class QuasiNewton(Optimizer):
         assert self._base is not None
         assert self._direction is not None
         x, before, gradient_before = self._base
-        lower = value <= before + _DECREASE * self._length * self._slope
+        promised = self._slope_along(self.x - x)
+        lower = value <= before + _DECREASE * promised
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
             lower = abs(float(gradient @ self._direction)) <= _SLOPE * abs(self._slope)
         if lower and np.isfinite(gradient).all():
             self._remember(self.x - x, gradient - gradient_before)
             self._accept(value, gradient)
             return
-        rise = value - before - self._length * self._slope
-        best = -self._slope * self._length**2 / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0
+        rise = value - before - promised
+        best = -promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0
         self._length = min(max(best, 0.1 * self._length), 0.5 * self._length)
         if self._length < _SHORTEST:
             self._give_up()
@@ -128,22 +141,52 @@ class QuasiNewton(Optimizer):
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
         self._base = self.x, value, gradient
-        self._direction = self._downhill(gradient)
-        self._slope = float(gradient @ self._direction)
+        self._aim(gradient)
         if not self._slope < 0.0:  # rounding has spoilt the memory
             self._forget()
-            self._direction = self._downhill(gradient)
-            self._slope = float(gradient @ self._direction)
+            self._aim(gradient)
         self._calm = self._calm + 1 if -self._slope <= _NOTHING * abs(value) else 0
         self._length = (
             1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
         )
         self._move()
 
+    def _aim(self, gradient: Array) -> None:
+        """Choose the direction of the next search, from the current model."""
+        uphill = self._uphill(self.x, gradient)
+        direction = self._downhill(uphill)
+        if self._sharp:
+            direction[direction * uphill >= 0.0] = 0.0  # else the step might leave its orthant at once
+        self._direction, self._slope = direction, float(uphill @ direction)
+
+    def _uphill(self, x: Array, gradient: Array) -> Array:
+        found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
+        assert found is not None  # `begin` has looked
+        return found
+
+    @property
+    def _sharp(self) -> bool:
+        return self.penalty is not None and self.penalty.sharp
+
+    def _slope_along(self, step: Array) -> float:
+        """Return what the slope at the base promises of a step from there, as it was taken."""
+        assert self._base is not None
+        if not self._sharp:
+            return self._length * self._slope
+        return float(self._uphill(self._base[0], self._base[2]) @ step)
+
     def _move(self) -> None:
         assert self._base is not None
         assert self._direction is not None
-        self.x = (self._base[0] + self._length * self._direction).astype(self.x.dtype, copy=False)
+        x = self._base[0]
+        there = x + self._length * self._direction
+        if self._sharp:
+            uphill = self._uphill(x, self._base[2])
+            orthant = np.where(x == 0.0, -np.sign(uphill), np.sign(x))
+            # Parameters that nothing is charged for may change their sign.
+            free = self._uphill(np.zeros(len(x)), np.full(len(x), 1e-300)) != 0.0
+            there = np.where(free | (there * orthant > 0.0), there, 0.0)
+        self.x = there.astype(self.x.dtype, copy=False)
 
     def _give_up(self) -> None:
         """Search once more from the base, down the gradient; if that was what failed, nothing is to be gained."""

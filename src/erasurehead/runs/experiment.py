@@ -28,8 +28,8 @@ from erasurehead.runs.checkpoints.checkpointer import Checkpointer, last_good
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
-from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
+from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs.config.toml import located, to_toml
 from erasurehead.runs.control import Control

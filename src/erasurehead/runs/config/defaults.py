@@ -45,4 +45,4 @@ def _finds_steps(config: Config) -> bool:
     """Whether nothing is said that an optimizer which finds its steps itself cannot do with."""
     section = config.optimizer
     said = (section.rate, section.momentum, section.restart)
-    return section.name in (None, "quasi_newton") and said == (None, None, None) and not config.problem.l1
+    return section.name in (None, "quasi_newton") and said == (None, None, None)

@@ -19,8 +19,8 @@ from erasurehead.engines.base import Engine
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.linear import LinearProblem
-from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_rate
