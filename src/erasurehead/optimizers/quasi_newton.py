@@ -82,8 +82,8 @@ class QuasiNewton(Optimizer):
         super().begin(problem)
         if problem.regularizer.steepest(self.x, np.zeros(len(self.x))) is None:
             raise invalid(
-                "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton", problem.regularizer,
-                "take optimizers.Nesterov, which asks for its proximal point",
+                "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
+                problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
             )  # fmt: skip
         self._asks_curvature = problem.curved and self._bound is None
         self._stochastic = problem.stochastic
@@ -200,7 +200,7 @@ class QuasiNewton(Optimizer):
         self._accept(value, gradient)
 
     def _drift(self, gradient: Array) -> None:
-        """Take a step that needs no objective: along the scaled gradient, as long as the bound on the curvature lets."""
+        """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""
         self._forget()
         self._base, self._direction, self._calm = None, None, 0
         self._inexact += 1
