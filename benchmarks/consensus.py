@@ -24,9 +24,9 @@ import numpy as np
 from scipy import optimize
 
 from common import report
-from erasurehead.consensus import ConsensusRun, parse_graph, train
+from erasurehead.consensus import Conduct, ConsensusRun, parse_graph, plan, train
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.training import carry_out, plan
+from erasurehead.consensus.training import carry_out
 from erasurehead.delays import Delays, Fixed, Scaled, ShiftedExponential
 from erasurehead.problems import LogisticRegression
 
@@ -177,7 +177,7 @@ def cost(peers: list[int], steps: int) -> None:
                 delays=ShiftedExponential(shift=1.0, mean=1.0),
             )  # fmt: skip
             begin = time.process_time()
-            done = carry_out(ready, steps=steps, evaluate_every=steps, records=False, metrics=False)
+            done = carry_out(ready, Conduct(steps=steps, evaluate_every=steps, records=False, metrics=False))
             spent = time.process_time() - begin - done.gradient_seconds
             key = f"{n_peers} peers, {policy}: us a peer and step"
             ratios[key], targets[key] = 1e6 * spent / done.steps, "<= 100"

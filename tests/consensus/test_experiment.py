@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from erasurehead.consensus import ConsensusRun, Watcher
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
-from erasurehead.consensus.training import ConsensusRun, Watcher
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs.folder import RunFolder

@@ -32,7 +32,8 @@ PACKAGES = sorted(
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(out / "trees"),
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-t", "without_source", "-b", "html",
+         "-d", str(out / "trees"),
          str(DOCS), str(out / "html")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

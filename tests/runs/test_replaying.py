@@ -49,7 +49,7 @@ def test_the_virtual_engine_replays_a_real_run_to_the_same_bits(tmp_path: Path, 
     assert again.x.tobytes() == real.x.tobytes()
 
 
-@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("late", ["preempt", "drop(2)", "carry"])
 def test_a_replay_is_the_same_whatever_late_workers_did(tmp_path: Path, late: LateWork) -> None:
     scheme = schemes.ignore_stragglers(6, wait_for=4)
     first = train(

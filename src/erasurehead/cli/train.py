@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from erasurehead.cli.findings import ended_text, loss_text, warn
+from erasurehead.cli.findings import ended_text, loss_text, measured_text, warn
 from erasurehead.cli.options import OutputOptions, RunOptions, option
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
@@ -242,6 +242,8 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
     if said := ended_text(experiment, done):
+        lines.append(said)
+    if said := measured_text(done):
         lines.append(said)
     loss = [said] if (said := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]

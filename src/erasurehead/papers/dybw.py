@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.consensus.training import ConsensusRun, train
+from erasurehead.consensus.result import ConsensusRun
+from erasurehead.consensus.training import train
 from erasurehead.datasets import IMAGES, Dataset, load_images
 from erasurehead.delays import Fixed, ShiftedExponential
 from erasurehead.errors import invalid

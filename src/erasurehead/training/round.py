@@ -183,7 +183,8 @@ class RoundRunner:
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
             Unreachable: if the wait rule cannot be met any more.
-            Diverged: if the estimate is not finite although every message is, or if no message that came is.
+            Diverged: if the estimate is not finite although every message is, or if no message that came is, or so few
+                that the rule cannot be met.
         """
         real = time.perf_counter()
         assignment = self.pool.assignment
@@ -395,6 +396,8 @@ class RoundRunner:
             return
         if self.pool.shrunk and self.pool.able():
             raise PoolShrunk(current.why_never(self.pool.dead))
+        if (said := _mostly_mad(current)) and self.pool.fault_policy.lost == "stop":
+            raise Diverged(said)
         if self.pool.fault_policy.lost == "stop" or len(current.out_of_reach()) == current.assignment.code.n_tasks:
             raise Unreachable(current.why_never(self.pool.dead))
         if not self._leave_out(current):
@@ -525,6 +528,17 @@ class _Arrived(Mapping[int, Array]):
 
     def __len__(self) -> int:
         return len(self._current.arrivals)
+
+
+def _mostly_mad(current: Round) -> str:
+    """Return that the model has diverged if more messages than not are refused as not finite; else an empty text.
+
+    A worker or two whose data are bad, or that lie, are no sign of it; of a model that grows without end some tasks
+    overflow before others.
+    """
+    came = len(current.view.arrived) + len(current.refused)
+    mad = sum(why == NOT_FINITE for why in current.refused.values())
+    return DIVERGED.format(step=current.order.step, what=f"vectors of {mad} of {came} messages are") * (2 * mad > came)
 
 
 def _bytes_of(event: Arrived) -> int:

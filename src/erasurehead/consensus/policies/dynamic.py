@@ -276,6 +276,7 @@ class DynamicPeer(LocalPeer):
         super().on_change(gone, sides)
         if _tag(self) != before:
             self.best, self.declared = None, False
+            self.paces = {}  # who was away, or in another part, does not know them: all must make the same tree
             self._begin_epoch()
             tag = _tag(self)
             self.open_links -= set(self.ahead.pop(tag, ()))
@@ -283,9 +284,10 @@ class DynamicPeer(LocalPeer):
             for complete in said:
                 self._on_complete(*complete)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        super().on_return(gone, sides)
-        self.threshold = self.before = self.port.now()
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+        super().on_return(gone, sides, port)
+        # Offers that stand may be older than this moment, and so may be the threshold of the round that is under way.
+        self.threshold = self.before = -1.0
         self._begin_epoch()
 
     def gain(self, peer: int) -> None:
@@ -296,7 +298,6 @@ class DynamicPeer(LocalPeer):
         self.offers.pop(peer, None)
         self.took.pop(peer, None)
         self.links.pop(peer, None)
-        self.paces.pop(peer, None)
         for kept in (self.degrees, self.early):
             for key in [key for key in kept if key[0] == peer]:
                 del kept[key]
