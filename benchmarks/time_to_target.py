@@ -43,6 +43,7 @@ SEARCH_SEED = 1000
 PAPER = "erasurehead(load=3, wait_for=11)"
 TABLE = Path(__file__).with_name("time_to_target.json")
 MOST_SECONDS, MOST_STEPS = 600.0, 4000
+_BEHIND = 20.0  # times that `adaptive` took: what takes longer to a level is not tuned any further for it
 _STALLED = 200  # steps, over the last half of which the best gap must fall by a twentieth
 
 
@@ -209,12 +210,13 @@ def search(minutes: float, only: str) -> None:
 def _tune(data: str, name: str, late: str, scheme: str, optimizer: str, best: dict[str, Any]) -> None:
     """Try rates, coarse and then fine, and further where an end wins; keep what is the fastest to a level."""
     known: dict[float, dict[str, float]] = {}
+    ours = _ours(data, late, name)
 
     def tried(power: float) -> None:
         if power in known or not -10 <= power <= 12:
             return
         setting = Setting(scheme, optimizer, 2.0**power)
-        limits = {level: best[level]["seconds"] if level in best else MOST_SECONDS for level in TUNED}
+        limits = {level: best[level]["seconds"] if level in best else _BEHIND * ours[level] for level in TUNED}
         known[power] = of_setting(data, late, law(name, SEARCH_SEED), setting, limits).times
         for level in TUNED:
             seconds = known[power].get(level)
@@ -235,6 +237,12 @@ def _tune(data: str, name: str, late: str, scheme: str, optimizer: str, best: di
                     tried(power)
         if len(known) == before:
             return
+
+
+@cache
+def _ours(data: str, late: str, name: str) -> dict[str, float]:
+    """Return the times of `adaptive`, from which the search takes how long a published method may try."""
+    return of_adaptive(data, late, law(name, SEARCH_SEED)).times
 
 
 def _bests(best: Mapping[str, Any]) -> str:
