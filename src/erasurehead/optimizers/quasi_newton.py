@@ -20,6 +20,7 @@ _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
 _NOTHING = 1e-11  # of the objective: what a step may promise when there is nothing to gain any more
+_POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
 
 
@@ -76,6 +77,7 @@ class QuasiNewton(Optimizer):
         self._length = 1.0  # share of the direction that the current model is away from the base
         self._calm = 0  # steps in a row that promised nothing
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
+        self._decision: dict[str, Any] = {}
         self._inexact = 0  # estimates so far that were not exact
 
     def begin(self, problem: Problem) -> None:
@@ -97,14 +99,28 @@ class QuasiNewton(Optimizer):
     def converged(self) -> bool:
         return self._stuck or self._calm >= 2
 
+    @property
+    def decision(self) -> Mapping[str, Any]:
+        """What the last estimate led to, as `act`:
+
+        `scale`: the curvatures are in. `accept`: the model is the base of a new search, whose first step promises to
+        lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
+        the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:
+        no share of it was good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: nothing is to
+        be gained. `wait`: nothing was known, and the same is asked again.
+        """
+        return self._decision
+
     def ask(self) -> Order:
         return Order(step=self.step, points=(self.x,), kind=CURVATURE if self._asks_curvature else "gradient")
 
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
+        self._decision = {"act": "wait"}
         if estimate is None:
             return
         if self._asks_curvature:
+            self._decision = {"act": "scale"}
             self._asks_curvature = False
             self._bound = estimate.astype(np.float64), self.value or 1.0
             self._diagonals = self._scalings(*self._bound)
@@ -136,6 +152,7 @@ class QuasiNewton(Optimizer):
         if self._length < _SHORTEST:
             self._give_up()
             return
+        self._decision = {"act": "shorten", "length": self._length}
         self._move()
 
     def _accept(self, value: float, gradient: Array) -> None:
@@ -149,6 +166,9 @@ class QuasiNewton(Optimizer):
         self._length = (
             1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
         )
+        self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._steps)}
+        if self._diagonals:
+            self._decision["scaling"] = _POWERS[self._chosen]
         self._move()
 
     def _aim(self, gradient: Array) -> None:
@@ -194,16 +214,18 @@ class QuasiNewton(Optimizer):
         x, value, gradient = self._base
         self.x = x
         if not self._steps:
-            self._stuck = True
+            self._stuck, self._decision = True, {"act": "stop"}
             return
         self._forget()
         self._accept(value, gradient)
+        self._decision["act"] = "restart"
 
     def _drift(self, gradient: Array) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""
         self._forget()
         self._base, self._direction, self._calm = None, None, 0
         self._inexact += 1
+        self._decision = {"act": "drift"}
         step = self.share / math.sqrt(self._inexact) if self._stochastic else self.share
         if self._diagonals:
             move = gradient / self._diagonals[0]
@@ -226,7 +248,7 @@ class QuasiNewton(Optimizer):
         least = float(own[own > 0.0].min(initial=math.inf))
         own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
         safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
-        return [safe, own, own**0.75, own**0.5]
+        return [safe, *(own**power for power in _POWERS[1:])]
 
     def _penalty_curvature(self) -> Array:
         if self.penalty is None or not self.penalty.smooth:

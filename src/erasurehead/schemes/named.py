@@ -236,6 +236,42 @@ def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None
     return custom(code, wait_rules.decodable(), name="adaptive")
 
 
+def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
+    """Return Ringmaster ASGD: asynchronous training that throws away gradients as old as a threshold, and older ones.
+
+    The model moves by a whole step at every message that is less than `threshold` steps old. With a threshold that
+    suits noise and accuracy the method is optimal in time among asynchronous ones, whatever the workers' speeds
+    (Maranjyan, Tyurin and Richtarik, "Ringmaster ASGD", ICML 2025, algorithm 4; with the late work `drop(R)`, R =
+    threshold - 1, workers stop such computations, which is their algorithm 5). A worker's message is the gradient of
+    its own tasks: where tasks differ, the method goes to a neighbourhood of the optimum.
+
+    Arguments:
+        n_workers: number of workers.
+        threshold: steps, at least 1; 1 takes gradients at the newest model only.
+        n_tasks: number of tasks, at least n_workers; by default one a worker.
+    """
+    check_count("threshold", threshold)
+    code = codes.uncoded(n_workers, n_tasks)
+    aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1)
+    return replace(custom(code, wait_rules.arrivals(1), aggregation, "ringmaster"), late="carry")
+
+
+def rennala(n_workers: int, batch: int) -> Scheme:
+    """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and no older ones.
+
+    Optimal in time among asynchronous methods for workers of fixed speeds (Tyurin and Richtarik, "Optimal time
+    complexities of parallel stochastic optimization methods under a fixed computation model", NeurIPS 2023). There, a
+    fast worker may bring several stochastic gradients of one model; here its tasks are its whole data, which it need
+    not bring twice, so that a batch is of as many workers: it is `ignore_stragglers` by another name.
+
+    Arguments:
+        n_workers: number of workers.
+        batch: gradients a step, in 1..n_workers.
+    """
+    batch = check_count("batch", batch, 1, n_workers)
+    return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
+
+
 _LOAD = 3
 """Workers a task where nothing is said: each round takes the time of the fastest of so many. With exponential delays of
 equal mean a round of 30 workers takes 0.5 s with three and 2 s with one, and 0.4 s with five."""

@@ -404,6 +404,7 @@ class _Training:
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
                 dead=sorted(self.pool.dead), neglected=neglected, notices=self.rounds.take_notices(),
+                decision=dict(optimizer.decision),
             )  # fmt: skip
             for watcher in self.watchers:
                 for arrival in result.rows:

@@ -41,6 +41,8 @@ class StepRow:
         notices: what was noticed since the step before, in order: deaths, exceptions, refused messages, suspicions; in
             the first step, also while the workers were started.
         late: messages of earlier rounds that came in this step.
+        decision: what the optimizer decided at its end, by name, and by which numbers; empty for those that decide
+            nothing.
     """
 
     step: int
@@ -64,6 +66,7 @@ class StepRow:
     neglected: list[int] = field(default_factory=list[int])
     notices: list[Notice] = field(default_factory=list[Notice])
     late: int = 0
+    decision: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def noticed(self, *kinds: NoticeKind) -> list[Notice]:
         """Return the notices of some kinds, in order."""
