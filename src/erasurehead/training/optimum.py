@@ -112,11 +112,7 @@ def _polished(
     while found[2] > short and since < _PATIENCE:
         order = optimizer.ask()
         if order.kind == CURVATURE:
-            shard, sums = problem.shard([slice(0, problem.n_samples)]), np.zeros(problem.n_parameters)
-            touched = np.arange(problem.n_parameters) if shard.support is None else shard.support
-            local = np.empty(len(touched))
-            optimizer.value = shard.curvature(np.ones(1), local)
-            sums[touched] = local
+            sums, optimizer.value = problem.curvature()
             optimizer.tell(sums)
             continue
         optimizer.value, gradient = both(order.points[0])
