@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.engines.base import Order
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
@@ -71,6 +71,7 @@ class QuasiNewton(Optimizer):
         self._chosen = 0
         self._steps: list[Array] = []
         self._changes: list[Array] = []
+        self._bent: list[float] = []  # products of the two
         self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient that a search begins at
         self._direction: Array | None = None
         self._slope = 0.0  # of the objective along the direction, at the base
@@ -141,7 +142,7 @@ class QuasiNewton(Optimizer):
         promised = self._slope_along(self.x - x)
         lower = value <= before + _DECREASE * promised
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
-            lower = abs(float(gradient @ self._direction)) <= _SLOPE * abs(self._slope)
+            lower = abs(product(gradient, self._direction)) <= _SLOPE * abs(self._slope)
         if lower and np.isfinite(gradient).all():
             self._remember(self.x - x, gradient - gradient_before)
             self._accept(value, gradient)
@@ -177,7 +178,7 @@ class QuasiNewton(Optimizer):
         direction = self._downhill(uphill)
         if self._sharp:
             direction[direction * uphill >= 0.0] = 0.0  # else the step might leave its orthant at once
-        self._direction, self._slope = direction, float(uphill @ direction)
+        self._direction, self._slope = direction, product(uphill, direction)
 
     def _uphill(self, x: Array, gradient: Array) -> Array:
         found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
@@ -193,7 +194,7 @@ class QuasiNewton(Optimizer):
         assert self._base is not None
         if not self._sharp:
             return self._length * self._slope
-        return float(self._uphill(self._base[0], self._base[2]) @ step)
+        return product(self._uphill(self._base[0], self._base[2]), step)
 
     def _move(self) -> None:
         assert self._base is not None
@@ -230,7 +231,7 @@ class QuasiNewton(Optimizer):
         if self._diagonals:
             move = gradient / self._diagonals[0]
         else:
-            move = gradient / max(1.0, float(np.linalg.norm(gradient)))
+            move = gradient / max(1.0, squared_norm(gradient) ** 0.5)
             step = self.share / math.sqrt(self._inexact)
         self.x = (self.x - step * move).astype(self.x.dtype, copy=False)
 
@@ -258,19 +259,21 @@ class QuasiNewton(Optimizer):
 
     def _remember(self, step: Array, change: Array) -> None:
         """Keep a pair, and choose the diagonal that it speaks for."""
-        product = float(step @ change)
-        if not product > 1e-12 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+        bent = product(step, change)
+        if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
             return
         self._steps.append(step)
         self._changes.append(change)
+        self._bent.append(bent)
         most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
-        del self._steps[:-most], self._changes[:-most]
+        del self._steps[:-most], self._changes[:-most], self._bent[:-most]
         if self._diagonals:
-            spreads = [float(step @ (one * step)) * float(change @ (change / one)) for one in self._diagonals]
+            spreads = [product(step, one * step) * product(change, change / one) for one in self._diagonals]
             self._chosen = int(np.argmin(spreads))  # where it is least, the cosine between both is greatest
 
     def _forget(self) -> None:
         self._steps.clear()
+        self._bent.clear()
         self._changes.clear()
         self._chosen = 0
 
@@ -278,8 +281,8 @@ class QuasiNewton(Optimizer):
         """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980)."""
         found = -gradient
         factors: list[float] = []
-        for step, change in zip(reversed(self._steps), reversed(self._changes), strict=True):
-            factor = float(step @ found) / float(step @ change)
+        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
+            factor = product(step, found) / bent
             found -= factor * change
             factors.append(factor)
         diagonal = self._diagonals[self._chosen] if self._diagonals else None
@@ -287,12 +290,12 @@ class QuasiNewton(Optimizer):
         if self._steps:
             change = self._changes[-1]
             scaled = change if diagonal is None else change / diagonal
-            scale = float(self._steps[-1] @ change) / float(change @ scaled)
+            scale = self._bent[-1] / product(change, scaled)
         found *= scale
         if diagonal is not None:
             found /= diagonal
-        for step, change, factor in zip(self._steps, self._changes, reversed(factors), strict=True):
-            found += step * (factor - float(change @ found) / float(step @ change))
+        for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
+            found += step * (factor - product(change, found) / bent)
         return found
 
     # --- its state --------------------------------------------------------------------------------------------------
@@ -322,6 +325,7 @@ class QuasiNewton(Optimizer):
         self._bound = None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1]))
         self._diagonals = [] if self._bound is None else self._scalings(*self._bound)
         self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
+        self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
         self._chosen = int(state["chosen"])
         base = state["base"]
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))

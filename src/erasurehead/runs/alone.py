@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead.datasets import Dataset
 from erasurehead.errors import InvalidArgument
@@ -66,7 +67,8 @@ def alone(experiment: Experiment, target: tuple[str, float] | None, seconds: flo
         One for the solver that has nothing to set, and one for scikit-learn at its defaults, where it is installed and
         minimises the same; none where samples are out of reach of this machine.
     """
-    return [*_solved(experiment, target, seconds), *_by_scikit_learn(experiment)]
+    with threadpool_limits(limits=1):
+        return [*_solved(experiment, target, seconds), *_by_scikit_learn(experiment)]
 
 
 def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> Iterator[Alone]:
@@ -77,6 +79,7 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
     except InvalidArgument:
         return
     optimizer.exact = True
+    problem.exact([x])  # brings machine code and data into memory
     spent, to_target = 0.0, None
     while not optimizer.converged and spent < seconds:
         begin = time.process_time()
@@ -109,7 +112,7 @@ def _by_scikit_learn(experiment: Experiment) -> Iterator[Alone]:
     other = section.l1 or section.class_weight or not section.l2
     if other or not isinstance(data, Dataset) or importlib.util.find_spec("sklearn") is None:
         return
-    from sklearn import linear_model
+    from sklearn import linear_model  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
     n, l2 = problem.n_samples, float(section.l2 or 0.0)
     free = len(problem.unpenalized) > 0  # the last column, of ones
