@@ -22,8 +22,11 @@ def test_it_comes_to_the_minimum_and_to_the_target(tmp_path: Path) -> None:
     found = experiment(tmp_path)
     problem = found.problem
     solved, *rest = alone(found, ("auc", 0.6), seconds=30.0)
-    least = minimize(problem.objective, problem.initial(), method="L-BFGS-B",
-                     jac=lambda x: problem.gradient(x) + problem.penalty_gradient(x), options={"ftol": 1e-14})  # fmt: skip
+
+    def slope(x: Any) -> Any:
+        return problem.gradient(x) + problem.penalty_gradient(x)
+
+    least = minimize(problem.objective, problem.initial(), jac=slope, method="L-BFGS-B", options={"ftol": 1e-14})
     assert solved.method == "quasi_newton"
     assert solved.converged
     assert solved.objective == pytest.approx(least.fun, rel=1e-6)
