@@ -31,7 +31,7 @@ class Order:
         step: the optimizer's step; delays and samples are drawn from it.
         points: the models at which to compute; usually one. The arrays are not changed once they are submitted.
         round: number of the submission, rising by one each time; set by the loop.
-        generation: number of the worker set; rises when the code is re-formed.
+        generation: number of the worker set; rises when the code is resized.
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number a point, if the message combines several points.
         note: anything else that programs need, such as the tolerance chosen for a nested code.

@@ -248,7 +248,10 @@ class VirtualEngine(Engine, FaultInjection):
         state = self._workers[worker]
         held, state.held = state.held or [], None
         for event in held:
-            self._push(self._clock, worker, state.life if event else state.work, event)
+            if event is None:
+                self._push_message(self._clock, worker, state)
+            else:
+                self._push(self._clock, worker, state.life, event)
         if state.waiting is not None and (not state.busy or self._outdated(state, state.waiting.order)):
             self._begin(worker, state, state.waiting)
 
@@ -319,9 +322,13 @@ class VirtualEngine(Engine, FaultInjection):
         if self._closed:
             raise EngineError(CLOSED)
 
-    def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
-        turn, place = self._place_of(worker) if event is None else _BEFORE_ALL
-        heapq.heappush(self._heap, (time, turn, place, self._next(), worker, number, event))
+    def _push(self, time: float, worker: int, number: int, event: Event) -> None:
+        heapq.heappush(self._heap, (time, *_BEFORE_ALL, self._next(), worker, number, event))
+
+    def _push_message(self, time: float, worker: int, state: Worker) -> None:
+        """Put down when the message that a worker is at arrives."""
+        turn, place = self._place_of(worker, state)
+        heapq.heappush(self._heap, (time, turn, place, self._next(), worker, state.work, None))
 
     def _next(self) -> int:
         self._sequence += 1
@@ -343,16 +350,17 @@ class VirtualEngine(Engine, FaultInjection):
             self._fail(worker, state, order, error)
             return
         state.busy = bool(remaining)
-        if remaining:
-            state.spec = remaining[0]
-            try:
-                delay = self._delay(worker, order, state, remaining[0])
-            except Exception as error:
-                self._fail(worker, state, order, error)
-                return
-            seconds = self.seconds_per_task * remaining[0].work + delay
-            if math.isfinite(seconds):
-                self._push(self._clock + seconds, worker, state.work, None)
+        if not remaining:
+            return
+        state.spec = spec = remaining[0]
+        try:
+            delay = self._delay(worker, order, state, spec)
+        except Exception as error:
+            self._fail(worker, state, order, error)
+            return
+        seconds = self.seconds_per_task * spec.work + delay
+        if math.isfinite(seconds):
+            self._push_message(self._clock + seconds, worker, state)
 
     def _fail(self, worker: int, state: Worker, order: Order, error: Exception) -> None:
         state.busy = False
@@ -373,12 +381,11 @@ class VirtualEngine(Engine, FaultInjection):
             row = self._delay_rows[key] = drawn.tolist()
         return row[worker]
 
-    def _place_of(self, worker: int) -> tuple[int, float]:
+    def _place_of(self, worker: int, state: Worker) -> tuple[int, float]:
         """Return where the message that a worker is at stands among those that arrive at the same moment.
 
         What answers an earlier round comes first, as it was under way before; the rest is drawn.
         """
-        state = self._workers[worker]
         assert state.current is not None
         order = state.current.order
         step, key = order.step, (order.step, len(state.done))

@@ -403,7 +403,7 @@ class _Training:
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
-                dead=sorted(self.pool.dead), neglected=neglected, notices=self.rounds.take_notices(),
+                dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
                 decision=dict(optimizer.decision),
             )  # fmt: skip
             for watcher in self.watchers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,7 +108,10 @@ class RoundResult:
         origin: float = 0.0,
         gradient: Array | None = None,
         loss: float | None = None,
-        **facts: Any,
+        *,
+        dead: Iterable[int] = (),
+        neglected: Iterable[int] = (),
+        notices: Iterable[Notice] = (),
     ) -> StepRow:
         """Return the row of the step that this round was the last of.
 
@@ -118,10 +121,10 @@ class RoundResult:
             origin: when training began, in the engine's seconds.
             gradient: the estimate with the penalty; None if no step was taken.
             loss: the estimate with the penalty.
-            facts: what else the row says: what befell workers, and notices.
+            dead, neglected, notices: as the row's attributes.
         """
         decoding = self.decoding
-        row = StepRow(
+        return StepRow(
             step=order.step,
             round=order.round,
             kind=order.kind,
@@ -131,7 +134,7 @@ class RoundResult:
             arrived=self.view.finished,
             used=decoding.used.tolist(),
             missing=sorted({row.worker for row in self.rows if row.censored}),
-            dead=[],
+            dead=sorted(dead),
             residual=decoding.residual + len(self.lost),
             coverage=self.coverage,
             stepped=gradient is not None,
@@ -141,8 +144,9 @@ class RoundResult:
             workers=self.assignment.code.n_workers,
             lost=list(self.lost),
             late=len(self.late_rows),
+            neglected=list(neglected),
+            notices=list(notices),
         )
-        return replace(row, **facts)
 
 
 class RoundRunner:

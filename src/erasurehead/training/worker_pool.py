@@ -232,7 +232,7 @@ class WorkerPool:
         settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
         return spread(self.assignment.code, self.engine.hosts(), settled)
 
-    # --- re-forming the code --------------------------------------------------------------------------------------
+    # --- resizing the code -----------------------------------------------------------------------------------------
 
     @property
     def shrunk(self) -> bool:
