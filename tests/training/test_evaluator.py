@@ -15,6 +15,7 @@ import pytest
 
 from erasurehead import engines, schemes
 from erasurehead._internal.arrays import Array
+from erasurehead.cli.findings import measured_text
 from erasurehead.delays import Exponential
 from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder
@@ -22,7 +23,7 @@ from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluator import Evaluator, EvaluatorLost, spare_core
 from erasurehead.training.loop import train
-from erasurehead.training.metric import Metric
+from erasurehead.training.metric import Measured, Metric
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.rows import StepRow
 
@@ -196,3 +197,14 @@ def test_virtual_runs_measure_in_place_and_end_at_the_same_step_every_time() -> 
     assert runs[0].ended == "until"
     assert len(runs[0].steps) == len(runs[1].steps) == runs[0].measured[-1].step
     assert not any(one.beside for one in runs[0].measured)
+
+
+def test_what_measuring_took_is_said_apart() -> None:
+    def said(engine: str, *beside: bool) -> str:
+        measured = [Measured(step, 1.0, 0.5, 0.25, one) for step, one in enumerate(beside)]
+        return measured_text(Run("scheme", engine, np.zeros(1), measured=measured))
+
+    assert said("processes", True, False, True) == (
+        "the target was measured 2 times beside training (500 ms) and 1 times between steps (250 ms)"
+    )
+    assert said("processes") == said("virtual", False) == ""

@@ -30,7 +30,7 @@ Train one model, and record the run in a folder.
   A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
 
 [bold]erasurehead train runs/x/config.toml --engine virtual \\
-    --delays "recorded('runs/x/arrivals.jsonl')"[/bold]
+    --delays "recorded('runs/x/arrivals.jsonl', rounds=True)"[/bold]
   A run once more, on the virtual clock: same arrivals, same model.
 
 [bold]erasurehead train --resume runs/x[/bold]

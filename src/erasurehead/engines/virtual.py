@@ -20,6 +20,7 @@ from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.delays.fixed import Recorded
+from erasurehead.delays.script import ScriptedEvent
 from erasurehead.delays.ties import precedence
 from erasurehead.engines.base import (
     CLOSED,
@@ -104,6 +105,7 @@ class VirtualEngine(Engine, FaultInjection):
         self._round = -1
         self._handed_out: list[_Lease] = []
         self._playback: Playback | None = None
+        self._departed: dict[int, Worker] = {}  # who died in a replay
         if isinstance(self.delays, Recorded) and self.delays.script is not None:
             self._playback, self.late = Playback(self.delays.script), "carry"
         self._delay_rows: dict[tuple[int, float, int, float], list[float]] = {}
@@ -120,7 +122,8 @@ class VirtualEngine(Engine, FaultInjection):
             state = Worker(program, place, life=self._next())
             self._workers[worker] = state
             self._taken[place] += 1
-            self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
+            if self._playback is None or not self._playback.tells_of_workers:  # else it joins when it did
+                self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
 
     def _forget(self, worker: int) -> None:
         state = self._workers.pop(worker, None)
@@ -198,6 +201,13 @@ class VirtualEngine(Engine, FaultInjection):
 
     def _play(self, playback: Playback, until: float | None) -> Event | None:
         """Return what came next in the recorded round; None if that was the end of it, or the time is not yet come."""
+        befallen = playback.peek_event()
+        if befallen is not None:
+            if until is not None and befallen.time > until:
+                return None
+            playback.take_event()
+            self._clock = max(self._clock, playback.stop if playback.done else befallen.time)
+            return self._befall(befallen)
         coming = playback.peek()
         if coming is None:
             while (worker := playback.take_failure()) is not None:
@@ -210,7 +220,7 @@ class VirtualEngine(Engine, FaultInjection):
         if until is not None and time > until:
             return None
         message, flight = playback.take()
-        self._clock = max(self._clock, time if playback.peek() else playback.stop)  # it was looked at a moment later
+        self._clock = max(self._clock, playback.stop if playback.done else time)  # it was looked at a moment later
         state = self._workers.get(message.worker)
         if state is None or flight is None or message.unit >= len(state.program.message_specs):
             raise DataError(
@@ -222,6 +232,22 @@ class VirtualEngine(Engine, FaultInjection):
         self._handed_out.append(lease)
         started = playback.started(message)
         return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
+
+    def _befall(self, told: ScriptedEvent) -> Event:
+        """Return what befell a worker in a recorded run, as it happens again."""
+        worker, time = told.worker, told.time
+        if told.kind == "died":
+            if worker in self._workers:
+                self._departed[worker] = self._workers[worker]
+            self._forget(worker)
+            return Died(worker, told.reason, time, told.broken)
+        if told.kind == "joined":
+            if worker in self._departed and worker not in self._workers:  # a run that went on with new workers
+                self._workers[worker] = self._departed[worker]
+            return Joined(worker, told.host, time)
+        if told.kind == "failed":
+            return Failed(worker, self._round, told.reason, time)
+        return Offered(told.count, told.host, time)
 
     def stamp(self, moment: Moment, order_round: int) -> float:
         if self._playback is not None:

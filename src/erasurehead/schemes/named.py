@@ -9,7 +9,7 @@ from erasurehead import codes, decoding
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
-from erasurehead.engines.base import LateWork
+from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.problems.base import CURVATURE
 from erasurehead.schemes import wait_rules
@@ -62,9 +62,10 @@ class Scheme:
         Raises:
             InvalidArgument: saying what they must do.
         """
-        if self.late == "carry" and late == "preempt":
+        if self.late == "carry" and not rounds_kept(late):
             raise invalid(
-                "late", f"must be 'carry' for the scheme {self.name}, which lives on late work", late,
+                "late", "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
+                f"{self.name}, which lives on late work", late,
                 "say late='carry' to the engine, or --late carry",
             )  # fmt: skip
 

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Arrived, Died, Failed, MessageSpec, Order, Program, told
@@ -16,6 +16,9 @@ from erasurehead.training.metric import Measured, Metric
 
 if TYPE_CHECKING:
     from erasurehead.engines.processes import ProcessEngine
+
+_Given: TypeAlias = tuple[int, float, Array]
+"""A model, after the number of steps that are done, and the seconds of training until it was there."""
 
 _JUDGE = 0
 """The number of the one worker."""
@@ -67,9 +70,10 @@ class _Judge(Program):
 
 
 class Evaluator:
-    """Measures models in a process of its own, as a worker that always takes the newest order: see `ProcessEngine`.
+    """Measures models in a process of its own, which is a worker of the engine of processes: see `ProcessEngine`.
 
-    It ends when it is closed, and with this process, however that ends.
+    It is sent one model at a time: when it is done with one, the newest there is. It ends when it is closed, and with
+    this process, however that ends.
 
     Arguments:
         metric: what is measured.
@@ -81,9 +85,9 @@ class Evaluator:
     def __init__(self, metric: Metric) -> None:
         from erasurehead.engines.processes import ProcessEngine
 
-        self._given: dict[int, tuple[int, float]] = {}  # by round: steps and seconds of what is not measured yet
-        self._newest: Array | None = None
-        self._round = -1
+        self._under_way: _Given | None = None
+        self._newest: _Given | None = None
+        self._round = 0
         self._engine: ProcessEngine = ProcessEngine(late="carry")
         try:
             self._engine.assign(_JUDGE, _Judge(metric))
@@ -99,9 +103,15 @@ class Evaluator:
             when: seconds of training until the model was there.
             x: the model, which must not be changed any more.
         """
-        self._round += 1
-        self._given[self._round], self._newest = (step, when), x
-        self._engine.submit(Order(step, (x,), round=self._round), [_JUDGE])
+        self._newest = step, when, x
+        self._feed()
+
+    def _feed(self) -> None:
+        """Send the newest model, unless another is still being measured."""
+        if self._under_way is None and self._newest is not None:
+            self._under_way, self._newest = self._newest, None
+            self._engine.submit(Order(self._round, (self._under_way[2],), round=self._round), [_JUDGE])
+            self._round += 1
 
     def answers(self, wait: bool = False) -> list[Measured]:
         """Return what it has measured since it was asked last.
@@ -117,24 +127,23 @@ class Evaluator:
         while True:
             event = self._engine.poll()
             if event is None:
-                if not self._given or time.monotonic() >= until:
+                if self._under_way is None or time.monotonic() >= until:
                     return found
                 event = self._engine.next_event(until)
-            if isinstance(event, Arrived):
+            if isinstance(event, Arrived) and self._under_way is not None:
                 value, seconds = event.read().tolist()
-                step, when = self._given[event.order_round]
-                self._given = {number: one for number, one in self._given.items() if number > event.order_round}
                 self._engine.release(event)
+                step, when, _ = self._under_way
                 found.append(Measured(step, when, value, seconds, beside=True))
+                self._under_way = None
+                self._feed()
             elif isinstance(event, Died | Failed):
                 raise EvaluatorLost(event.reason)
 
     @property
     def unmeasured(self) -> tuple[int, float, Array] | None:
         """The newest model that it was given and has not measured, with steps and seconds; None if there is none."""
-        if not self._given or self._newest is None:
-            return None
-        return *self._given[max(self._given)], self._newest
+        return self._under_way if self._newest is None else self._newest
 
     @property
     def pid(self) -> int:

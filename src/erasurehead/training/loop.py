@@ -295,6 +295,10 @@ class _Training:
             self._origin = self.engine.now() - elapsed
         self.rounds.origin, self.rounds.step = self._origin, self.optimizer.step
         if resume is None:
+            self.rounds.note_start()
+        elif not running:
+            self.rounds.note_return(map(int, resume.state["pool"]["dead"]), self._round)
+        if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
 
@@ -405,6 +409,7 @@ class _Training:
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
                 dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
                 decision=dict(optimizer.decision),
+                events=self.rounds.take_events(),
             )  # fmt: skip
             for watcher in self.watchers:
                 for arrival in result.rows:

@@ -14,7 +14,7 @@ from erasurehead._internal.arrays import Array, IntArray, Tree, finite, squared_
 from erasurehead.codes.transforms import shortened
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
-from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Offered, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
 from erasurehead.schemes.aggregation import Vectors
@@ -27,7 +27,7 @@ from erasurehead.training.late_work import LateWorkTaken
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
 from erasurehead.training.round_table import RoundTable
-from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.training.rows import BEFORE, ArrivalRow, StepRow, WorkerEvent, WorkerEventKind
 from erasurehead.training.worker_pool import WorkerPool
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
@@ -43,6 +43,11 @@ TELL_EVERY = 0.05
 
 WATCH_EVERY = 1.0
 """Seconds after which those who want to know who is late are told, though nothing has happened."""
+
+
+_KINDS: Mapping[type[Event], WorkerEventKind] = {
+    Died: "died", Joined: "joined", Failed: "failed", Offered: "offered",
+}  # fmt: skip
 
 
 class TimeIsUp(ErasureHeadError):
@@ -169,6 +174,7 @@ class RoundRunner:
         self.step: int | None = 0
         self.origin: float | None = None
         self._notices: list[tuple[float, Notice]] = []
+        self._events: list[WorkerEvent] = []
         self._watched = any(type(one).on_wait is not Callback.on_wait for one in self.callbacks)
         self._told: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
         self._rounds = RoundTable(carried=self.engine.late != "preempt")
@@ -205,7 +211,11 @@ class RoundRunner:
         read = current.read
         used_late: list[int] = []
         while True:
-            self._wait(current)
+            try:
+                self._wait(current)
+            except PoolShrunk:
+                self._break_off(current)
+                raise
             waited = current.view.elapsed
             if self._monitor.examine(current):
                 continue
@@ -281,6 +291,49 @@ class RoundRunner:
         """Return what was noticed since this was asked last, for the row of the step."""
         taken, self._notices = self._notices, []
         return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
+
+    def take_events(self) -> list[WorkerEvent]:
+        """Return what befell workers since this was asked last, for the row of the step."""
+        taken, self._events = self._events, []
+        return taken
+
+    def note_start(self) -> None:
+        """Take down what befell workers while they were started, unless all of them just came up."""
+        if not all(isinstance(event, Joined) for event in self.pool.early):
+            for event in self.pool.early:
+                self._note(event, BEFORE, 0)
+
+    def note_return(self, workers: Iterable[int], order_round: int) -> None:
+        """Take down that workers which were dead are there again, as a run goes on with new ones.
+
+        Arguments:
+            workers: those that were dead.
+            order_round: the round that is the next.
+        """
+        for worker in workers:
+            if worker in self.pool.living:
+                self._note(Joined(worker, self.pool.living[worker], self.engine.now()), order_round, 0)
+
+    def _note(self, event: Died | Joined | Failed | Offered, order_round: int, place: int) -> None:
+        """Take down what befell a worker, in its place among the messages of a round."""
+        facts: dict[str, Any] = {
+            name: getattr(event, name) for name in ("reason", "host", "broken") if hasattr(event, name)
+        }
+        if isinstance(event, Offered):
+            facts["count"] = event.workers
+        else:
+            facts["worker"] = event.worker
+        time = event.time - (self.origin or 0.0)
+        self._events.append(WorkerEvent(_KINDS[type(event)], order_round, place, time, **facts))
+
+    def _break_off(self, current: Round) -> None:
+        """Take down a round that has no end, and its messages: what a replay needs of it."""
+        origin = self.origin or 0.0
+        now, begin = self.engine.now() - origin, current.begin - origin
+        self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))
+        for row in current.rows(set()):
+            for callback in self.callbacks:
+                callback.on_arrival(row)
 
     def _notice_failure(self, worker: int, notice: Notice) -> None:
         """Take down what a worker fails with: not told again in every round, until it answers properly."""
@@ -430,7 +483,10 @@ class RoundRunner:
         if isinstance(event, Arrived):
             self._monitor.heard(event, current)
             self._take_arrival(event, current)
-        elif isinstance(event, Failed):
+            return
+        if not isinstance(event, Failed) or event.order_round == current.order.round:
+            self._note(event, current.order.round, current.came)
+        if isinstance(event, Failed):
             if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
                 text = f"worker {event.worker} failed: {event.reason}"
