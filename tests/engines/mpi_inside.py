@@ -15,8 +15,9 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from erasurehead import schemes
+from erasurehead import consensus, schemes
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus import ConsensusRun, Policy
 from erasurehead.delays import Exponential, Recorded
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
@@ -24,7 +25,16 @@ from erasurehead.engines.base import Arrived, Died, Joined, MessageSpec, Order
 from erasurehead.engines.mpi import MPIEngine, serve
 from erasurehead.errors import EngineError
 from erasurehead.optimizers.first_order import GradientDescent, Nesterov
-from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
+from erasurehead.problems import LogisticRegression
+from erasurehead.testing import (
+    Echo,
+    EngineConformance,
+    FaultInjectionConformance,
+    Faulty,
+    PeerConformance,
+    Quadratic,
+    Timetable,
+)
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
@@ -46,6 +56,11 @@ class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance)
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late, share=False)
+
+
+class TestPeers(PeerConformance):
+    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
+        return consensus.train(problem, graph, policy, engine="mpi", **settings)
 
 
 @dataclass(eq=False)

@@ -18,11 +18,11 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.faults import Leave
-from erasurehead.consensus.ledger import Ledger
 from erasurehead.consensus.life import BEGIN, PREPARE, TICK, PeerProgram, Report, clock, words
 from erasurehead.consensus.plans import Plan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import PeerRow
+from erasurehead.consensus.run_records import RunRecords
 from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Order
 from erasurehead.engines.fault_injection import injection
 from erasurehead.engines.mail import correspondence
@@ -90,7 +90,7 @@ class LiveRun:
             )  # fmt: skip
         if getattr(engine, "delays", None) is not None:
             raise invalid("engine", "must have no delays of its own", engine.name, "those of the plan are the peers'")
-        self.ledger = Ledger(made, conduct)
+        self.kept = RunRecords(made, conduct)
         self.n_peers = made.graph.n_peers
         self.mail = correspondence(engine).mail(self.n_peers, made.algorithm.n_vectors * len(made.x))
         self.seen: dict[int, _Seen] = {}
@@ -120,21 +120,21 @@ class LiveRun:
             self._conclude(self.end)
         finally:
             self._close()
-        done = self.ledger.run
+        done = self.kept.run
         done.models = np.array([self._models[peer] for peer in range(self.n_peers)])
         done.there = sorted(self.seen) or list(range(self.n_peers))
         done.steps, done.seconds = self.total, float(self.end)
         counts = [(one.messages, one.vectors, one.gradient_seconds) for one in self.seen.values()]
         done.messages, done.vectors, done.gradient_seconds = map(sum, zip(self._counts, *counts, strict=True))
-        done.shares = self.ledger.holdings.shares
+        done.shares = self.kept.holdings.shares
         return done
 
     # The beginning
 
     def _start(self) -> None:
         made, engine = self.made, self.engine
-        self.ledger.begin()
-        self.ledger.look(np.array([made.x] * self.n_peers), 0, 0.0)
+        self.kept.begin()
+        self.kept.look(np.array([made.x] * self.n_peers), 0, 0.0)
         for peer in range(self.n_peers):
             engine.assign(peer, PeerProgram(made, peer, self.mail))
         deadline, missing = engine.now() + PATIENCE, set(range(self.n_peers))
@@ -227,7 +227,7 @@ class LiveRun:
     def _advance(self) -> None:
         """Write down what is known of all, moment by moment, and end the run if it is over."""
         if not self.seen and not self._returning():
-            self.ledger.run.status, self.ledger.run.stopped = "failed", "every peer is gone"
+            self.kept.run.status, self.kept.run.stopped = "failed", "every peer is gone"
             self._merge(math.inf)
             self.end = self._now() if self.end is None else self.end
             return
@@ -249,7 +249,7 @@ class LiveRun:
         goal = self.conduct.steps * self.n_peers
         while self._rows and self._rows[0][0] <= until and (self.end is None or self._rows[0][0] <= self.end):
             row = heapq.heappop(self._rows)[3]
-            self.ledger.step(row)
+            self.kept.step(row)
             self.total += 1
             if self.total >= goal and self.end is None:
                 self.end = row.end
@@ -266,11 +266,11 @@ class LiveRun:
         if looks <= self.looks or not models:
             return
         self.looks = looks
-        row = self.ledger.look(np.array(models), self.total, tick)
+        row = self.kept.look(np.array(models), self.total, tick)
         if self.conduct.target is not None and row.objective <= self.conduct.target:
             self.end = tick
         elif said := self.conduct.stop():
-            self.ledger.run.status, self.ledger.run.stopped = "interrupted", said
+            self.kept.run.status, self.kept.run.stopped = "interrupted", said
             self.end = tick
 
     # What befalls peers
@@ -289,7 +289,7 @@ class LiveRun:
         self.gone.add(peer)
         for place, value in enumerate((one.messages, one.vectors, one.gradient_seconds)):
             self._counts[place] += value
-        self.ledger.notice(
+        self.kept.notice(
             Notice("died", worker=peer, data={"reason": reason, "replaced": False},
                    text=f"Peer {peer} is gone: {reason}.", time=self._now())
         )  # fmt: skip
@@ -306,7 +306,7 @@ class LiveRun:
             self._expected.add(peer)
         except NoRoom as error:
             text = f"Peer {peer} cannot come back: {error}"
-            self.ledger.notice(Notice("failed", worker=peer, data={"reason": str(error)}, text=text, time=self._now()))
+            self.kept.notice(Notice("failed", worker=peer, data={"reason": str(error)}, text=text, time=self._now()))
 
     def _welcome(self, peer: int) -> None:
         """Let a peer begin that has come back, and the others know of it."""
@@ -329,7 +329,7 @@ class LiveRun:
         """Let all who are there know who is gone, and of cuts."""
         self._noticed = frozenset(self.gone)
         self._changes.append(self._noticed)
-        self.ledger.trouble(self._now(), self._noticed, self.sides)
+        self.kept.trouble(self._now(), self._noticed, self.sides)
         sides = [sorted(side) for side in self.sides]
         self._tell("change", {"gone": sorted(self.gone), "sides": sides, **self._whereabouts()})
 
@@ -351,7 +351,7 @@ class LiveRun:
                 self._models.setdefault(event.worker, self.made.x)
                 self.seen.pop(event.worker, None)
         models = np.array([one.model for one in self.seen.values()] or list(self._models.values()))
-        self.ledger.look(models, self.total, end)
+        self.kept.look(models, self.total, end)
 
     def _close(self) -> None:
         """End all peers, whatever has happened."""

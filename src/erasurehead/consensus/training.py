@@ -14,12 +14,12 @@ from erasurehead._internal.arrays import Array
 from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.ledger import Ledger
 from erasurehead.consensus.live import LiveRun
 from erasurehead.consensus.plans import Plan, plan
 from erasurehead.consensus.policies import Policy
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
+from erasurehead.consensus.run_records import RunRecords
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.consensus.virtual import VirtualClock
 from erasurehead.engines.base import Engine
@@ -104,7 +104,7 @@ class _OnVirtualClock:
 
     def __init__(self, made: Plan, conduct: Conduct) -> None:
         self.made, self.conduct = made, conduct
-        self.ledger = Ledger(made, conduct)
+        self.kept = RunRecords(made, conduct)
         self.local = LocalGradients(made.problem, made.shares, made.batch, made.seed)
         self.clock = VirtualClock(
             made.peers(), self.local, made.delays, seconds_per_step=made.seconds_per_step, latency=made.latency,
@@ -114,9 +114,9 @@ class _OnVirtualClock:
         self.looks = 0
 
     def run(self) -> ConsensusRun:
-        clock, conduct, ledger, done = self.clock, self.conduct, self.ledger, self.ledger.run
+        clock, conduct, kept, done = self.clock, self.conduct, self.kept, self.kept.run
         n_peers, until = self.made.graph.n_peers, conduct.end
-        ledger.begin()
+        kept.begin()
         if conduct.resume is None:
             clock.begin()
             self._look()
@@ -142,7 +142,7 @@ class _OnVirtualClock:
         done.models, done.there = self._models(), self._there()
         done.steps, done.seconds = clock.total, clock.time
         done.messages, done.vectors, done.gradient_seconds = clock.messages, clock.vectors, clock.gradient_seconds
-        done.shares = ledger.holdings.shares
+        done.shares = kept.holdings.shares
         if conduct.keep_state:
             done.state = self._state()
         return done
@@ -155,20 +155,20 @@ class _OnVirtualClock:
 
     def _look(self) -> MeanRow:
         models = np.array([self.clock.peers[peer].model for peer in self._there()])
-        return self.ledger.look(models, self.clock.total, self.clock.time)
+        return self.kept.look(models, self.clock.total, self.clock.time)
 
     def _on_step(self, peer: int, time: float, step: MixedStep) -> None:
-        self.ledger.step(PeerRow.of(peer, time, step))
+        self.kept.step(PeerRow.of(peer, time, step))
 
     def _on_trouble(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        if self.ledger.trouble(time, gone, sides):
-            self.local.assign(self.ledger.holdings.shares)
+        if self.kept.trouble(time, gone, sides):
+            self.local.assign(self.kept.holdings.shares)
 
     def _state(self) -> dict[str, Any]:
-        return {"clock": self.clock.state(), "looks": self.looks, **self.ledger.state()}
+        return {"clock": self.clock.state(), "looks": self.looks, **self.kept.state()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.clock.restore(state["clock"])
         self.looks = int(state["looks"])
-        self.ledger.restore(state)
-        self.local.assign(self.ledger.holdings.shares)
+        self.kept.restore(state)
+        self.local.assign(self.kept.holdings.shares)

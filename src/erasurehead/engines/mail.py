@@ -19,7 +19,7 @@ COORDINATOR = -1
 """The number of who is no worker, and writes to all of them."""
 
 
-class Letter(NamedTuple):
+class Received(NamedTuple):
     """What one worker writes to another.
 
     Attributes:
@@ -45,7 +45,7 @@ class Post(ABC):
         """Send a letter; never waits. What cannot go out now goes out with later calls."""
 
     @abstractmethod
-    def letters(self) -> Iterator[Letter]:
+    def letters(self) -> Iterator[Received]:
         """Yield all that has come; never waits."""
 
     @abstractmethod

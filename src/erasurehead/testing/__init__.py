@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from erasurehead.testing.conformance import EngineConformance as EngineConformance
     from erasurehead.testing.conformance import FaultInjectionConformance as FaultInjectionConformance
     from erasurehead.testing.peer_conformance import PeerConformance as PeerConformance
+    from erasurehead.testing.peer_conformance import PeerStateConformance as PeerStateConformance
     from erasurehead.testing.problems import Quadratic as Quadratic
     from erasurehead.testing.programs import Echo as Echo
     from erasurehead.testing.programs import Faulty as Faulty
@@ -25,6 +26,7 @@ __getattr__, __dir__ = lazy_names(
         "EngineConformance": "conformance",
         "FaultInjectionConformance": "conformance",
         "PeerConformance": "peer_conformance",
+        "PeerStateConformance": "peer_conformance",
         "Quadratic": "problems",
         "Echo": "programs",
         "Faulty": "programs",

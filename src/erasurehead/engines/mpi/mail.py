@@ -9,12 +9,12 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.mail import COORDINATOR, Letter, Mail, Post
+from erasurehead.engines.mail import COORDINATOR, Mail, Post, Received
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.transport import Frame, Gone, Link, Receiving, Sending, Tag, frame_of, read_head, reap
 from erasurehead.errors import EngineError
@@ -120,7 +120,7 @@ class _RankPost(Post):
         self._waiting.pop(rank, None)
         self._ranks = {worker: there for worker, there in self._ranks.items() if there != rank}
 
-    def letters(self) -> Iterator[Letter]:
+    def letters(self) -> Iterator[Received]:
         for rank in list(self._sendings):
             self._flush(rank)
         for rank in list(self._receivings):
@@ -133,11 +133,11 @@ class _RankPost(Post):
             except Gone:
                 self._lose(rank)
 
-    def _opened(self, frame: Frame) -> Letter:
+    def _opened(self, frame: Frame) -> Received:
         self._backoff.reset()
         (sender, length, head), start = read_head(frame)
-        vector = None if length < 0 else cast("Array", frame[start : start + 8 * length].view(np.float64))
-        return Letter(int(sender), head, vector)
+        vector = None if length < 0 else frame[start : start + 8 * length].view(np.float64)
+        return Received(int(sender), head, vector)
 
     def wait(self, until: float) -> None:
         left = until - time.monotonic()

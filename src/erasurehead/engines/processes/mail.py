@@ -20,7 +20,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import NoRoom
-from erasurehead.engines.mail import COORDINATOR, Letter, Mail, Post
+from erasurehead.engines.mail import COORDINATOR, Mail, Post, Received
 from erasurehead.engines.shared_memory import Address, Block, align
 from erasurehead.errors import EngineError
 
@@ -174,12 +174,12 @@ class _SharedPost(Post):
         offset = self._mail.place(sender, to) + (number % self._mail.sides) * self._mail.room
         return self._block.numbers(offset, 1), self._block.array(offset + _HEADER, length)
 
-    def letters(self) -> Iterator[Letter]:
+    def letters(self) -> Iterator[Received]:
         self._outlet.flush()
         with contextlib.suppress(BlockingIOError):
             self._unread += os.read(self._inlet, _READ)
         data, begin = self._unread, 0
-        found: list[Letter] = []
+        found: list[Received] = []
         while len(data) - begin >= _FRAME.size:
             size, sender, number, length = _FRAME.unpack_from(data, begin)
             first, more, size = size & _FIRST, size & _MORE, size & (_FIRST - 1)
@@ -192,9 +192,9 @@ class _SharedPost(Post):
             if more:
                 self._parts[sender] = head
             elif not number:
-                found.append(Letter(sender, head, None))
+                found.append(Received(sender, head, None))
             elif (vector := self._read(sender, number, length)) is not None:
-                found.append(Letter(sender, head, vector))
+                found.append(Received(sender, head, vector))
         self._unread = data[begin:]
         yield from found
 

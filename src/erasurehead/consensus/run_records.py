@@ -23,7 +23,7 @@ _WINDOW = 100
 
 
 @final
-class Ledger:
+class RunRecords:
     """Rows, looks at the mean model, troubles, and whose data are whose by now.
 
     Arguments:
