@@ -117,6 +117,7 @@ class RoundResult:
         dead: Iterable[int] = (),
         neglected: Iterable[int] = (),
         notices: Iterable[Notice] = (),
+        events: Iterable[WorkerEvent] = (),
     ) -> StepRow:
         """Return the row of the step that this round was the last of.
 
@@ -126,7 +127,7 @@ class RoundResult:
             origin: when training began, in the engine's seconds.
             gradient: the estimate with the penalty; None if no step was taken.
             loss: the estimate with the penalty.
-            dead, neglected, notices: as the row's attributes.
+            dead, neglected, notices, events: as the row's attributes.
         """
         decoding = self.decoding
         return StepRow(
@@ -151,6 +152,7 @@ class RoundResult:
             late=len(self.late_rows),
             neglected=list(neglected),
             notices=list(notices),
+            events=list(events),
         )
 
 
