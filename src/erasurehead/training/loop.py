@@ -408,7 +408,7 @@ class _Training:
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
                 dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
-                decision=dict(optimizer.decision),
+                decision=optimizer.decision,
                 events=self.rounds.take_events(),
             )  # fmt: skip
             for watcher in self.watchers:

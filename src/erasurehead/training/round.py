@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,7 @@ class RoundResult:
         neglected: Iterable[int] = (),
         notices: Iterable[Notice] = (),
         events: Iterable[WorkerEvent] = (),
+        decision: Mapping[str, Any] = MappingProxyType({}),
     ) -> StepRow:
         """Return the row of the step that this round was the last of.
 
@@ -127,7 +129,7 @@ class RoundResult:
             origin: when training began, in the engine's seconds.
             gradient: the estimate with the penalty; None if no step was taken.
             loss: the estimate with the penalty.
-            dead, neglected, notices, events: as the row's attributes.
+            dead, neglected, notices, events, decision: as the row's attributes.
         """
         decoding = self.decoding
         return StepRow(
@@ -153,6 +155,7 @@ class RoundResult:
             neglected=list(neglected),
             notices=list(notices),
             events=list(events),
+            decision=dict(decision),
         )
 
 
