@@ -26,8 +26,9 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     """Return the scheme that a text stands for.
 
     Arguments:
-        text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`, `exact(load=3, code='cyclic')`,
-            `erasurehead(load=3, wait_for=11)`, `asynchronous()`, each with the arguments of `erasurehead.schemes`; or
+        text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
+            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `asynchronous()`, each with the
+            arguments of `erasurehead.schemes`; or
             `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
             arguments.
         n_workers: number of workers.

@@ -30,7 +30,7 @@ from erasurehead.training.round_table import RoundTable
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.worker_pool import WorkerPool
 
-DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
+DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
@@ -70,6 +70,7 @@ class RoundResult:
         share: of the optimizer's step size that the estimate is worth.
         received: bytes that came, in time or late.
         lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
+        overflowed: whether there is no estimate as vectors were not finite, at a point that was only tried.
     """
 
     estimate: Array | None
@@ -84,6 +85,7 @@ class RoundResult:
     late_rows: tuple[ArrivalRow, ...] = ()
     used_late: tuple[int, ...] = ()
     share: float = 1.0
+    overflowed: bool = False
 
     @property
     def exact(self) -> bool:
@@ -177,8 +179,12 @@ class RoundRunner:
         self.time_is_up = math.inf  # when, in the engine's seconds, a round is broken off
         pool.tell = self.notice
 
-    def gather(self, order: Order) -> RoundResult:
+    def gather(self, order: Order, tried: bool = False) -> RoundResult:
         """Run one round to its end.
+
+        Arguments:
+            order: what is asked.
+            tried: whether the point is only tried: where vectors are not finite there, the result says so.
 
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
@@ -199,9 +205,18 @@ class RoundRunner:
         self._submit(order, self.pool.present())
         read = current.read
         used_late: list[int] = []
+        overflowed = False
         while True:
-            self._wait(current)
+            try:
+                self._wait(current)
+            except Diverged:
+                if not tried:
+                    raise
+                overflowed = True
             waited = current.view.elapsed
+            if overflowed:
+                found, estimate = current.view.session.decoding(), None
+                break
             if self._monitor.examine(current):
                 continue
             found = current.view.session.decoding()
@@ -222,7 +237,10 @@ class RoundRunner:
                 break
             bad = unusable(sorted({*used, *arrived.looked_at}), read)
             if not bad:
-                raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+                if not tried:
+                    raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+                estimate, overflowed = None, True
+                break
             self._refuse(current, bad)
         received = current.late_bytes + sum(map(_bytes_of, current.arrivals.values()))
         if self._seen is not None:
@@ -234,7 +252,7 @@ class RoundRunner:
         self._seconds += time.perf_counter() - real
         return RoundResult(
             estimate, found, current.view, assignment, begin, waited, rows, received, current.lost,
-            tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share,
+            tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share, overflowed,
         )  # fmt: skip
 
     def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
