@@ -143,9 +143,8 @@ def test_what_is_measured_on_the_way_is_the_model_that_a_run_would_end_with() ->
             models.append(x)
 
     steep = Steep()
-    run = train(
-        steep, schemes.adaptive(WORKERS), QuasiNewton(steep.initial()), VirtualEngine(), 9, [Watch()], until="objective < 0"
-    )  # fmt: skip
+    optimizer = QuasiNewton(steep.initial())
+    run = train(steep, schemes.adaptive(WORKERS), optimizer, VirtualEngine(), 9, [Watch()], until="objective < 0")
     values = [one.value for one in run.measured]
     assert values == sorted(values, reverse=True)
     assert values == [steep.objective(x) for x in models]
@@ -206,7 +205,7 @@ def test_a_point_at_which_the_objective_overflows_is_no_divergence() -> None:
 
 def test_a_first_model_at_which_it_overflows_is_one() -> None:
     steep = Steep(factor=2000.0)
-    with pytest.raises(Diverged, match="not finite.*l2 gives it one"):
+    with pytest.raises(Diverged, match=r"not finite.*l2 gives it one"):
         fit(steep, optimizer=QuasiNewton(np.ones(4)), engine=VirtualEngine(NoDelay()))
 
 
