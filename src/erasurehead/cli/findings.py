@@ -20,7 +20,7 @@ def loss_text(done: Run) -> str:
         return f"training objective {done.final.objective:.5g} (exact{part})"
     from erasurehead.cli.progress import estimated
 
-    known = [row for row in done.steps if row.loss is not None]
+    known = [row for row in done.steps if row.loss is not None and not row.rejected]
     if not known:
         return ""
     return f"training loss {known[-1].loss:.5g}{estimated(known[-1].coverage)}"

@@ -37,11 +37,15 @@ class Optimizer(ABC):
         share: of the step size, that the estimate is worth which is told next: less than 1 for old gradients of
             asynchronous training. Set by the training loop; `tell` heeds it.
         value: what came with the estimate that is told next: of a gradient order the objective at its point, as far as
-            it was decoded; None where it is not known. Set by the training loop.
+            it was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a point
+            that was only tried. Set by the training loop.
         exact: whether that estimate is the full gradient, and the value the objective. Set by the training loop.
+        rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
+        remedy: what may help a model that diverges, as the end of a sentence.
     """
 
     proximal: ClassVar[bool] = False
+    remedy: ClassVar[str] = "; take a smaller step size (rate)"
     max_points: ClassVar[int] = 1
     kinds: ClassVar[tuple[str, ...]] = ("gradient",)
 
@@ -52,9 +56,10 @@ class Optimizer(ABC):
         self.share = 1.0
         self.value: float | None = None
         self.exact = False
+        self.rejected = False
 
     def begin(self, problem: Problem) -> None:
-        """Take note of what is minimised; called once, before the first order.
+        """Take note of what is minimised; called once a run, before its first order and before `restore`.
 
         Arguments:
             problem: to be read for its penalty and its kind; its data are the workers'.
@@ -65,6 +70,11 @@ class Optimizer(ABC):
     def best(self) -> Array:
         """The model to end with, shape (n_parameters,): by default the current one."""
         return self.x
+
+    @property
+    def trying(self) -> bool:
+        """Whether the point of the next order is only tried: the objective need not be finite there."""
+        return False
 
     @property
     def converged(self) -> bool:

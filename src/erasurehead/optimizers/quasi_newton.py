@@ -43,8 +43,8 @@ class QuasiNewton(Optimizer):
     On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
-    gradient vanishes, without a rate. The run ends when a step promises less than 1e-9 of the objective three times in a
-    row, or no step lowers it any more: it has `converged`.
+    gradient vanishes, without a rate. The run ends when a step promises less than 1e-9 of the objective three times in
+    a row, or no step lowers it any more: it has `converged`.
 
     With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
     L1-regularized log-linear models", 2007): the gradient's place is taken by the shortest subgradient, and each step
@@ -53,7 +53,12 @@ class QuasiNewton(Optimizer):
 
     An estimate that is not exact (workers are missing for good, or the scheme does not wait for the whole gradient)
     cannot be searched along: then the model moves by the scaled gradient with the steps that the bound allows, and the
-    memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind.
+    memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind. The bound holds
+    for samples of like numbers of entries, and there may be none: so these steps get shorter whenever the gradient,
+    measured in the scaling, gets longer than at the step before. With q its squared length there they are
+    1 / sqrt(1 + (the sum of all rises of q) / (the first q)), after AdaGrad (Duchi, Hazan and Singer, 2011): whole
+    where it only falls, like 1 / sqrt(step) where it is noise, and none is ever longer than the first, in the scaling,
+    so that no model runs away.
 
     Arguments:
         x: the first model, shape (n_parameters,).
@@ -61,11 +66,15 @@ class QuasiNewton(Optimizer):
 
     kinds = ("gradient", CURVATURE)
     proximal = True
+    remedy = "; numbers of the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
-        self._asks_curvature = False
         self._stochastic = False
+        self._know_nothing()
+
+    def _know_nothing(self) -> None:
+        self._asks_curvature = False
         self._bound: tuple[Array, float] | None = None  # on the curvature, and a sample's entries, as they were summed
         self._diagonals: list[Array] = []  # what the inverse of the first matrix may be, the safest first
         self._chosen = 0
@@ -79,7 +88,7 @@ class QuasiNewton(Optimizer):
         self._calm = 0  # steps in a row that promised nothing
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
         self._decision: dict[str, Any] = {}
-        self._inexact = 0  # estimates so far that were not exact
+        self._lengths: tuple[float, float, float] | None = None  # of inexact gradients: first, last, and sum of rises
 
     def begin(self, problem: Problem) -> None:
         super().begin(problem)
@@ -88,13 +97,18 @@ class QuasiNewton(Optimizer):
                 "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
                 problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
             )  # fmt: skip
-        self._asks_curvature = problem.curved and self._bound is None
-        self._stochastic = problem.stochastic
+        self.x = self.best  # a run of its own, which knows of no other problem
+        self._know_nothing()
+        self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
 
     @property
     def best(self) -> Array:
         """The last model that a search began at: its objective is known, and none before it had a lower one."""
         return self.x if self._base is None else self._base[0]
+
+    @property
+    def trying(self) -> bool:
+        return self._base is not None or self._asks_curvature
 
     @property
     def converged(self) -> bool:
@@ -117,13 +131,18 @@ class QuasiNewton(Optimizer):
 
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
-        self._decision = {"act": "wait"}
+        self._decision, self.rejected = {"act": "wait"}, False
         if estimate is None:
+            if self.value == math.inf and self._asks_curvature:
+                self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: it goes without
+            elif self.value == math.inf and self._base is not None:
+                self._shorten(0.0)
             return
+        estimate = estimate.astype(np.float64)  # of float32 with such a model; its state is kept in float64
         if self._asks_curvature:
             self._decision = {"act": "scale"}
             self._asks_curvature = False
-            self._bound = estimate.astype(np.float64), self.value or 1.0
+            self._bound = estimate, self.value or 1.0
             self._diagonals = self._scalings(*self._bound)
         elif not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
@@ -144,17 +163,24 @@ class QuasiNewton(Optimizer):
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
             lower = abs(product(gradient, self._direction)) <= _SLOPE * abs(self._slope)
         if lower and np.isfinite(gradient).all():
-            self._remember(self.x - x, gradient - gradient_before)
+            self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
             self._accept(value, gradient)
             return
         rise = value - before - promised
-        best = -promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0
-        self._length = min(max(best, 0.1 * self._length), 0.5 * self._length)
-        if self._length < _SHORTEST:
+        self._shorten(-promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0)
+
+    def _shorten(self, length: float) -> None:
+        """Reject the current model, and try one that is nearer to the base.
+
+        Arguments:
+            length: share of the direction that is best, as far as is known.
+        """
+        self.rejected = True
+        self._length = min(max(length, 0.1 * self._length), 0.5 * self._length)
+        if self._length < _SHORTEST or not self._move():
             self._give_up()
             return
         self._decision = {"act": "shorten", "length": self._length}
-        self._move()
 
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
@@ -170,7 +196,8 @@ class QuasiNewton(Optimizer):
         self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._steps)}
         if self._diagonals:
             self._decision["scaling"] = _POWERS[self._chosen]
-        self._move()
+        if not self._move():
+            self._give_up()
 
     def _aim(self, gradient: Array) -> None:
         """Choose the direction of the next search, from the current model."""
@@ -196,18 +223,23 @@ class QuasiNewton(Optimizer):
             return self._length * self._slope
         return product(self._uphill(self._base[0], self._base[2]), step)
 
-    def _move(self) -> None:
+    def _move(self) -> bool:
+        """Go so far along the direction; return whether that is another model, in the numbers that it is of."""
         assert self._base is not None
         assert self._direction is not None
-        x = self._base[0]
-        there = x + self._length * self._direction
-        if self._sharp:
-            uphill = self._uphill(x, self._base[2])
-            orthant = np.where(x == 0.0, -np.sign(uphill), np.sign(x))
-            # Parameters that nothing is charged for may change their sign.
-            free = self._uphill(np.zeros(len(x)), np.full(len(x), 1e-300)) != 0.0
-            there = np.where(free | (there * orthant > 0.0), there, 0.0)
+        x, _, gradient = self._base
+        there = self._within_orthant(x, self._uphill(x, gradient), x + self._length * self._direction)
         self.x = there.astype(self.x.dtype, copy=False)
+        return not np.array_equal(self.x, x)
+
+    def _within_orthant(self, x: Array, uphill: Array, there: Array) -> Array:
+        """Return where a step ends that is to stay in the orthant of a sharp penalty that it begins in."""
+        if not self._sharp:
+            return there
+        orthant = np.where(x == 0.0, -np.sign(uphill), np.sign(x))
+        # Parameters that nothing is charged for may change their sign.
+        free = self._uphill(np.zeros(len(x)), np.full(len(x), 1e-300)) != 0.0
+        return np.where(free | (there * orthant > 0.0), there, 0.0)
 
     def _give_up(self) -> None:
         """Search once more from the base, down the gradient; if that was what failed, nothing is to be gained."""
@@ -223,17 +255,22 @@ class QuasiNewton(Optimizer):
 
     def _drift(self, gradient: Array) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""
+        if self._base is not None and not (self.value is not None and self.value <= self._base[1]):
+            self.x, gradient, self.rejected = self._base[0], self._base[2], True
         self._forget()
         self._base, self._direction, self._calm = None, None, 0
-        self._inexact += 1
         self._decision = {"act": "drift"}
-        step = self.share / math.sqrt(self._inexact) if self._stochastic else self.share
-        if self._diagonals:
-            move = gradient / self._diagonals[0]
-        else:
-            move = gradient / max(1.0, squared_norm(gradient) ** 0.5)
-            step = self.share / math.sqrt(self._inexact)
-        self.x = (self.x - step * move).astype(self.x.dtype, copy=False)
+        uphill = self._uphill(self.x, gradient)
+        move = uphill / self._diagonals[0] if self._diagonals else uphill
+        length = product(uphill, move)
+        first, last, rises = self._lengths or (length, length, 0.0)
+        first = first or length  # 0 as long as there was nothing to gain
+        rises += max(0.0, length - last)
+        self._lengths = first, length, rises
+        step = self.share / math.sqrt(1.0 + rises / first) if first else 0.0
+        if not self._diagonals and first:
+            step /= math.sqrt(first)  # the first one is of length 1
+        self.x = self._within_orthant(self.x, uphill, self.x - step * move).astype(self.x.dtype, copy=False)
 
     # --- the matrix -------------------------------------------------------------------------------------------------
 
@@ -315,7 +352,7 @@ class QuasiNewton(Optimizer):
             "length": self._length,
             "calm": self._calm,
             "stuck": self._stuck,
-            "inexact": self._inexact,
+            "lengths": None if self._lengths is None else list(self._lengths),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -331,7 +368,9 @@ class QuasiNewton(Optimizer):
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
         self._slope, self._length = float(state["slope"]), float(state["length"])
-        self._calm, self._stuck, self._inexact = int(state["calm"]), bool(state["stuck"]), int(state["inexact"])
+        self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
+        lengths = state["lengths"]
+        self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
 
 
 def _vectors(saved: Sequence[Any]) -> list[Array]:

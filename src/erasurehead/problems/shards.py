@@ -177,7 +177,7 @@ def restricted(point: Array, support: Places | None) -> Array:
     from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
 
     local = np.empty(len(support))
-    kernels.take(point, support, local)
+    kernels.take(np.ascontiguousarray(point, dtype=np.float64), support, local)  # models may be of float32
     return local
 
 

@@ -30,7 +30,7 @@ from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
 from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
-from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection
+from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.runs.config.toml import located, to_toml
 from erasurehead.runs.control import Control
 from erasurehead.runs.fingerprints import check_same, of_code, of_data
@@ -81,7 +81,8 @@ class Experiment:
         out: the run folder to be; None to keep no records.
         resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
         initial: the first model, if it is from another run; None, too, where the run goes on, whose checkpoint has it.
-        asked: the optimizer as it was asked for, before what was left open went with the scheme; None if it is settled.
+        asked: the configuration as it was asked for, before what was left open went with the scheme; None if all is
+            settled.
     """
 
     config: Config
@@ -92,7 +93,7 @@ class Experiment:
     out: Path | None
     resuming: bool = False
     initial: InitialModel | None = None
-    asked: OptimizerSection | None = None
+    asked: Config | None = None
 
     @classmethod
     def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
@@ -133,9 +134,9 @@ class Experiment:
         _check_tasks(scheme, text, problem)
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
-        run = config.run.model_copy(update={} if earlier is None else {"initial": str(earlier)})
-        if optimizer.name == "quasi_newton" and "steps" not in config.run.model_fields_set:
-            run = run.model_copy(update={"steps": MOST_STEPS})
+        run = _run(config, config.run, optimizer)
+        if earlier is not None:
+            run = run.model_copy(update={"initial": str(earlier)})
         complete = config.model_copy(
             update={
                 "scheme": text,
@@ -150,7 +151,7 @@ class Experiment:
         scheme.check_late(complete.delays.late)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config.optimizer)
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -234,10 +235,10 @@ class Experiment:
         parts.check_wire(scheme, self.config.run)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
-        if self.asked is not None:  # the optimizer goes with the scheme, unless one was named
-            open_ = config.model_copy(update={"optimizer": self.asked})
-            section = _optimizer(open_, text, self.data, config.problem, getattr(self.problem, "heaviest", 1.0))
-            config = config.model_copy(update={"optimizer": section})
+        if self.asked is not None:  # optimizer and steps go with the scheme, unless they were named
+            heaviest = getattr(self.problem, "heaviest", 1.0)
+            section = _optimizer(self.asked, text, self.data, config.problem, heaviest)
+            config = config.model_copy(update={"optimizer": section, "run": _run(self.asked, config.run, section)})
         named = replace(scheme, name=name) if name else scheme
         return replace(self, config=config, scheme=named, out=folder)
 
@@ -300,7 +301,7 @@ class Experiment:
                     recorder.end("failed", _said(error))
             checkpointer.close()
             if isinstance(error, Diverged) and not least.neglected:
-                raise Diverged(f"{error} {self._remedy(least.coverage)}") from error
+                raise Diverged(f"{error} {self._remedy(least.coverage)}".rstrip()) from error
             if isinstance(error, RecordsError):
                 if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
                     self._save_elsewhere(recorder, self.out, callbacks)
@@ -350,7 +351,7 @@ class Experiment:
         """
         section = self.config.optimizer
         if section.rate is None:
-            return "The objective may have no minimum; give it a penalty (--l2)."
+            return ""
         rate = parse_rate(section.rate)(0)
         try:
             safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
@@ -464,6 +465,14 @@ def _optimizer(
     if restart is None:
         restart = data.published is None and section.name == "nesterov"
     return section.model_copy(update={"rate": rate, "restart": restart})
+
+
+def _run(asked: Config, section: RunSection, optimizer: OptimizerSection) -> RunSection:
+    """Return the run's section with as many steps as go with the optimizer, unless their number was given."""
+    if "steps" in asked.run.model_fields_set:
+        return section
+    steps = MOST_STEPS if optimizer.name == "quasi_newton" else RunSection().steps
+    return section.model_copy(update={"steps": steps})
 
 
 def _default_l2(data: Dataset | ShardedDataset) -> float:

@@ -131,8 +131,9 @@ def custom(
 
     again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
     chosen = decoder or decoding.make_decoder(code)
-    rules = {"gradient": rule, CURVATURE: rule}
-    return Scheme(name or code.name, chosen, rules, aggregation or Plain(), again)
+    aggregation = aggregation or Plain()
+    kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # else it would mix what these bring
+    return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:

@@ -154,8 +154,9 @@ class Run:
         """How far the training loss has risen from its best, smoothed over a tenth of the steps; None if it has not.
 
         A tenth of the way that it had fallen is no rise yet, nor is what the noise of the estimates may account for.
+        Points that an optimizer tried and rejected do not count.
         """
-        taken = [row for row in self.steps if row.loss is not None]
+        taken = [row for row in self.steps if row.loss is not None and not row.rejected]
         losses = np.array([row.loss for row in taken], dtype=np.float64)
         width = max(1, min(_SMOOTHED, len(losses) // 10))
         if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # so few estimates say too little

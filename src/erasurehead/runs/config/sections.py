@@ -183,8 +183,9 @@ class OptimizerSection(_Section):
     )
     rate: float | str | None = _key(
         None,
-        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default the published "
-        "one; for your own data one that is safe, and small: one over the largest curvature.",
+        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton finds "
+        "its own; for other optimizers it is the published one, and for your own data one that is safe, and small: "
+        "one over the largest curvature.",
         option="--rate",
         metavar="RATE",
         examples=[10.0, "geometric(0.1, 0.99)"],
@@ -264,7 +265,7 @@ class RunSection(_Section):
     tolerance: float | None = _key(
         None,
         "End when the gradient is exact, and its length so much of that of the first: by default 1e-12, and 0 (never) "
-        "for the paper's data sets, which keep their number of steps.",
+        "for the paper's data sets with other optimizers than quasi_newton, which keep their number of steps.",
         ge=0,
         allow_inf_nan=False,
     )
@@ -400,7 +401,7 @@ class Config(_Section):
     scheme: str | None = _key(
         None,
         "Who computes what, and how long is waited: by default adaptive(), which goes to the optimum with nothing to "
-        "set. Where a step size or another optimizer than quasi_newton is given, or l1, it is erasurehead(load=3, "
+        "set. Where a step size or another optimizer than quasi_newton is given, it is erasurehead(load=3, "
         "wait_for=11) for 30 workers, and uncoded() for data other than the paper's without delays.",
         examples=["erasurehead(load=3, wait_for=11)", "exact(load=3)"],
     )
