@@ -30,12 +30,21 @@ demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training rac
 	$(BIN)/erasurehead compare --preset paper --data amazon --workers 30 --steps 60 --delays 'exponential(mean=0.3, seed=0)' \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 
-TEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+# Tests run beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of
+# processes that the tests start shall not compile the library anew, even where Python is told to keep no bytecode.
+test test-quick test-thorough: export OPENBLAS_NUM_THREADS := 1
+test test-quick test-thorough: export OMP_NUM_THREADS := 1
+unexport PYTHONDONTWRITEBYTECODE
+
+# One more than there are cores: the tests of real engines wait for processes to start, for most of their time.
+TEST := $(BIN)/python -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+# Where the tests are that measure time: the others need not be collected for them.
+ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl 'mark\.alone' tests)
 
 .PHONY: test
 test: $(READY)  ## Run the whole test suite, on 2 cores
 	$(TEST) -m 'not alone'
-	$(BIN)/python -m pytest -q -m alone
+	$(ALONE)
 
 .PHONY: test-quick
 test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
@@ -44,7 +53,7 @@ test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
 .PHONY: test-thorough
 test-thorough: $(READY)  ## Run the whole test suite with many more random examples (hours)
 	$(TEST) -m 'not alone' --hypothesis-profile thorough
-	$(BIN)/python -m pytest -q -m alone
+	$(ALONE)
 
 .PHONY: check
 check: $(READY)  ## Check style, formatting and types

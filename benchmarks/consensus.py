@@ -6,6 +6,9 @@ beside it with --preempt. Ratios are medians over the seeds of full waiting's ti
     python benchmarks/consensus.py            the whole table, about half an hour
     python benchmarks/consensus.py --quick    two graphs, one slow peer, two seeds
     python benchmarks/consensus.py --cost     what the virtual clock costs a peer and step, above the gradients
+    python benchmarks/consensus.py --coordinator          coordinator and peers in one table, on the same delays
+    python benchmarks/consensus.py --processes            what a step of real peers takes longer than on that clock
+    mpiexec -n 11 python benchmarks/consensus.py --mpi    the same for ranks of MPI
 """
 
 from __future__ import annotations
@@ -18,17 +21,24 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 from scipy import optimize
 
+import erasurehead as eh
 from common import report
-from erasurehead.consensus import ConsensusRun, parse_graph, train
+from erasurehead.consensus import Conduct, ConsensusRun, parse_graph, plan, train
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.training import carry_out, plan
-from erasurehead.delays import Delays, Fixed, Scaled, ShiftedExponential
+from erasurehead.consensus.training import carry_out
+from erasurehead.delays import Delays, Exponential, Fixed, Scaled, ShiftedExponential
+from erasurehead.engines import Engine, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LogisticRegression
+from erasurehead.schemes.text import parse_scheme
 
 GRAPHS = {
     "ring(6)": ("ring()", 6), "erdos_renyi(10, 0.4)": ("erdos_renyi(p=0.4)", 10), "complete(10)": ("complete()", 10),
@@ -44,6 +54,7 @@ ROWS = 4_000  # of a table of delays along the clock, a row a second
 TRACE = Path(os.environ.get("ERASUREHEAD_DATA", "")) / "traces/aws_lambda/sam-gc-cnn_profile_est_desktop_long.csv.gz"
 
 
+@cache
 def problem() -> tuple[LogisticRegression, float]:
     """Return logistic regression of 100 features, and its least objective."""
     rng = np.random.default_rng(0)
@@ -102,14 +113,14 @@ class Race:
         self.problem, self.best = made
         self.graph, self.kind, self.split, self.late = graph, kind, split, late
 
-    def times(self, policy: str, rate: float, seed: int, steps: int = 400) -> tuple[float, ...]:
+    def times(self, policy: str, rate: float, seed: int, until: float = ROWS - 100.0) -> tuple[float, ...]:
         """Return the seconds to each gap; inf where it is not reached."""
         model, rows_every = delays(self.kind, self.graph.n_peers, seed)
         try:
             done: ConsensusRun = train(
                 self.problem, self.graph, policy, rate=rate, batch=BATCH, split=self.split, delays=model,
-                rows_every=rows_every, late=self.late, steps=steps, seed=seed, target=self.best + 0.98 * GAPS[-1],  # type: ignore[arg-type]
-                metrics=False, records=False, until=ROWS - 100.0,
+                rows_every=rows_every, late=self.late, steps=400, seed=seed, target=self.best + 0.98 * GAPS[-1],  # type: ignore[arg-type]
+                metrics=False, records=False, until=until,
             )  # fmt: skip
         except ArithmeticError:  # the rate is too large
             return (math.inf,) * len(GAPS)
@@ -119,9 +130,18 @@ class Race:
         """Return the times of each policy, seed by seed, at its own best rate."""
         found: dict[str, list[tuple[float, ...]]] = {}
         for policy in policies(self.graph):
-            rate = min(RATES, key=lambda rate, policy=policy: self.times(policy, rate, 1_000)[::-1])
+            rate = self.best_rate(policy)
             found[policy] = [self.times(policy, rate, seed) for seed in range(seeds)]
         return found
+
+    def best_rate(self, policy: str) -> float:
+        """Return the rate with which a policy reaches the last gap first; none is tried beyond the best so far."""
+        best, least = RATES[0], (math.inf,) * len(GAPS)
+        for rate in reversed(RATES):
+            times = self.times(policy, rate, 1_000, min(ROWS - 100.0, least[0]))[::-1]
+            if times < least:
+                best, least = rate, times
+        return best
 
 
 def gain(found: dict[str, list[tuple[float, ...]]], policy: str, gap: int) -> float:
@@ -130,38 +150,45 @@ def gain(found: dict[str, list[tuple[float, ...]]], policy: str, gap: int) -> fl
     return statistics.median(full[gap] / own[gap] if math.isfinite(own[gap]) else 0.0 for full, own in pairs)
 
 
-def table(seeds: int, graphs: list[str], kinds: list[str], splits: list[str], lates: list[str]) -> None:
-    """Run the races and print the table."""
-    made = problem()
+Setting = tuple[str, str, str, str]
+"""Graph, stragglers, split, and what becomes of late work."""
+
+
+def race(setting: Setting, seeds: int) -> tuple[Setting, float, dict[str, list[tuple[float, ...]]]]:
+    """Run all policies in one setting; return it, the seconds that this took, and the times of each policy."""
+    name, kind, split, late = setting
+    begin = time.perf_counter()
+    found = Race(problem(), parse_graph(*GRAPHS[name]), kind, split, late).run(seeds)
+    return setting, time.perf_counter() - begin, found
+
+
+def table(seeds: int, graphs: list[str], kinds: list[str], splits: list[str], lates: list[str], jobs: int = 2) -> None:
+    """Run the races, several beside each other, and print the table."""
     ratios: dict[str, float] = {}
     targets: dict[str, str] = {}
-    for late in lates:
-        for name in graphs:
-            text, n_peers = GRAPHS[name]
-            graph = parse_graph(text, n_peers)
-            for kind in kinds:
-                for split in splits:
-                    begin = time.perf_counter()
-                    found = Race(made, graph, kind, split, late).run(seeds)
-                    print(f"\n{name}, stragglers {kind}, {split}, {late} ({time.perf_counter() - begin:.0f} s)")
-                    print(f"  {'policy':<28} {'to 1e-1':>9} {'to 1e-2':>9}   against full waiting")
-                    for policy, times in found.items():
-                        medians = [statistics.median(own[gap] for own in times) for gap in range(len(GAPS))]
-                        shown = "  ".join(f"{gain(found, policy, gap):5.2f}" for gap in range(len(GAPS)))
-                        print(f"  {policy:<28} {medians[0]:9.4g} {medians[1]:9.4g}   {shown}")
-                    if late != "carry":
-                        continue
-                    ours = max(gain(found, policy, 1) for policy in OURS)
-                    static = max(gain(found, policy, 1) for policy in found if policy.startswith("static"))
-                    where = f"{name} {kind} {split.partition('(')[0]}"
-                    ratios[f"{where}: best of ours"] = ours
-                    if kind == "none" and name != "complete(10)":
-                        targets[f"{where}: best of ours"] = ">= 1.1"
-                    elif kind in ("fixed", "moving"):
-                        targets[f"{where}: best of ours"] = ">= 1.7"
-                    if static > 0.0:
-                        ratios[f"{where}: over best static k"] = ours / static
-                        targets[f"{where}: over best static k"] = ">= 0.95"
+    settings = [(name, kind, split, late) for late in lates for split in splits for name in graphs for kind in kinds]
+    with ProcessPoolExecutor(jobs) as pool:
+        for setting, seconds, found in pool.map(race, settings, [seeds] * len(settings)):
+            name, kind, split, late = setting
+            print(f"\n{name}, stragglers {kind}, {split}, {late} ({seconds:.0f} s)")
+            print(f"  {'policy':<28} {'to 1e-1':>9} {'to 1e-2':>9}   against full waiting")
+            for policy, times in found.items():
+                medians = [statistics.median(own[gap] for own in times) for gap in range(len(GAPS))]
+                shown = "  ".join(f"{gain(found, policy, gap):5.2f}" for gap in range(len(GAPS)))
+                print(f"  {policy:<28} {medians[0]:9.4g} {medians[1]:9.4g}   {shown}", flush=True)
+            if late != "carry":
+                continue
+            ours = max(gain(found, policy, 1) for policy in OURS)
+            static = max(gain(found, policy, 1) for policy in found if policy.startswith("static"))
+            where = f"{name} {kind} {split.partition('(')[0]}"
+            ratios[f"{where}: best of ours"] = ours
+            if kind == "none" and name != "complete(10)":
+                targets[f"{where}: best of ours"] = ">= 1.1"
+            elif kind in ("fixed", "moving"):
+                targets[f"{where}: best of ours"] = ">= 1.7"
+            if static > 0.0:
+                ratios[f"{where}: over best static k"] = ours / static
+                targets[f"{where}: over best static k"] = ">= 0.95"
     report("consensus", ratios, targets)
 
 
@@ -177,11 +204,97 @@ def cost(peers: list[int], steps: int) -> None:
                 delays=ShiftedExponential(shift=1.0, mean=1.0),
             )  # fmt: skip
             begin = time.process_time()
-            done = carry_out(ready, steps=steps, evaluate_every=steps, records=False, metrics=False)
+            done = carry_out(ready, Conduct(steps=steps, evaluate_every=steps, records=False, metrics=False))
             spent = time.process_time() - begin - done.gradient_seconds
             key = f"{n_peers} peers, {policy}: us a peer and step"
             ratios[key], targets[key] = 1e6 * spent / done.steps, "<= 100"
     report("consensus", ratios, targets)
+
+
+COORDINATED = ("uncoded", "exact(load=2)", "exact(load=3)", "erasurehead(load=2, wait_for=6)",
+               "erasurehead(load=3, wait_for=5)")  # fmt: skip
+Way = Callable[[float, Delays, float], float]
+"""From rate, delays, and seconds after which it is given up, to the seconds that it takes."""
+
+PEERS = ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)", "pairwise()")
+
+
+def coordinated(scheme: str, goal: float, rate: float, model: Delays, until: float) -> float:
+    """Return the seconds that ten workers and a coordinator take to an objective; inf if it is not reached."""
+    made = problem()[0]
+    done = eh.train(
+        made, parse_scheme(scheme, 10), GradientDescent(made.initial(), rate=rate), VirtualEngine(model, "carry"),
+        steps=400, until=f"objective < {goal}", max_seconds=until,
+    )  # fmt: skip
+    return done.measured[-1].time if done.ended == "until" else math.inf
+
+
+def among_peers(graph: str, policy: str, goal: float, rate: float, model: Delays, until: float) -> float:
+    """Return the seconds that ten peers take to the same objective of their mean model."""
+    done = train(
+        problem()[0], graph, policy, peers=10, rate=rate, batch=None, delays=model, steps=400, target=goal,
+        metrics=False, records=False, until=until,
+    )  # fmt: skip
+    return found if (found := done.time_to(goal)) else math.inf
+
+
+def beside_a_coordinator(seeds: int, most: float = 1_500.0) -> None:
+    """Print the time to a gap of 1e-2 with a coordinator and with peers: same workers, data, gradients and delays."""
+    goal = problem()[1] + GAPS[-1]
+    ways: dict[str, Way] = {f"coordinator, {scheme}": partial(coordinated, scheme, goal) for scheme in COORDINATED} | {
+        f"peers on {graph}, {policy}": partial(among_peers, graph, policy, goal)
+        for graph in ("ring()", "erdos_renyi(p=0.4)", "complete()")
+        for policy in PEERS
+    }
+    print(f"{'seconds to a gap of 1e-2':<48} {'no stragglers':>14} {'one 5x slower':>14}")
+    for name, way in ways.items():
+        shown: list[float] = []
+        for kind in ("none", "fixed"):
+            best, least = RATES[0], math.inf
+            for rate in reversed((*RATES, 6.4, 12.8)):
+                seconds = attempt(way, rate, delays(kind, 10, 1_000)[0], min(most, least))
+                if seconds < least:
+                    best, least = rate, seconds
+            times = [attempt(way, best, delays(kind, 10, seed)[0], most) for seed in range(seeds)]
+            shown.append(statistics.median(times))
+        print(f"{name:<48} {shown[0]:14.1f} {shown[1]:14.1f}", flush=True)
+
+
+def attempt(way: Way, rate: float, model: Delays, most: float) -> float:
+    """Return the seconds that a way takes; inf where its rate is too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return way(rate, model, most)
+        except ArithmeticError:
+            return math.inf
+
+
+def excess(engine: str, steps: int, most: str) -> None:
+    """Print how much longer a step of ten real peers takes than on the virtual clock, on the same delays."""
+    made, graph, ratios = problem()[0], parse_graph("erdos_renyi(p=0.4)", 10), dict[str, float]()
+    with peers_on(engine) as opened:
+        for policy in ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)"):
+            ready = plan(made, graph, policy, rate=0.2, batch=BATCH, delays=Exponential(mean=0.05))
+            conduct = Conduct(steps=steps, evaluate_every=steps, records=True, metrics=False)
+            real = carry_out(ready, conduct, opened)
+            priced = replace(ready, seconds_per_step=real.gradient_seconds / real.steps)
+            virtual = carry_out(priced, conduct)
+            print(
+                f"{policy:<20} {1e3 * real.seconds_per_step:7.2f} ms a step, {1e3 * virtual.seconds_per_step:7.2f} ms "
+                f"on the virtual clock, of these {1e3 * priced.seconds_per_step:.2f} ms a gradient"
+            )
+            ratios[f"{engine}, {policy}: excess of a step"] = real.seconds / virtual.seconds - 1.0
+    report("consensus", ratios, dict.fromkeys(ratios, f"<= {most}"))
+
+
+def peers_on(engine: str) -> Engine:
+    """Return an engine; of MPI on its first rank, while the others serve."""
+    if engine == "processes":
+        return ProcessEngine()
+    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+
+    serve_unless_coordinator()
+    return MPIEngine()
 
 
 def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -> None:
@@ -189,19 +302,29 @@ def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -
     parser.add_argument("--quick", action="store_true", help="two graphs, one slow peer, two seeds")
     parser.add_argument("--preempt", action="store_true", help="late work is dropped, besides")
     parser.add_argument("--cost", action="store_true", help="what the virtual clock costs")
+    parser.add_argument("--coordinator", action="store_true", help="coordinator and peers in one table")
+    parser.add_argument("--processes", action="store_true", help="what real peers cost, as processes")
+    parser.add_argument("--mpi", action="store_true", help="what real peers cost, as ranks")
+    parser.add_argument("--jobs", type=int, default=2, help="settings that are raced beside each other")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args(arguments)
     if given.cost:
         cost([100, 1_000, 10_000], 20)
         return
+    if given.coordinator:
+        beside_a_coordinator(given.seeds)
+        return
+    if given.processes or given.mpi:
+        excess("mpi" if given.mpi else "processes", 100, "0.25" if given.mpi else "0.1")
+        return
     kinds = [kind for kind in STRAGGLERS if kind != "trace" or TRACE.is_file()]
     if "trace" not in kinds:
         print("No trace: ERASUREHEAD_DATA names no folder with traces/aws_lambda.")
     if given.quick:
-        run(2, ["ring(6)", "erdos_renyi(10, 0.4)"], ["fixed"], ["even()"], ["carry"])
+        run(2, ["ring(6)", "erdos_renyi(10, 0.4)"], ["fixed"], ["even()"], ["carry"], given.jobs)
         return
     lates = ["carry", "preempt"] if given.preempt else ["carry"]
-    run(given.seeds, list(GRAPHS), kinds, ["even()", "dirichlet(alpha=0.5)"], lates)
+    run(given.seeds, list(GRAPHS), kinds, ["even()", "dirichlet(alpha=0.5)"], lates, given.jobs)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
+    *([] if tags.has("without_source") else ["sphinx.ext.viewcode"]),  # noqa: F821  # as Sphinx runs this file
     "code_catalogue",
     "docstrings",
     "public_names",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from erasurehead.cli.app import build
-
-from .shop import Finished, Typed, write_shop
+from ..typed import typed as run
+from .shop import Typed, write_shop
 
 
 @pytest.fixture
@@ -24,12 +22,4 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ERASUREHEAD_DATA", raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "no_cache"))
-    application = build()
-
-    def run(*arguments: object) -> Finished:
-        result = CliRunner().invoke(application, [str(argument) for argument in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Finished(result.exit_code, result.stdout, result.stderr)
-
     return run

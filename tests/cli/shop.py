@@ -1,14 +1,13 @@
-"""A small file of data, and what a typed command did."""
+"""A small file of data, and how commands are typed."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
+
+from ..typed import Finished
 
 TOWNS = ("Ayr", "Ely", "Rye")
 
@@ -23,29 +22,6 @@ def write_shop(path: Path, n_rows: int = 240, seed: int = 0) -> Path:
         lines.append(f"{age},{town},{income:.2f},{'yes' if score > 0.6 else 'no'}")
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-class Finished:
-    """What a command did.
-
-    Attributes:
-        code: exit code.
-        out: stdout.
-        err: stderr.
-    """
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self) -> Any:
-        """Stdout as JSON."""
-        return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-
-    @property
-    def sentence(self) -> str:
-        """The last line of stderr."""
-        return self.err.rstrip("\n").rpartition("\n")[2]
 
 
 Typed = Callable[..., Finished]

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
-from erasurehead.cli.app import build
 
 from ..bounded import in_time
-from .shop import SMALL, Finished, Typed, write_shop
+from ..typed import Finished, typed
+from .shop import SMALL, Typed, write_shop
 
 NOT_UTF8 = os.fsdecode(b"sh\xffop.csv")
 
@@ -88,7 +86,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.chdir(folder)
     try:
         words = ["train", "--data", "shop.csv", *SMALL, "--out", "run"]
-        assert CliRunner().invoke(build(), [str(word) for word in words]).exit_code == 0
+        assert typed(*words).code == 0
         for name, make in THERE.items():
             make(Path(name))
     finally:

@@ -13,11 +13,10 @@ import traceback
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from erasurehead.cli import main
-from erasurehead.cli.app import build
 
+from ..typed import typed
 from .shop import SMALL, write_shop
 
 COMMANDS: list[tuple[object, ...]] = [
@@ -113,7 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_shop(folder / "shop.csv", 60)
     (folder / "trace.csv").write_text("worker,step,seconds\n" + "".join(f"{k % 5},{k // 5},1.{k}\n" for k in range(50)))
     words = ["train", "--data", str(folder / "shop.csv"), *SMALL, "--out", folder / "run"]
-    assert CliRunner().invoke(build(), [str(word) for word in words]).exit_code == 0
+    assert typed(*words).code == 0
     return folder
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from erasurehead.consensus import ConsensusRun, Watcher
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
-from erasurehead.consensus.training import ConsensusRun, Watcher
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs.folder import RunFolder
@@ -116,7 +116,7 @@ def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
         ({"consensus": {"polcy": "full()"}}, "did you mean 'policy'"),
         ({"consensus": {"mixing": "mean()"}}, "consensus.mixing must be one of"),
         ({"consensus": {"split": "dirichlet(alpha=0.0001)"}}, "at least one sample"),
-        ({"run": {"engine": "processes"}}, "run.engine must be"),
+        ({"run": {"engine": "ray"}}, "run.engine must be"),
         ({"delays": {"latency": -1.0}}, "delays.latency must be"),
     ],
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -47,6 +48,7 @@ def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> N
     assert set(coverage.explore(modules)) <= set(extension.rows(PAGE)), "run: python docs/extensions/decompiled.py"
 
 
+@cache
 def met() -> set[str]:
     """The primitives in the programs that the tests decompile."""
     found: set[str] = set()

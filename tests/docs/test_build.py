@@ -32,7 +32,8 @@ PACKAGES = sorted(
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(out / "trees"),
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-t", "without_source",
+         "-D", "toc_object_entries=0", "-b", "html", "-d", str(out / "trees"),
          str(DOCS), str(out / "html")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -41,12 +42,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_documentation_builds_without_a_warning(built: Path) -> None:
     assert (built / "index.html").is_file()
     assert (built / "architecture.html").is_file()
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_every_public_name_is_in_the_reference(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS / "extensions"))
     exported = importlib.import_module("public_names").public_names

@@ -10,11 +10,10 @@ import shlex
 from types import ModuleType
 
 import pytest
-from typer.testing import CliRunner
 
 from erasurehead import codes, decoding
-from erasurehead.cli.app import build
 
+from ..typed import typed
 from .pages import DOCS, blocks
 
 CATALOGUE, CHOOSING = DOCS / "codes.md", DOCS / "choosing_a_code.md"
@@ -79,9 +78,9 @@ def test_every_decoder_has_its_row_with_the_codes_that_it_is_chosen_for(extensio
 @pytest.mark.parametrize("session", SESSIONS)
 def test_commands_print_what_the_page_shows(session: str) -> None:
     command, _, shown = session.replace("\\\n", "").partition("\n")
-    done = CliRunner().invoke(build(), shlex.split(command.removeprefix("$ "))[1:])
-    assert done.exit_code == 0, done.stderr
-    assert [line.rstrip() for line in done.stdout.strip("\n").splitlines()] == shown.rstrip("\n").splitlines()
+    done = typed(*shlex.split(command.removeprefix("$ "))[1:])
+    assert done.code == 0, done.err
+    assert [line.rstrip() for line in done.out.strip("\n").splitlines()] == shown.rstrip("\n").splitlines()
 
 
 def test_the_numbers_of_the_page_are_printed_by_its_command() -> None:

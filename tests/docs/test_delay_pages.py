@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from pathlib import Path
@@ -15,6 +14,7 @@ from erasurehead.cli.delay_pages import chance
 from erasurehead.cli.plan_files import PROCESSES
 from erasurehead.errors import InvalidArgument
 
+from ..typed import typed
 from .pages import DOCS
 
 DELAYS, PLANNING = (DOCS / name for name in ("delays.md", "planning.md"))
@@ -57,16 +57,12 @@ def test_the_number_of_processes_is_the_one_that_the_page_names() -> None:
 
 
 def test_the_files_of_a_plan_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from typer.testing import CliRunner
-
-    from erasurehead.cli.app import build
-
     monkeypatch.chdir(tmp_path)
     rows = delays.Exponential(0.5, seed=0).rows(0, 40, 8)
     delays.write_trace(delays.Trace.from_table(np.round(rows, 3)), "latencies.csv")
-    done = CliRunner().invoke(build(), ["plan", "--trace", "latencies.csv", "--json"])
-    assert done.exit_code == 0
+    done = typed("plan", "--trace", "latencies.csv", "--json")
+    assert done.code == 0
     table = PLANNING.read_text(encoding="utf-8").split("| file | what |")[1].split("\n\n")[0]
     named = {text for line in table.splitlines()[2:] for text in re.findall(r"`([\w.]+)`", line.split(" | ")[0])}
-    assert {Path(name).name for name in json.loads(done.stdout)["files"]} == named
+    assert {Path(name).name for name in done.json["files"]} == named
     assert {path.name for path in Path("runs/plan-1").iterdir()} == named

@@ -39,7 +39,7 @@ def drawn(seed: int, seconds: float = 18.0) -> FaultSchedule:
 
 
 @settings(max_examples=60)
-@given(seed=st.integers(0, 10**6), late=st.sampled_from(["preempt", "carry"]))
+@given(seed=st.integers(0, 10**6), late=st.sampled_from(["preempt", "drop(2)", "carry"]))
 def test_whatever_the_storm_an_exact_scheme_ends_at_the_model_of_plain_descent(seed: int, late: LateWork) -> None:
     found = taken(drawn(seed), late=late)
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
@@ -122,6 +122,17 @@ class TestSlow:
             (late,) = arrivals(engine, 1)
             assert (late.worker, late.order_round, late.time) == (0, 1, 2.0)
 
+    def test_under_drop_it_comes_late_unless_it_is_too_old_by_then(self) -> None:
+        for late, came in (("drop(1)", [(0, 2, 2.0)]), ("drop(2)", [(0, 0, 2.0), (0, 2, 4.0)])):
+            with _schedule(VirtualEngine(late=late), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
+                start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+                for number in range(3):
+                    engine.submit(order(number))
+                    assert [event.worker for event in arrivals(engine, 1)] == [1]
+                found = arrivals(engine, len(came))
+                assert [(event.worker, event.order_round, event.time) for event in found] == came
+                assert found[0].read().tolist() == [float(found[0].order_round), 0, 0, 0][: len(found[0].read())]
+
     def test_under_carry_it_comes_late_and_then_the_newest_order_is_taken(self) -> None:
         with _schedule(VirtualEngine(late="carry"), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
@@ -179,7 +190,9 @@ class _Saving(Callback):
 
 
 @settings(max_examples=40)
-@given(seed=st.integers(0, 10**6), after=st.integers(1, STEPS - 1), late=st.sampled_from(["preempt", "carry"]))
+@given(
+    seed=st.integers(0, 10**6), after=st.integers(1, STEPS - 1), late=st.sampled_from(["preempt", "drop(2)", "carry"])
+)
 def test_a_run_that_is_gone_on_with_in_mid_storm_ends_with_the_same_bits(seed: int, after: int, late: LateWork) -> None:
     saving = _Saving(after)
     whole = taken(drawn(seed), late=late, callbacks=[saving])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,18 +15,30 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from erasurehead import schemes
+from erasurehead import consensus, schemes
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus import ConsensusRun, Policy
+from erasurehead.delays import Exponential, Recorded
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Arrived, Died, Joined, MessageSpec, Order
 from erasurehead.engines.mpi import MPIEngine, serve
 from erasurehead.errors import EngineError
-from erasurehead.optimizers.first_order import Nesterov
-from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
+from erasurehead.optimizers.first_order import GradientDescent, Nesterov
+from erasurehead.problems import LogisticRegression
+from erasurehead.testing import (
+    Echo,
+    EngineConformance,
+    FaultInjectionConformance,
+    Faulty,
+    PeerConformance,
+    Quadratic,
+    Timetable,
+)
 from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
+from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.training.result import Resumption, Run
 
 GRID = 0.06  # seconds between two injected delays
 
@@ -43,6 +56,11 @@ class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance)
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late, share=False)
+
+
+class TestPeers(PeerConformance):
+    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
+        return consensus.train(problem, graph, policy, engine="mpi", **settings)
 
 
 @dataclass(eq=False)
@@ -231,6 +249,33 @@ class TestOwn:
         replayed = short_train(scheme, VirtualEngine(Timetable(recorded)), 20)
         assert [row.used for row in replayed.steps] == [row.used for row in real.steps]
         assert replayed.x.tobytes() == real.x.tobytes()
+
+    def test_asynchronous_training_is_replayed_to_the_same_bits(self) -> None:
+        check_asynchronous(MPIEngine)
+
+
+def check_asynchronous(make: Callable[[Delays, LateWork], Engine]) -> None:
+    """Train asynchronously, and replay it from its records; go on with the replay from its middle."""
+    delays, states = Exponential(0.01, seed=1), list[Any]()
+
+    class States(Callback):
+        def on_state(self, step: int, state: Any) -> None:
+            states.append(state())
+
+    def go(engine: Engine, *watching: Callback, resume: Resumption | None = None) -> Run:
+        optimizer = GradientDescent(np.ones(40), 0.02)
+        return train(PROBLEM, schemes.asynchronous(3, 6), optimizer, engine, 30, watching, resume=resume)
+
+    real = go(make(delays, "carry"))
+    assert any(row.late for row in real.arrivals)
+    script = Recorded.from_rows([row.as_dict() for row in real.arrivals], steps=[row.as_dict() for row in real.steps])
+    again = go(VirtualEngine(script), States())
+    assert again.x.tobytes() == real.x.tobytes()
+    assert [(row.used, row.late, row.waited) for row in again.steps] == [
+        (row.used, row.late, row.waited) for row in real.steps
+    ]
+    rest = go(VirtualEngine(script), resume=Resumption(states[15], again.steps[:15], []))
+    assert rest.x.tobytes() == real.x.tobytes()
 
 
 PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)

@@ -24,7 +24,7 @@ from .mpi_jobs import environment, job, mpiexec, running
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("mpi")]  # one job at a time
 
-RANKS = 15  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
+RANKS = 17  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
 
 INSIDE = """
 import sys
@@ -42,7 +42,12 @@ def names() -> list[str]:
     """Return the tests that are run inside the job."""
     return [
         f"{suite.__name__}.{name}"
-        for suite in (mpi_inside.TestConformance, mpi_inside.TestConformanceOfWhatTravels, mpi_inside.TestOwn)
+        for suite in (
+            mpi_inside.TestConformance,
+            mpi_inside.TestConformanceOfWhatTravels,
+            mpi_inside.TestOwn,
+            mpi_inside.TestPeers,
+        )
         for name, _ in inspect.getmembers(suite, inspect.isfunction)
         if name.startswith("test_")
     ] + [ENDED]

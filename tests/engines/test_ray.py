@@ -33,6 +33,8 @@ from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, ta
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
+from .mpi_inside import check_asynchronous
+
 ray = pytest.importorskip("ray", reason="the Ray engine needs ray: pip install 'erasurehead[ray]'")
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("ray")]  # one cluster for all
@@ -226,6 +228,10 @@ PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)
 
 def short_train(scheme: schemes.Scheme, engine: Engine, steps: int) -> Run:
     return train(PROBLEM, scheme, Nesterov(np.ones(40), 0.05), engine, steps)
+
+
+def test_asynchronous_training_is_replayed_to_the_same_bits() -> None:
+    check_asynchronous(RayEngine)
 
 
 def test_training_stops_on_the_same_arrivals_and_reaches_the_same_bits_as_on_the_virtual_clock() -> None:

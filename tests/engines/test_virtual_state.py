@@ -63,7 +63,7 @@ def _told(event: Event) -> tuple[Any, ...]:
     return (type(event).__name__, *vars(event).values())
 
 
-@given(st.sampled_from(["preempt", "carry"]), st.lists(st.integers(0, 9), max_size=3, unique=True))
+@given(st.sampled_from(["preempt", "drop(1)", "carry"]), st.lists(st.integers(0, 9), max_size=3, unique=True))
 def test_a_restored_engine_goes_on_to_the_bit(late: LateWork, cuts: list[int]) -> None:
     unbroken = begin(late)
     engine = begin(late)

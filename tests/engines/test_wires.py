@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,10 +18,13 @@ from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.faulty_engine import FaultyEngine
 from erasurehead.engines import Cast, Dithered, ProcessEngine, TopK, VirtualEngine, Wire, WiredEngine
 from erasurehead.engines.base import Engine, MessageLost
+from erasurehead.engines.wires import parse_wire
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers.first_order import Nesterov
+from erasurehead.runs import Experiment
 from erasurehead.testing import Quadratic
-from erasurehead.training.result import Run
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.result import Resumption, Run
 
 WIRES: list[Wire] = [
     Cast(), Cast("float16"), Cast("bfloat16"), Dithered(), Dithered(1, seed=3), TopK(0.3), TopK(1.0),
@@ -103,7 +109,7 @@ def test_the_largest_elements_cross_whole() -> None:
 PROBLEM = Quadratic.random(48, 20, seed=4, density=0.5, l2=0.01, sparse=True)
 
 
-def short(engine: Engine, wire: Wire | None, scheme: schemes.Scheme | None = None, verify: bool = False) -> Run:
+def short(engine: Engine, wire: Wire | str | None, scheme: schemes.Scheme | None = None, verify: bool = False) -> Run:
     scheme = schemes.exact(6, 3) if scheme is None else scheme
     policy = FaultPolicy(verify=True) if verify else None
     return train(
@@ -143,8 +149,9 @@ def test_honest_replicas_pass_verification_on_a_lossy_wire_and_a_liar_does_not(w
     [
         (TopK(0.5), TRIPLES, True, "wire must leave more to compare"),
         (Dithered(2), TRIPLES, True, "wire must leave more to compare"),
-        (Cast("bfloat16"), schemes.exact(30, 6, "cyclic"), False, "dtype must be fine enough"),
-        ("float32", schemes.exact(6, 3), False, "wire must be a wire"),
+        (Cast("bfloat16"), schemes.exact(30, 6, "cyclic"), False, "wire must be fine enough"),
+        ("float32", schemes.exact(6, 3), False, "wire must not name 'float32'"),
+        (3, schemes.exact(6, 3), False, "wire must be a wire"),
     ],
 )
 def test_wires_that_cannot_do_are_refused_before_the_start(
@@ -173,3 +180,101 @@ def test_processes_reach_the_same_bits_as_the_virtual_clock_on_a_wire() -> None:
     wire, scheme = Dithered(), schemes.uncoded(4)
     real, virtual = (short(engine, wire, scheme) for engine in (ProcessEngine(), VirtualEngine()))
     assert real.x.tobytes() == virtual.x.tobytes()
+
+
+@given(wire=st.sampled_from(WIRES))
+def test_a_wire_has_a_text_that_stands_for_it(wire: Wire) -> None:
+    assert parse_wire(str(wire)) == wire
+
+
+@pytest.mark.parametrize("text", ["none", "none()", " none() "])
+def test_none_is_a_text_too(text: str) -> None:
+    assert parse_wire(text) is None
+    whole, plain = short(VirtualEngine(), text), short(VirtualEngine(), None)
+    assert whole.x.tobytes() == plain.x.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("castt", "wire must not name 'castt'.*'cast' may be meant"),
+        ("cast('int8')", r"wire \"cast\('int8'\)\": dtype must be one of"),
+        ("top_k(2)", r"wire 'top_k\(2\)': share must be"),
+        ("dithered(levels=0)", "levels must be at least 1"),
+        ("3", "wire must be a call"),
+        ("", "wire must be"),
+    ],
+)
+def test_a_text_that_stands_for_no_wire_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        parse_wire(text)
+
+
+@pytest.mark.parametrize("wire", [Cast("bfloat16"), Dithered(), TopK(0.3)], ids=str)
+def test_whatever_loses_more_than_the_code_can_bear_is_refused_before_the_start(wire: Wire) -> None:
+    steep, flat = schemes.exact(30, 6, "cyclic"), schemes.exact(30, 6)
+    with pytest.raises(InvalidArgument, match=r"wire must be fine enough for .* use float64 messages, or"):
+        short(VirtualEngine(), wire, steep)
+    with pytest.raises(InvalidArgument, match="wire must be fine enough"):
+        short(FaultyEngine(WiredEngine(VirtualEngine(), wire), FaultSchedule()), None, steep)
+    assert len(short(VirtualEngine(), str(wire), flat).steps) == 12
+    tables = {"scheme": "exact(load=6, code='cyclic')", "run": {"wire": str(wire), "workers": 30}}
+    with pytest.raises(InvalidArgument, match=r"run\.wire must be fine enough"):
+        Experiment.from_config(tables)  # and no data are read
+
+
+class _States(Callback):
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def on_state(self, step: int, state: Any) -> None:
+        self.taken.append(state())
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    wire=st.sampled_from([Cast(), Dithered(seed=3), TopK(0.4)]),
+    late=st.sampled_from(["preempt", "drop(1)", "carry"]),
+    cut=st.integers(1, 11),
+)
+def test_a_run_on_a_wire_goes_on_from_any_step_to_the_bit(wire: Wire, late: str, cut: int) -> None:
+    scheme, states = schemes.ignore_stragglers(6, 3), _States()
+
+    def go(resume: Resumption | None = None) -> Run:
+        engine = VirtualEngine(Exponential(0.5, seed=2), late)
+        return train(PROBLEM, scheme, Nesterov(np.ones(20), 0.05), engine, 12, [states], resume=resume, wire=wire)
+
+    whole = go()
+    again = go(Resumption(states.taken[cut], whole.steps[:cut], []))
+    assert again.x.tobytes() == whole.x.tobytes()
+    assert list(again.steps) == list(whole.steps)  # bytes included
+
+
+def test_a_run_folder_keeps_the_wire_and_is_replayed_on_it(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {
+        "scheme": "erasurehead(load=2, wait_for=2)",
+        "data": {"source": "amazon", "synthetic": "always", "rows": 500},
+        "run": {"engine": "virtual", "workers": 4, "steps": 4, "wire": "cast('bfloat16')", "out": str(tmp_path / "a")},
+    }
+    run = Experiment.from_config(tables).run()
+    plain = Experiment.from_config(
+        {**tables, "run": {**tables["run"], "wire": "none", "out": str(tmp_path / "b")}}
+    ).run()
+    assert 0 < sum(row.received for row in run.steps) < 0.3 * sum(row.received for row in plain.steps)
+    recorded = {"model": f"recorded('{tmp_path}/a/arrivals.jsonl')"}
+    again = Experiment.from_config(
+        {**tables, "delays": recorded, "run": {**tables["run"], "out": str(tmp_path / "c")}}
+    ).run()
+    assert again.x.tobytes() == run.x.tobytes() != plain.x.tobytes()
+    with pytest.raises(InvalidArgument, match=r"run\.wire was .*bfloat16.* and is "):
+        Experiment.resume(tmp_path / "a", {"run": {"steps": 9, "wire": "none"}})
+    whole = Experiment.from_config({**tables, "run": {**tables["run"], "steps": 6, "out": str(tmp_path / "d")}}).run()
+    longer = Experiment.resume(tmp_path / "a", {"run": {"steps": 6}}).run()
+    assert longer.x.tobytes() == whole.x.tobytes()
+
+
+def test_lies_of_a_drill_are_told_before_they_cross() -> None:
+    schedule = FaultSchedule((Fault("corrupt", 0.0, 2, lie="flip"),))
+    engine = FaultyEngine(WiredEngine(VirtualEngine(), Cast("bfloat16")), schedule)
+    run = short(engine, None, TRIPLES, verify=True)
+    assert [worker for row in run.steps for worker in row.workers_noticed("lied")] == [2]

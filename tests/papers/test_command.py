@@ -6,18 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from erasurehead.cli.app import build
+from ..typed import typed
 
 SMALL = ("--synthetic", "always", "--rows", "600", "--steps", "3")
 
 
 def call(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(build(), ["reproduce", *arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+    done = typed("reproduce", *arguments)
+    return done.code, done.out, done.err
 
 
 def test_figures_are_made_and_json_is_all_that_is_printed(tmp_path: Path) -> None:

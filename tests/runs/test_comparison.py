@@ -126,3 +126,23 @@ def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, fo
     assert outcome.as_dict()["schemes"][0]["seconds_per_step"] == pytest.approx(runs[0].seconds_per_step)
     assert [path.suffix for path in outcome.figures] == [".svg"] * len(outcome.figures)
     assert bool(outcome.figures) == bool(formats)
+
+
+def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:
+    schemes = ("uncoded()", "asynchronous()")
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "data.npy", np.column_stack([rng.standard_normal((60, 3)), rng.integers(0, 2, 60)]))
+    tables = {
+        "data": {"source": str(tmp_path / "data.npy")},
+        "delays": {"late": "carry"},
+        "optimizer": {"name": "gradient_descent"},
+        "run": {"engine": "virtual", "workers": 6, "steps": 60, "max_seconds": 4.0, "out": str(tmp_path / "out")},
+    }
+    comparison = Comparison.from_config(build_config(tables), schemes)
+    runs = comparison.run()
+    assert [(run.scheme, run.ended) for run in runs] == [("uncoded", "max_seconds"), ("asynchronous", "max_seconds")]
+    assert len(runs[1].steps) > 3 * len(runs[0].steps)
+    assert any(row.late for row in runs[1].arrivals)
+    tables["delays"] = {"late": "preempt"}
+    with pytest.raises(InvalidArgument, match="late must be 'carry'"):
+        Comparison.from_config(build_config({**tables, "run": {**tables["run"], "out": None}}), schemes)

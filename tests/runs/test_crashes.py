@@ -35,3 +35,19 @@ def test_a_crash_at_any_file_operation_loses_nothing_that_was_safe(tmp_path: Pat
     result = driven("operations", tmp_path)
     assert result["wrong"] == []
     assert result["crashes"] >= 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_whatever_a_run_keeps_it_goes_on_to_the_bit_when_it_is_killed(tmp_path: Path) -> None:
+    """Of rules and aggregations that learn, late messages, targets, several points, penalties, wires and replays."""
+    command = [sys.executable, "-W", "error", str(DRIVER.with_name("state_driver.py")), str(tmp_path), "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {name: one["wrong"] for name, one in found.items()} == {name: [] for name in found}
+    assert len(found) >= 12
+    assert sum(len(one["killed"]) for one in found.values()) >= len(found)
+    assert found["until"]["steps"] < 14
+    assert found["seconds"]["steps"] < 14
+    assert found["patience"]["steps"] < 14

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
-from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead.engines import Engine, LateWork
-from erasurehead.errors import DataError
-from erasurehead.runs import Recorder, RunFolder, replay
+from erasurehead import FaultPolicy, codes, delays, engines, optimizers, problems, schemes, training
+from erasurehead.delays import Recorded
+from erasurehead.engines import Engine, LateWork, VirtualEngine
+from erasurehead.errors import DataError, Unreachable
+from erasurehead.runs import Experiment, Recorder, RunFolder, replay
 from erasurehead.runs.names import ARRIVALS
-from erasurehead.training.result import Run
+from erasurehead.testing import Quadratic
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.result import Resumption, Run
+from erasurehead.training.rows import StepRow
 
 STEPS = 12
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
 
 def problem(dense: bool) -> problems.LogisticRegression:
@@ -49,7 +59,7 @@ def test_the_virtual_engine_replays_a_real_run_to_the_same_bits(tmp_path: Path, 
     assert again.x.tobytes() == real.x.tobytes()
 
 
-@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("late", ["preempt", "drop(2)", "carry"])
 def test_a_replay_is_the_same_whatever_late_workers_did(tmp_path: Path, late: LateWork) -> None:
     scheme = schemes.ignore_stragglers(6, wait_for=4)
     first = train(
@@ -77,3 +87,123 @@ def test_there_must_be_something_to_replay(tmp_path: Path) -> None:
     RunFolder.create(tmp_path)
     with pytest.raises(DataError, match="nothing to replay"):
         replay(tmp_path)
+
+
+class States(Callback):
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def on_state(self, step: int, state: Any) -> None:
+        self.taken.append(state())
+
+
+SCHEMES = {
+    "exact": lambda: schemes.exact(6, load=2),
+    "first": lambda: schemes.erasurehead(6, load=2, wait_for=3),
+    "uncoded": lambda: schemes.custom(codes.uncoded(6, 12), "decodable()"),
+    "asynchronous": lambda: schemes.asynchronous(6, 12),
+    "aged": lambda: replace(schemes.custom(codes.uncoded(6, 12), "arrivals(2) & aged(3)"), late="carry"),
+}
+
+
+def recorded(run: Run) -> VirtualEngine:
+    rows = [json.loads(json.dumps(row.as_dict())) for row in run.steps]
+    return VirtualEngine(Recorded.from_rows([row.as_dict() for row in run.arrivals], steps=rows))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(SCHEMES)),
+    late=st.sampled_from(["preempt", "drop(1)", "carry"]),
+    death=st.sampled_from(["replace", "leave", "spread"]),
+    kills=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.2, 0.35, 0.8, 1.3, 2.2])), max_size=4),
+    cut=st.integers(1, 11),
+)
+def test_deaths_are_replayed_where_they_were_and_a_replay_goes_on_from_any_step(
+    kind: str, late: LateWork, death: Any, kills: list[tuple[int, float]], cut: int
+) -> None:
+    scheme, policy = SCHEMES[kind](), FaultPolicy(death=death, suspected="ignore")
+    if scheme.late == "carry":
+        late = "carry"
+
+    def go(engine: VirtualEngine, states: States, resume: Resumption | None = None) -> Run:
+        return training.train(
+            PROBLEM, scheme, optimizers.Nesterov(np.zeros(PROBLEM.n_parameters), 0.01), engine, 12, [states],
+            fault_policy=policy, resume=resume, evaluate_every=0,
+        )  # fmt: skip
+
+    engine = VirtualEngine(delays.Exponential(0.5, seed=2), late)
+    for worker, at in kills:
+        engine.kill(worker, at=at)
+    try:
+        whole = go(engine, States())
+    except Unreachable:
+        assume(False)
+        raise
+    states = States()
+    again = go(recorded(whole), states)
+    assert again.x.tobytes() == whole.x.tobytes()
+    assert list(again.steps) == list(whole.steps)
+    assert list(again.arrivals) == list(whole.arrivals)
+    rest = go(recorded(whole), States(), Resumption(states.taken[cut], whole.steps[:cut], []))
+    assert rest.x.tobytes() == whole.x.tobytes()
+    assert list(rest.steps) == list(whole.steps)
+
+
+def test_a_round_that_was_broken_off_to_re_form_the_code_is_replayed_too() -> None:
+    engine = VirtualEngine(delays.Exponential(0.5, seed=2))
+    for worker, at in ((2, 0.3), (4, 2.5)):
+        engine.kill(worker, at=at)
+    policy, scheme = FaultPolicy(death="spread"), SCHEMES["uncoded"]()
+    optimizer = lambda: optimizers.GradientDescent(np.zeros(PROBLEM.n_parameters), 0.01)  # noqa: E731
+    whole = training.train(PROBLEM, scheme, optimizer(), engine, 6, fault_policy=policy)
+    broken = [event for row in whole.steps for event in row.events if event.kind == "broken_off"]
+    assert broken
+    assert whole.steps[-1].workers == 4
+    again = training.train(PROBLEM, scheme, optimizer(), recorded(whole), 6, fault_policy=policy)
+    assert again.x.tobytes() == whole.x.tobytes()
+    assert list(again.steps) == list(whole.steps)
+    assert list(again.arrivals) == list(whole.arrivals)
+
+
+def test_a_replay_by_rounds_has_a_text(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {
+        "scheme": "asynchronous()",
+        "data": {"source": "amazon", "synthetic": "always", "rows": 500},
+        "delays": {"model": "exponential(mean=0.5, seed=1)", "late": "carry"},
+        "run": {"engine": "virtual", "workers": 4, "steps": 12, "out": str(tmp_path / "a"), "evaluate_every": 0},
+    }
+    first = Experiment.from_config(tables).run()
+    model = f"recorded('{tmp_path}/a/arrivals.jsonl', rounds=True)"
+    again = Experiment.from_config(
+        {**tables, "delays": {"model": model, "late": "carry"}, "run": {**tables["run"], "out": str(tmp_path / "b")}}
+    )
+    assert again.config.delays.model == model
+    run = again.run()
+    assert run.x.tobytes() == first.x.tobytes()
+    assert list(run.arrivals) == list(first.arrivals)
+
+
+@pytest.mark.processes
+def test_deaths_of_real_workers_are_replayed_to_the_same_bits(tmp_path: Path) -> None:
+    class Kills(Callback):
+        def on_step_end(self, row: StepRow, x: Any) -> None:
+            if row.step in (1, 4):
+                engine.kill(row.step)
+
+    engine, policy = engines.ProcessEngine(delays.Exponential(0.01, seed=1), "carry"), FaultPolicy(death="spread")
+    scheme, x = schemes.asynchronous(6, 12), np.zeros(PROBLEM.n_parameters)
+    recorder = Recorder(RunFolder.create(tmp_path / "run"))
+    real = training.train(
+        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), engine, 40, [recorder, Kills()], fault_policy=policy
+    )
+    assert sorted(worker for row in real.steps for worker in row.workers_noticed("died")) == [1, 4]
+    assert real.steps[-1].workers == 4
+    again = training.train(
+        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), VirtualEngine(replay(tmp_path / "run")), 40,
+        fault_policy=policy,
+    )  # fmt: skip
+    assert again.x.tobytes() == real.x.tobytes()
+    assert [(row.used, row.workers, row.dead, row.late) for row in again.steps] == [
+        (row.used, row.workers, row.dead, row.late) for row in real.steps
+    ]

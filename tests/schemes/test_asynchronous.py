@@ -205,6 +205,18 @@ def test_the_virtual_engine_replays_it_from_real_processes_to_the_bit(tmp_path: 
 def test_it_has_a_text_and_is_refused_where_late_work_is_dropped() -> None:
     scheme = parse_scheme("asynchronous(adaptive=False, greatest_age=50)", 8)
     assert (scheme.name, str(scheme.rule), scheme.aggregation.greatest_age) == ("asynchronous", "arrivals(1)", 50)
-    with pytest.raises(InvalidArgument, match="'carry'"):
-        training.train(PROBLEM, schemes.asynchronous(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
+    for late in ("preempt", "drop(0)"):
+        engine = VirtualEngine(late=late)
+        with pytest.raises(InvalidArgument, match=r"must be 'carry', or 'drop\(R\)' of 1 round at least"):
+            training.train(PROBLEM, schemes.asynchronous(6), GradientDescent(np.zeros(6), 0.1), engine, 3)
+
+
+def test_where_late_work_is_dropped_after_some_rounds_no_message_is_older() -> None:
+    x = np.zeros(6)
+    engine = VirtualEngine(Exponential(0.5, seed=1), "drop(3)")
+    run = training.train(PROBLEM, schemes.asynchronous(6), GradientDescent(x, 0.2), engine, 60, evaluate_every=0)
+    assert max(row.taken - row.round for row in run.arrivals if row.taken is not None) == 3
+
+
+def test_it_is_resized_with_the_workers() -> None:
     assert str(schemes.asynchronous(3, 12).resized(6).rule) == "arrivals(1)"

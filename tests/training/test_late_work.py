@@ -1,4 +1,4 @@
-"""Late messages: checked, kept over a re-forming, counted, in one order whatever the order of their arrival."""
+"""Late messages: checked, kept when the code is resized, counted, in one order whatever the order of their arrival."""
 
 from __future__ import annotations
 

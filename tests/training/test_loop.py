@@ -249,6 +249,23 @@ def test_a_model_that_diverges_is_said_so(start: float, rate: float, what: str) 
     assert "not finite" in witness.run.stopped
 
 
+@pytest.mark.parametrize(("steep", "error"), [(4, Diverged), (2, Unreachable)])
+def test_a_model_of_which_most_messages_overflow_has_diverged_and_of_a_few_bad_workers_has_not(
+    steep: int, error: type[Exception]
+) -> None:
+    rows = PROBLEM.rows.copy()
+    rows[: steep * len(rows) // 6] *= 1e20  # their tasks overflow when those of the others do not yet
+    witness = _Silent()
+    with pytest.raises(error) as caught, np.errstate(over="ignore", invalid="ignore"):
+        train(
+            Quadratic(rows, PROBLEM.centres), schemes.uncoded(6), GradientDescent(np.full(6, 1e145), 1e-3),
+            VirtualEngine(), 50, [witness],
+        )  # fmt: skip
+    assert witness.run is not None
+    assert witness.run.status == ("diverged" if error is Diverged else "unreachable")
+    assert ("the vectors of 4 of 6 messages are not finite: the model has diverged" in str(caught.value)) == (steep > 3)
+
+
 class _TwoPoints(GradientDescent):
     """Asks for the difference of the gradients at the model and at its first model, as SVRG does."""
 

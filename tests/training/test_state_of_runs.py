@@ -1,4 +1,4 @@
-"""What a rule and an aggregation learn belongs to a run: two runs of one scheme, a re-formed code, a resumed run."""
+"""What a rule and an aggregation learn belongs to a run: two runs of one scheme, a resized code, a resumed run."""
 
 from __future__ import annotations
 

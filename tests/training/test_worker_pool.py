@@ -175,7 +175,7 @@ def test_more_workers_than_there_is_room_for_means_as_many_as_there_are_places()
     assert run.steps[-1].workers == 8
 
 
-def test_a_code_that_cannot_be_reformed_stays_as_it_is_and_says_so() -> None:
+def test_a_code_that_cannot_be_resized_stays_as_it_is_and_says_so() -> None:
     run = run_with(schemes.exact(6, 3, code="cyclic"), {}, FaultPolicy(), wanted={2: 9}.get)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.steps[-1].workers == 6
@@ -391,7 +391,7 @@ def test_room_that_is_offered_while_workers_start_is_taken() -> None:
     assert run.steps[0].workers == 8
 
 
-def test_a_code_that_cannot_be_reformed_goes_on_without_what_is_lost_if_the_user_wants() -> None:
+def test_a_code_that_cannot_be_resized_goes_on_without_what_is_lost_if_the_user_wants() -> None:
     scheme = schemes.custom(codes.projective_plane(2), "first(6)")
     run = run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(death="spread", lost="go_on"))
     assert "the code stays as it is" in said(run)

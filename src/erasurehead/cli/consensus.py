@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
     from erasurehead.consensus.experiment import ConsensusExperiment
-    from erasurehead.consensus.training import ConsensusRun
+    from erasurehead.consensus.result import ConsensusRun
     from erasurehead.training.notices import Notice
 
 HELP = """
@@ -34,6 +35,11 @@ only for some of them.
 [bold]erasurehead consensus run.toml --steps 50[/bold]
   A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
 
+[bold]erasurehead consensus --engine processes \\
+    --delays 'shifted_exponential(shift=0.05, mean=0.05)'[/bold]
+  Real peers: processes of this machine that sit their delays out. With
+  --engine mpi, ranks: mpiexec -n 11 erasurehead consensus --engine mpi ...
+
 [bold]erasurehead consensus --resume runs/x[/bold]
   A run that was cut off, from its newest checkpoint, to the bit.
 """
@@ -45,8 +51,8 @@ _KEYS = {
     "algorithm": "consensus.algorithm", "split": "consensus.split", "batch": "consensus.batch",
     "rate": "consensus.rate", "faults": "consensus.faults", "delays": "delays.model", "late": "delays.late",
     "latency": "delays.latency", "data": "data.source", "path": "data.path", "synthetic": "data.synthetic",
-    "rows": "data.rows", "label": "data.target", "steps": "run.steps", "evaluate_every": "run.evaluate_every",
-    "seed": "run.seed", "out": "run.out", "overwrite": "run.overwrite",
+    "rows": "data.rows", "label": "data.target", "engine": "run.engine", "steps": "run.steps",
+    "evaluate_every": "run.evaluate_every", "seed": "run.seed", "out": "run.out", "overwrite": "run.overwrite",
 }  # fmt: skip
 
 
@@ -124,6 +130,16 @@ class ConsensusOptions:
     faults: Annotated[
         str | None,
         option("--faults", panel=_NETWORK, metavar="FILE", text="A fault schedule of kills, stops and disconnections."),
+    ] = None
+    engine: Annotated[
+        str | None,
+        option(
+            "--engine",
+            "-e",
+            panel=_NETWORK,
+            text="Where peers run: virtual (the default: a clock that jumps), processes, or mpi, with one rank more "
+            "than there are peers.",
+        ),
     ] = None
     data: Annotated[
         str | None, option("--data", "-d", panel=_DATA, metavar="DATA", text="mnist (the default), cifar10, or a file.")
@@ -207,8 +223,10 @@ def run(
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.errors import invalid
+    from erasurehead.runs.config.toml import read_tables
 
     screen, tables, spelled = Screen(output), options.tables(), options.spelled()
+    stand_by(tables, {} if run_file is None else read_tables(run_file), {"run": {"engine": "virtual"}})
     if resume is not None:
         if run_file is not None:
             raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
@@ -235,7 +253,7 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     screen.say(f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing")
     for note in data.notes:
         screen.say(f"  {note}")
-    graph = made.graph
+    graph, clock = made.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
     screen.say(
         f"{graph.n_peers} peers on {graph}: {len(graph.edges)} links, {min(graph.degrees)} to {max(graph.degrees)} "
         f"neighbours, spectral gap {graph.spectral_gap:.3g}"
@@ -243,13 +261,13 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     )
     screen.say(
         f"{config.problem.loss}, {made.algorithm} at rate {config.consensus.rate}, policy {made.policy}, mixing "
-        f"{made.mixing}, data {config.consensus.split}; virtual clock, delays {made.delays}, {made.late}"
+        f"{made.mixing}, data {config.consensus.split}; {clock}, delays {made.delays}, {made.late}"
     )
 
 
 def _lines(screen: Screen) -> Any:
     from erasurehead.consensus.rows import MeanRow, TroubleRow
-    from erasurehead.consensus.training import Watcher
+    from erasurehead.consensus.watcher import Watcher
 
     class Lines(Watcher):
         """Says now and then how far it is."""
@@ -275,6 +293,7 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
     """Return what full waiting does in as many steps on the same delays; None if that is what was done."""
     from dataclasses import replace
 
+    from erasurehead.consensus.conduct import Conduct
     from erasurehead.consensus.policies import Full
     from erasurehead.consensus.training import carry_out
 
@@ -282,9 +301,8 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
         return None
     screen.say("full waiting on the same delays, to compare ...")
     run = experiment.config.run
-    return carry_out(
-        replace(experiment.plan, policy=Full()), steps=run.steps, evaluate_every=run.evaluate_every, records=False
-    )
+    conduct = Conduct(steps=run.steps, evaluate_every=run.evaluate_every, records=False)
+    return carry_out(replace(experiment.plan, policy=Full()), conduct, run.engine)
 
 
 def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:

@@ -61,6 +61,18 @@ def ended_text(experiment: Experiment, done: Run) -> str:
     return ""
 
 
+def measured_text(done: Run) -> str:
+    """Return what measuring the target took, apart from training; empty if nothing was measured, or it took no time."""
+    from erasurehead.reports.units import seconds_text
+
+    parts = [
+        f"{len(found)} times {where} ({seconds_text(sum(one.seconds for one in found))})"
+        for beside, where in ((True, "beside training"), (False, "between steps"))
+        if (found := [one for one in done.measured if one.beside == beside])
+    ]
+    return f"the target was measured {' and '.join(parts)}" if parts and done.engine != "virtual" else ""
+
+
 def converged(final: FinalModel) -> bool:
     """Return whether the gradient has fallen enough, also along the columns of the smallest numbers."""
     low, high = final.column_scales or (1.0, 1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from erasurehead.cli.findings import ended_text, loss_text, warn
+from erasurehead.cli.findings import ended_text, loss_text, measured_text, warn
 from erasurehead.cli.options import OutputOptions, RunOptions, option
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
@@ -33,7 +33,7 @@ Train one model, and record the run in a folder.
   A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
 
 [bold]erasurehead train runs/x/config.toml --engine virtual \\
-    --delays "recorded('runs/x/arrivals.jsonl')"[/bold]
+    --delays "recorded('runs/x/arrivals.jsonl', rounds=True)"[/bold]
   A run once more, on the virtual clock: same arrivals, same model.
 
 [bold]erasurehead train --resume runs/x[/bold]
@@ -246,6 +246,8 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
     if said := ended_text(experiment, done):
+        lines.append(said)
+    if said := measured_text(done):
         lines.append(said)
     loss = [said] if (said := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]

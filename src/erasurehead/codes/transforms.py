@@ -91,7 +91,7 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
         name = code.name
     if "n_workers" not in parameters:
         raise InvalidArgument(
-            f"{code!r} cannot be re-formed for {n_workers} workers: it is not built from a number of workers; "
+            f"{code!r} cannot be resized to {n_workers} workers: it is not built from a number of workers; "
             "repetition and cyclic codes are."
         )
     if "stragglers" in parameters:  # no more of them than there are others
@@ -102,7 +102,7 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
         inner = build(name, **{**parameters, "n_workers": n_workers})
     if inner.n_tasks > code.n_tasks:
         raise InvalidArgument(
-            f"{code!r} cannot be re-formed for {n_workers} workers: {name} ties a task to every worker, and there are "
+            f"{code!r} cannot be resized to {n_workers} workers: {name} ties a task to every worker, and there are "
             f"{code.n_tasks} tasks; fractional_repetition bears any number of workers."
         )
     return inner if inner.n_tasks == code.n_tasks else refine(inner, code.n_tasks)

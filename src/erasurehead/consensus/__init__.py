@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from erasurehead.consensus.algorithms import GradientTracking as GradientTracking
     from erasurehead.consensus.algorithms import Momentum as Momentum
     from erasurehead.consensus.algorithms import QuasiGlobalMomentum as QuasiGlobalMomentum
+    from erasurehead.consensus.conduct import Conduct as Conduct
     from erasurehead.consensus.contract import Message as Message
     from erasurehead.consensus.contract import MixedStep as MixedStep
     from erasurehead.consensus.contract import Peer as Peer
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from erasurehead.consensus.mixing import Mixing as Mixing
     from erasurehead.consensus.peers import LocalPeer as LocalPeer
     from erasurehead.consensus.peers import Setup as Setup
+    from erasurehead.consensus.plans import Plan as Plan
+    from erasurehead.consensus.plans import plan as plan
     from erasurehead.consensus.policies import BoundedStaleness as BoundedStaleness
     from erasurehead.consensus.policies import Dynamic as Dynamic
     from erasurehead.consensus.policies import Full as Full
@@ -45,28 +48,30 @@ if TYPE_CHECKING:
     from erasurehead.consensus.policies import Policy as Policy
     from erasurehead.consensus.policies import RendezvousPeer as RendezvousPeer
     from erasurehead.consensus.policies import Static as Static
+    from erasurehead.consensus.result import ConsensusRun as ConsensusRun
     from erasurehead.consensus.rows import MeanRow as MeanRow
     from erasurehead.consensus.rows import PeerRow as PeerRow
     from erasurehead.consensus.rows import TroubleRow as TroubleRow
     from erasurehead.consensus.shares import dirichlet as dirichlet
     from erasurehead.consensus.shares import even as even
-    from erasurehead.consensus.training import ConsensusRun as ConsensusRun
-    from erasurehead.consensus.training import Plan as Plan
-    from erasurehead.consensus.training import Watcher as Watcher
-    from erasurehead.consensus.training import plan as plan
     from erasurehead.consensus.training import train as train
+    from erasurehead.consensus.watcher import Watcher as Watcher
 
 _HOMES = {
     "algorithms": ("Algorithm", "DecentralizedSGD", "GradientTracking", "Momentum", "QuasiGlobalMomentum"),
+    "conduct": ("Conduct",),
     "contract": ("Message", "MixedStep", "Peer", "Port"),
     "faults": ("Cut", "Leave"),
     "graphs": ("Graph", "edges", "parse_graph"),
     "mixing": ("Fixed", "MaxDegree", "Metropolis", "Mixing"),
     "peers": ("LocalPeer", "Setup"),
+    "plans": ("Plan", "plan"),
     "policies": ("BoundedStaleness", "Dynamic", "Full", "Local", "Pairwise", "Policy", "RendezvousPeer", "Static"),
+    "result": ("ConsensusRun",),
     "rows": ("MeanRow", "PeerRow", "TroubleRow"),
     "shares": ("dirichlet", "even"),
-    "training": ("ConsensusRun", "Plan", "Watcher", "plan", "train"),
+    "training": ("train",),
+    "watcher": ("Watcher",),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, {name: home for home, names in _HOMES.items() for name in names})

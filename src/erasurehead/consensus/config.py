@@ -79,7 +79,10 @@ class PeerRunSection(_Section):
     """`[run]`: how long, and where the records go.
 
     Attributes:
-        engine: the virtual clock.
+        engine: where peers run: the virtual clock, processes of this machine, or ranks of an MPI job. Real peers sit
+            their delays out; `delays.seconds_per_step` and `delays.latency` are for the virtual clock.
+        start_patience: seconds that ranks of MPI may be missing at the start; 30 by default.
+        start_limit: seconds that the start of MPI may take in all; 120 by default.
         steps: of each peer, on the mean.
         evaluate_every: steps a peer between two looks at the mean model.
         seed: of mini-batches.
@@ -88,7 +91,9 @@ class PeerRunSection(_Section):
         access: who may read a new run folder.
     """
 
-    engine: Literal["virtual"] = "virtual"
+    engine: Literal["virtual", "processes", "mpi"] = "virtual"
+    start_patience: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    start_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     steps: int = Field(default=200, ge=1)
     evaluate_every: float = Field(default=2.0, gt=0, allow_inf_nan=False)
     seed: int = Field(default=0, ge=0)

@@ -134,8 +134,15 @@ class Peer(ABC):
         """
 
     @abstractmethod
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        """This peer is back, with nothing but the memory of its graph; arguments as for `on_change`."""
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+        """This peer is back, with nothing but the memory of its graph.
+
+        On engines with real workers it is a new object, whose `begin` was never called.
+
+        Arguments:
+            gone, sides: as for `on_change`.
+            port: its way to the world.
+        """
 
     @property
     @abstractmethod

@@ -14,10 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from erasurehead import datasets
+from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.config import ConsensusConfig
 from erasurehead.consensus.faults import from_schedule
+from erasurehead.consensus.plans import Plan, plan
 from erasurehead.consensus.recording import PeerRecorder
-from erasurehead.consensus.training import ConsensusRun, Plan, Watcher, carry_out, plan
+from erasurehead.consensus.result import ConsensusRun
+from erasurehead.consensus.training import carry_out
+from erasurehead.consensus.watcher import Watcher
 from erasurehead.datasets.base import Dataset
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.errors import DataError, InvalidArgument, invalid
@@ -143,6 +147,12 @@ class ConsensusExperiment:
             raise DataError(
                 f"{str(folder)!r} is no run without a coordinator: erasurehead train --resume goes on with it."
             )
+        engine = tables.get("run", {}).get("engine", "virtual")
+        if engine != "virtual":
+            raise DataError(
+                f"{str(folder)!r} is a run with peers on {engine}, which leaves no checkpoints: only runs on the "
+                "virtual clock go on."
+            )
         for section, keys in (above or {}).items():
             for key in keys:
                 if (section, key) != ("run", "steps"):
@@ -154,8 +164,8 @@ class ConsensusExperiment:
         tables = self.config.model_dump(mode="json")
         del tables["run"]["steps"], tables["run"]["out"], tables["run"]["overwrite"], tables["checkpoints"]
         return {
-            "engine": "virtual", "data": self.data.name, "source": self.data.source, "rows": self.data.n_train,
-            "configuration": tables,
+            "engine": self.config.run.engine, "data": self.data.name, "source": self.data.source,
+            "rows": self.data.n_train, "configuration": tables,
         }  # fmt: skip
 
     def run(self, watchers: Sequence[Watcher] = ()) -> ConsensusRun:
@@ -172,9 +182,9 @@ class ConsensusExperiment:
 
     def _run(self, watchers: Sequence[Watcher], ending: _Ending) -> ConsensusRun:
         section = self.config.run
+        length: dict[str, Any] = {"steps": section.steps, "evaluate_every": section.evaluate_every}
         if self.out is None:
-            return carry_out(self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=watchers,
-                             stop=ending.said)  # fmt: skip
+            return carry_out(self.plan, Conduct(watchers=watchers, stop=ending.said, **length), section.engine)
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
         else:
@@ -185,10 +195,10 @@ class ConsensusExperiment:
         recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming)
         try:
             folder.write(CONFIG, to_toml(tables))
-            done = carry_out(
-                self.plan, steps=section.steps, evaluate_every=section.evaluate_every, watchers=[recorder, *watchers],
-                resume=recorder.state, records=False, stop=ending.said,
-            )  # fmt: skip
+            conduct = Conduct(
+                watchers=[recorder, *watchers], resume=recorder.state, records=False, stop=ending.said, **length
+            )
+            done = carry_out(self.plan, conduct, section.engine)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may be what ended the run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import Any, final
 
 
 @final
@@ -64,3 +64,14 @@ class JointConnectivity:
     def open_steps(self) -> float:
         """Steps a peer of the window that is not complete yet."""
         return self._steps / max(1, self._there)
+
+    def state(self) -> list[Any]:
+        """Return all that `restore` needs, as plain data."""
+        windows = [list(window) for window in self.windows]
+        return [self.since, self._steps, list(self._parents), self._parts, self._there, windows]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Continue from a state."""
+        self.since, self._steps, parents, self._parts, self._there, windows = state
+        self._parents = [int(parent) for parent in parents]
+        self.windows = [(begin, end, steps) for begin, end, steps in windows]

@@ -34,6 +34,7 @@ class Setup:
         preempt: whether work that nobody waits for any more is dropped; else it is carried to its end.
         seed: of choices that a policy draws.
         policy: that the peer is of.
+        steps: that it has taken before; more than 0 for one who has come back to a new worker.
     """
 
     peer: int
@@ -45,6 +46,7 @@ class Setup:
     preempt: bool = False
     seed: int = 0
     policy: Any = None
+    steps: int = 0
 
 
 class LocalPeer(Peer):
@@ -66,8 +68,7 @@ class LocalPeer(Peer):
         self.neighbours: tuple[int, ...] = setup.view.neighbours[setup.peer]
         self.memory: Memory = setup.algorithm.begin(setup.x)
         self.round = 0
-        self.steps = 0
-        self.attempts = 0
+        self.steps = self.attempts = setup.steps
         self.begun = 0.0
         self.ready: float | None = None
         self.usual = float("nan")
@@ -157,7 +158,8 @@ class LocalPeer(Peer):
         """A neighbour is not there any more: nothing is to be waited for from it."""
         return
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+        self.port = port
         self.look(gone, sides)
         for name, value in vars(type(self)(self.setup)).items():  # nothing is left of what it was about to do
             if name in self.kept:

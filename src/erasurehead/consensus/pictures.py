@@ -10,8 +10,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
-from erasurehead.consensus.training import ConsensusRun
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes
 

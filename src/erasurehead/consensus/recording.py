@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
-from erasurehead.consensus.training import ConsensusRun, Plan, Watcher
+from erasurehead.consensus.watcher import Watcher
 from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.sections import CheckpointsSection
@@ -74,6 +76,8 @@ class PeerRecorder(Watcher):
 
     def on_mean(self, row: MeanRow) -> None:
         self._files[MEANS].add(vars(row))
+        for file in self._files.values():  # real peers have no moments of which the state could be taken
+            file.flush()
 
     def on_trouble(self, row: TroubleRow) -> None:
         self._files[TROUBLES].add(vars(row))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from erasurehead.consensus.contract import MixedStep
+
 
 @dataclass(frozen=True)
 class PeerRow:
@@ -33,6 +35,14 @@ class PeerRow:
     weights: list[float] = field(default_factory=list[float])
     backups: int = 0
     hops: int = 0
+
+    @classmethod
+    def of(cls, peer: int, end: float, step: MixedStep) -> PeerRow:
+        """Return the row of a step that has just ended."""
+        return cls(
+            peer, step.step, step.round, step.begun, step.ready, end, list(step.links), list(step.weights),
+            step.backups, step.hops,
+        )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead._internal.text_parser import read
+from erasurehead.consensus.graphs import Graph
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid, listed, real
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sampled import Sampled
@@ -232,3 +233,49 @@ def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
         made[heir] = np.sort(np.concatenate([made[heir], part]))
     made[leaver] = np.empty(0, dtype=np.int64)
     return tuple(made)
+
+
+class Holdings:
+    """Who holds which samples, as peers leave and come back.
+
+    Arguments:
+        graph: whose neighbours take over.
+        shares: of the beginning.
+        orphans: whether the share of one who left is out, or taken over by its neighbours.
+
+    Attributes:
+        shares: the samples of each peer now; none of those who are gone.
+        gone: who is gone.
+    """
+
+    def __init__(self, graph: Graph, shares: Shares, orphans: Literal["out", "taken over"]) -> None:
+        self._graph, self._first, self._orphans = graph, shares, orphans
+        self.shares, self.gone = shares, frozenset[int]()
+
+    def change(self, gone: frozenset[int]) -> bool:
+        """Take note of who is gone now; return whether samples have changed hands."""
+        left, back = gone - self.gone, self.gone - gone
+        for peer in sorted(left):
+            heirs = [other for other in self._graph.neighbours[peer] if other not in gone]
+            if self._orphans == "taken over" and heirs:
+                self.shares = taken_over(self.shares, peer, heirs)
+            else:
+                self.shares = tuple(
+                    np.empty(0, dtype=np.int64) if other == peer else share for other, share in enumerate(self.shares)
+                )
+        if back:  # what its neighbours took over, they give back
+            own = {peer: self._first[peer] for peer in back}
+            held = np.concatenate(list(own.values()))
+            self.shares = tuple(own.get(peer, share[~np.isin(share, held)]) for peer, share in enumerate(self.shares))
+        self.gone = gone
+        return bool(left or back)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` needs, as plain data."""
+        return {"orphaned": sorted(self.gone), "shares": [] if self.shares is self._first else list(self.shares)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self.gone = frozenset(state["orphaned"])
+        if len(state["shares"]):
+            self.shares = tuple(np.asarray(share, dtype=np.int64) for share in state["shares"])

@@ -12,18 +12,13 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
+from erasurehead.consensus.drawn import DrawnDelays
 from erasurehead.consensus.faults import Leave, Trouble
 from erasurehead.consensus.shares import LocalGradients
-from erasurehead.delays.base import Delays, check_rows
+from erasurehead.delays.base import Delays
 
 _TROUBLE, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
 """What comes first of what happens at one moment."""
-
-_BLOCK = 32
-"""Steps whose delays are drawn at once."""
-
-_BLOCKS = 64
-"""Blocks of delays that are kept: slow peers are behind."""
 
 
 @final
@@ -102,8 +97,8 @@ class VirtualClock:
             None
         ),
     ) -> None:
-        self.peers, self.gradients, self.delays = list(peers), gradients, delays
-        self.seconds_per_step, self.latency, self.rows_every = seconds_per_step, latency, rows_every
+        self.peers, self.gradients = list(peers), gradients
+        self.seconds_per_step, self.latency = seconds_per_step, latency
         self.notice, self.on_step, self.on_trouble = notice, on_step, on_trouble
         self.time = 0.0
         self.total = self.messages = self.vectors = 0
@@ -123,7 +118,7 @@ class VirtualClock:
         self._steps = [0] * n_peers
         self._made: list[Array | None] = [None] * n_peers
         self._pending: list[int] = []
-        self._blocks: dict[int, Array] = {}
+        self._delays = DrawnDelays(delays, n_peers, rows_every)
         self._noticed: frozenset[int] = frozenset()
         for trouble in troubles:
             if isinstance(trouble, Leave):
@@ -153,21 +148,9 @@ class VirtualClock:
         if not self._working[peer]:
             self._working[peer] = 1
         self._pending.append(peer)
-        row = step if self.rows_every is None else int(self.time // self.rows_every)
-        block = self._blocks.get(row // _BLOCK)
-        if block is None:
-            block = self._drawn(row // _BLOCK)
-        seconds = float(block[row % _BLOCK, peer]) + self.seconds_per_step
+        seconds = self._delays.seconds(peer, step, self.time) + self.seconds_per_step
         if seconds < np.inf:
             self.push(self.time + seconds, _WORK, peer, self._work[peer])
-
-    def _drawn(self, number: int) -> Array:
-        if len(self._blocks) >= _BLOCKS:
-            del self._blocks[min(self._blocks)]
-        first = number * _BLOCK
-        rows = self.delays.rows(first, _BLOCK, len(self.peers))
-        self._blocks[number] = check_rows(self.delays, rows, first, _BLOCK, len(self.peers))
-        return self._blocks[number]
 
     def drop_work(self, peer: int) -> None:
         """A peer gives up its gradient."""
@@ -260,7 +243,7 @@ class VirtualClock:
                 self._tell()
             self.gone.discard(peer)
             self._tell(peer)
-            self.peers[peer].on_return(self._noticed, self.sides)
+            self.peers[peer].on_return(self._noticed, self.sides, self._ports[peer])
             self._mark(peer)
         else:
             self.sides = tuple(what[1:])

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from erasurehead.decoding.null_space import NullSpace as NullSpace
     from erasurehead.decoding.rounding import Conditioning as Conditioning
     from erasurehead.decoding.rounding import check_dtype as check_dtype
+    from erasurehead.decoding.rounding import check_rounding as check_rounding
     from erasurehead.decoding.rounding import conditioning as conditioning
     from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares
 
@@ -76,6 +77,7 @@ __getattr__, __dir__ = lazy_names(
         "adversarial_threshold": "bounds",
         "analyse": "analysis",
         "check_dtype": "rounding",
+        "check_rounding": "rounding",
         "conditioning": "rounding",
         "locate": "error_location",
         "make_decoder": "choice",

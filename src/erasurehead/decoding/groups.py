@@ -72,13 +72,14 @@ class _GroupSession(Session):
         self._first_view = self._first.data
         self._group_view = groups.data
         self._gain_view = gains.data
+        self._nobody = code.n_messages  # in place of a group's first message, as long as none is in
         self._residual = float(code.n_tasks)
 
     def add(self, message: int) -> None:
         group = self._group_view[message]
         first = self._first_view[group]
         if message < first:
-            if first == self.code.n_messages:
+            if first == self._nobody:
                 self._residual = max(0.0, self._residual - self._gain_view[group])
             self._first_view[group] = message
 

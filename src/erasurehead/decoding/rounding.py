@@ -108,24 +108,42 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
     kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if not (np.issubdtype(kind, np.floating) or kind.name == "bfloat16"):
         raise invalid("dtype", "must be a floating-point type", kind.name, "use float32 or float64")
-    coarse, count = _rounding(kind.name), _stragglers(code, stragglers)
+    check_rounding(code, _rounding(kind.name), stragglers, ("dtype", kind.name))
+
+
+def check_rounding(
+    code: GradientCode, rounding: float, stragglers: int | None = None, given: tuple[str, object] | None = None
+) -> None:
+    """Refuse messages that lose too much on their way for a code, however they lose it: see `check_dtype`.
+
+    Arguments:
+        code: any code.
+        rounding: the largest error of an element, relative to the largest element of its message, at least 0.
+        stragglers: see `conditioning`.
+        given: the argument that it comes of, and its value, for the error; by default `rounding` itself.
+
+    Raises:
+        InvalidArgument: as `check_dtype`.
+    """
+    argument, value = ("rounding", rounding) if given is None else given
+    coarse, count = rounding, _stragglers(code, stragglers)
     promised = code.tolerance is not None and count <= code.tolerance
     for weight, factor, left in _seen(code, count, None, 0, make_decoder(code)):
         if promised and left > EXACT:
             raise invalid(
-                "dtype",
+                argument,
                 f"must be fine enough for {code}, but not even float64 decodes it without {count} workers:"
                 f" {left:.1e} of the gradient is left",
-                kind.name,
+                value,
                 f"use {stable_relative(code)}, which decodes with small weights",
             )
         if coarse * factor > max(BEARABLE, coarse * (1.0 + EXACT)):
             finer = "float64 messages, or " if _rounding("float64") * factor <= BEARABLE else ""
             raise invalid(
-                "dtype",
+                argument,
                 f"must be fine enough for {code}, whose decoding weights reach {weight:.2g} and turn the rounding of"
                 f" the messages into a relative error of {coarse * factor:.1e} (at most {BEARABLE:g})",
-                kind.name,
+                value,
                 f"use {finer}{stable_relative(code)}, which decodes with small weights",
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
@@ -165,8 +166,15 @@ class Recorded(Delays):
         return cls(table, first, source, order, None if steps is None else Script.of(steps, rows))
 
     @classmethod
-    def from_file(cls, path: str) -> Self:
-        """Build the replay from a run's `arrivals.jsonl`."""
+    def from_file(cls, path: str, rounds: bool = False) -> Self:
+        """Build the replay from a run's `arrivals.jsonl`.
+
+        Arguments:
+            path: of the file.
+            rounds: whether the run is to be played again round by round, with the same scheme and optimizer, as
+                `erasurehead.runs.replay` has it: `steps.jsonl` must lie beside the file then. Else it is a model of
+                the delays, for any scheme.
+        """
         from erasurehead.delays.run_traces import check_arrival, json_lines
 
         rows: list[Mapping[str, Any]] = []
@@ -177,7 +185,16 @@ class Recorded(Delays):
                 raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(lacking)}.")
             check_arrival(row, f"{path}, line {number}")
             rows.append(row)
-        return cls.from_rows(rows, str(path))
+        if not rounds:
+            return cls.from_rows(rows, str(path))
+        beside = Path(path).with_name("steps.jsonl")
+        check_beside(beside)
+        try:
+            return cls.from_rows(rows, str(path), [row for _, row in json_lines(beside)])
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{beside} is no record of a run's steps: {error!r}.") from None
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
@@ -204,4 +221,4 @@ class Recorded(Delays):
         return None if self.order is None else self.order[unit, low : low + count, :n_workers]
 
     def __str__(self) -> str:
-        return f"recorded({self.source!r})"
+        return f"recorded({self.source!r}{', rounds=True' if self.script is not None else ''})"

@@ -30,15 +30,38 @@ class ScriptedMessage:
 
 
 @dataclass(frozen=True)
+class ScriptedEvent:
+    """What befell a worker in a recorded run.
+
+    Attributes:
+        kind: `"died"`, `"joined"`, `"failed"` or `"offered"`.
+        place: how many messages had come in the round before it.
+        time: when it was, in seconds since training began.
+        worker: its number; -1 where it is about none.
+        reason, host, count, broken: as the engines' events have them.
+    """
+
+    kind: str
+    place: int
+    time: float
+    worker: int = -1
+    reason: str = ""
+    host: str = ""
+    count: int = 0
+    broken: bool = False
+
+
+@dataclass(frozen=True)
 class ScriptedRound:
     """A round of a recorded run.
 
     Attributes:
         begin: when its order was submitted, in seconds since training began.
         waited: seconds from there until the waiting stopped.
-        end: when the model had moved, in seconds since training began.
+        end: when the model had moved, in seconds since training began; of a round that was broken off, when it was.
         messages: that came in it, in the order in which they did.
-        failed: workers that said that they could not answer, or whose messages could not be used.
+        failed: workers whose messages could not be used.
+        events: what befell workers in it, in order.
     """
 
     begin: float
@@ -46,6 +69,7 @@ class ScriptedRound:
     end: float
     messages: Sequence[ScriptedMessage] = ()
     failed: Sequence[int] = ()
+    events: Sequence[ScriptedEvent] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +79,12 @@ class Script:
     Attributes:
         rounds: by number.
         last_use: for each round, the last round in which a message of it came.
+        start: what befell workers while they were started; nothing if all of them just came up.
     """
 
     rounds: Mapping[int, ScriptedRound]
     last_use: Mapping[int, int] = field(default_factory=dict[int, int])
+    start: Sequence[ScriptedEvent] = ()
 
     @classmethod
     def of(cls, steps: Iterable[Mapping[str, Any]], arrivals: Iterable[Mapping[str, Any]]) -> Script | None:
@@ -83,18 +109,33 @@ class Script:
             came.setdefault(int(taken), []).append((int(place), message))
             last_use[message.order_round] = max(int(taken), last_use.get(message.order_round, 0))
         rounds: dict[int, ScriptedRound] = {}
+        start: list[ScriptedEvent] = []
         for row in steps:
             number = int(row["round"])
-            told = sorted(came.get(number, ()), key=lambda one: one[0])
             failed = [
                 int(one["worker"])
                 for one in row.get("notices", ())
-                if one["kind"] in ("failed", "refused") and one.get("worker") is not None
+                if one["kind"] == "refused" and one.get("worker") is not None
             ]
-            rounds[number] = ScriptedRound(
-                float(row["begin"]), float(row["waited"]), float(row["end"]), [one for _, one in told], failed
-            )
-        return cls(rounds, last_use) if rounds else None
+            befell: dict[int, list[ScriptedEvent]] = {}
+            times = {number: (float(row["begin"]), float(row["waited"]), float(row["end"]))}
+            for event in row.get("events", ()):
+                if event["kind"] == "broken_off":
+                    begin, end = float(event["begin"]), float(event["time"])
+                    times[int(event["round"])] = begin, end - begin, end
+                    continue
+                befell.setdefault(int(event["round"]), []).append(
+                    ScriptedEvent(
+                        str(event["kind"]), int(event["place"]), float(event["time"]),
+                        -1 if event["worker"] is None else int(event["worker"]), str(event["reason"]),
+                        str(event["host"]), int(event["count"]), bool(event["broken"]),
+                    )
+                )  # fmt: skip
+            start += befell.pop(-1, ())
+            for one, when in times.items():
+                told = [message for _, message in sorted(came.get(one, ()), key=lambda placed: placed[0])]
+                rounds[one] = ScriptedRound(*when, told, failed if one == number else (), befell.get(one, ()))
+        return cls(rounds, last_use, start) if rounds else None
 
 
 def moment(begin: float, seconds: float) -> float:

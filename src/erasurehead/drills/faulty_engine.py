@@ -15,7 +15,19 @@ from erasurehead.drills.interceptor import Interceptor
 from erasurehead.drills.lying_program import NOTE, Corrupted
 from erasurehead.drills.pending import PendingOrders
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
-from erasurehead.engines.base import Arrived, Died, Engine, Event, Failed, Joined, LateWork, Moment, Order, Program
+from erasurehead.engines.base import (
+    Arrived,
+    Died,
+    Engine,
+    Event,
+    Failed,
+    Joined,
+    LateWork,
+    Moment,
+    Order,
+    Program,
+    rounds_kept,
+)
 from erasurehead.engines.fault_injection import FaultInjection, injection
 from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
@@ -73,9 +85,9 @@ class FaultyEngine(Engine, FaultInjection):
         self.spent = frozenset(spent)
         self._told, self._upon, self._assigning = told, upon, assigning
         self.late: LateWork = engine.late
-        self.message_error = engine.message_error
+        self.message_error, self.message_rounding = engine.message_error, engine.message_rounding
         self.virtual = engine.virtual
-        self._interceptor = Interceptor(carry=engine.late == "carry")
+        self._interceptor = Interceptor(rounds_kept(engine.late))
         ends = [
             (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
         ]
@@ -114,7 +126,7 @@ class FaultyEngine(Engine, FaultInjection):
             self._origin = self.now() - self._elapsed
         if order.round > self._round:
             self._round = order.round
-            self._interceptor.new_round()
+            self._interceptor.new_round(order.round)
         sent = self._annotated(order)
         chosen = sorted(self._pending.messages) if workers is None else list(workers)
         shut = [worker for worker in chosen if self._interceptor.shut(worker)]

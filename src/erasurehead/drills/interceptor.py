@@ -57,15 +57,15 @@ class Held:
 class Interceptor:
     """Who is cut off or slow, and what is held back for it.
 
-    A message that is late is held here as a slow worker would keep it: under `preempt` it is dropped when a newer
-    order is out, under `carry` the worker is given no newer order before it is through.
+    A message that is late is held here as a slow worker would keep it: the worker is given no newer order before it is
+    through, and it is dropped when it is older than late work may become.
 
     Arguments:
-        carry: whether messages outlast their round; their vectors are copied then.
+        kept: how many rounds old late work may become, at least 0; vectors of what outlasts its round are copied.
     """
 
-    def __init__(self, carry: bool) -> None:
-        self.carry = carry
+    def __init__(self, kept: float) -> None:
+        self.kept = kept
         self.cut: set[int] = set()
         self.slow: dict[int, float] = {}
         self._held: dict[int, list[Held]] = {}
@@ -74,7 +74,7 @@ class Interceptor:
 
     def shut(self, worker: int) -> bool:
         """Whether orders to a worker wait here."""
-        return worker in self.cut or (self.carry and worker in self._held)
+        return worker in self.cut or (self.kept > 0 and worker in self._held)
 
     def keep(self, worker: int, order: Order) -> None:
         """Let an order wait, in place of an older one."""
@@ -92,7 +92,7 @@ class Interceptor:
             due = waiting[-1].due
         else:
             return True
-        if self.carry and isinstance(event, Arrived):
+        if self.kept and isinstance(event, Arrived):
             copy = Copy.of(event)
             event = replace(event, read=copy.read, lease=copy)
         self._held.setdefault(worker, []).append(Held(event, due))
@@ -132,14 +132,19 @@ class Interceptor:
         self._held.pop(worker, None)
         self._orders.pop(worker, None)
 
-    def new_round(self) -> None:
-        """Take note that a newer order is out: vectors that were handed out are freed."""
+    def new_round(self, number: int) -> None:
+        """Take note that a newer order is out: vectors that were handed out are freed, and what is too old is dropped.
+
+        Arguments:
+            number: of its round.
+        """
         for copy in self._leases:
             copy.end()
         self._leases.clear()
         self._orders.clear()
-        if not self.carry:
-            self._held.clear()
+        for worker, held in list(self._held.items()):
+            if number - max(one.event.order_round for one in held) > self.kept:
+                del self._held[worker]
 
     def release(self, arrived: Arrived) -> bool:
         """Free a vector that was kept here; return whether it was."""
@@ -152,7 +157,7 @@ class Interceptor:
         """Return what must be kept between two rounds: an order that waits is followed by a newer one."""
         held = {str(worker): [_to_tree(one) for one in held] for worker, held in self._held.items()}
         slow = {str(worker): seconds for worker, seconds in self.slow.items()}
-        return {"cut": sorted(self.cut), "slow": slow, "held": held if self.carry else {}}
+        return {"cut": sorted(self.cut), "slow": slow, "held": held if self.kept else {}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state."""

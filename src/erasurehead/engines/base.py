@@ -6,8 +6,6 @@ and takes events one by one. Engines are equal peers: whatever passes `erasurehe
 
 from __future__ import annotations
 
-import math
-import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,35 +14,10 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, dtype_of
-from erasurehead.errors import EngineError, invalid
-
-LateWork: TypeAlias = str
-"""What a worker does when a newer order is out while its injected delay still runs: drop it (`"preempt"`), sit it out
-(`"carry"`), or sit it out until it is more than so many rounds old (`"drop(3)"`)."""
-
-_DROP = re.compile(r"drop\((\d{1,9})\)")
-
-
-def check_late(late: str) -> LateWork:
-    """Return what to do with late work, as it was given to an engine.
-
-    Raises:
-        InvalidArgument: if it is neither `"preempt"` nor `"carry"`, nor `"drop(R)"` with a number of rounds.
-    """
-    if late not in ("preempt", "carry") and not (isinstance(late, str) and _DROP.fullmatch(late)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("late", "must be 'preempt' or 'carry', or 'drop(R)' with a number of rounds", late)
-    return late
-
-
-def rounds_kept(late: LateWork) -> float:
-    """Return how many rounds old work may be before a worker drops it: 0 where it drops all, inf where it drops none.
-
-    >>> rounds_kept("preempt"), rounds_kept("drop(3)"), rounds_kept("carry")
-    (0, 3, inf)
-    """
-    found = _DROP.fullmatch(late)
-    return int(found[1]) if found else 0 if late == "preempt" else math.inf
-
+from erasurehead._internal.late_work import LateWork as LateWork
+from erasurehead._internal.late_work import check_late as check_late
+from erasurehead._internal.late_work import rounds_kept as rounds_kept
+from erasurehead.errors import EngineError
 
 Moment: TypeAlias = Literal["begin", "end"]
 """What the loop takes the time of, for its records."""
@@ -58,7 +31,7 @@ class Order:
         step: the optimizer's step; delays and samples are drawn from it.
         points: the models at which to compute; usually one. The arrays are not changed once they are submitted.
         round: number of the submission, rising by one each time; set by the loop.
-        generation: number of the worker set; rises when the code is re-formed.
+        generation: number of the worker set; rises when the code is resized.
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number a point, if the message combines several points.
         note: anything else that programs need, such as the tolerance chosen for a nested code.
@@ -290,6 +263,9 @@ class Engine(ABC):
 
     message_error: float = 0.0
     """How much equal messages may come to differ on their way, relative to their largest element: on lossy wires."""
+
+    message_rounding: float = 0.0
+    """The largest error of an element of a message on its way, relative to its largest element: likewise."""
 
     def hosts(self) -> Mapping[str, int | None]:
         """Return where workers can run: each host, with the number of workers that it bears in all; None for any.

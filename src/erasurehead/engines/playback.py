@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from erasurehead._internal.arrays import Tree
-from erasurehead.delays.script import Script, ScriptedMessage, ScriptedRound, moment
+from erasurehead.delays.script import Script, ScriptedEvent, ScriptedMessage, ScriptedRound, moment
 from erasurehead.engines.virtual_state import Orders, Round, rounds_from, whole
 from erasurehead.errors import DataError
 
@@ -24,7 +24,19 @@ class Playback:
         self._flights: dict[int, Round] = {}
         self._due = deque[ScriptedMessage]()
         self._failing = deque[int]()
+        self._befalling = deque(script.start)
+        self._given = 0  # messages of this round
         self._round = -1
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more happens in this round."""
+        return not (self._due or self._befalling)
+
+    @property
+    def tells_of_workers(self) -> bool:
+        """Whether it says who joins: once a first order is out, and before, if not all of them just came up."""
+        return self._round >= 0 or bool(self._script.start)
 
     def submit(self, flight: Round) -> None:
         """Take note of an order. Those to which nothing comes any more are forgotten."""
@@ -38,6 +50,7 @@ class Playback:
         recorded = self._recorded()
         self._due = deque(recorded.messages)
         self._failing = deque(recorded.failed)
+        self._befalling, self._given = deque(recorded.events), 0
 
     def _recorded(self) -> ScriptedRound:
         recorded = self._script.rounds.get(self._round)
@@ -62,6 +75,8 @@ class Playback:
     @property
     def stop(self) -> float:
         """When the waiting of the round stopped."""
+        if self._round < 0:
+            return 0.0
         recorded = self._recorded()
         return moment(recorded.begin, recorded.waited)
 
@@ -79,13 +94,23 @@ class Playback:
         """Return the next message of this round; None if no more came."""
         return self._due[0] if self._due else None
 
+    def peek_event(self) -> ScriptedEvent | None:
+        """Return what befalls a worker before the next message; None if nothing does."""
+        event = self._befalling[0] if self._befalling else None
+        return event if event is not None and (event.place <= self._given or not self._due) else None
+
+    def take_event(self) -> None:
+        """Take note that what `peek_event` returned has happened."""
+        self._befalling.popleft()
+
     def take(self) -> tuple[ScriptedMessage, Round | None]:
         """Return the next message of this round, and the order that it answers."""
         message = self._due.popleft()
+        self._given += 1
         return message, self._flights.get(message.order_round)
 
     def take_failure(self) -> int | None:
-        """Return a worker that failed in this round, each once; None if there are no more."""
+        """Return a worker whose message could not be used in this round, each once; None if there are no more."""
         return self._failing.popleft() if self._failing else None
 
     def state(self) -> Tree:
@@ -101,3 +126,4 @@ class Playback:
         self._flights = {flight.order.round: flight for flight in rounds_from(state["orders"])}
         self._due.clear()
         self._failing.clear()
+        self._befalling.clear()

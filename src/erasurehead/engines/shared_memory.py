@@ -20,8 +20,8 @@ from erasurehead.engines.base import NoRoom
 
 
 @dataclass(frozen=True)
-class _Address:
-    """Where another process of this machine finds a block: among the open files of the process that made it.
+class Address:
+    """Where another process of this machine finds a file without a name: among the open files of who made it.
 
     Attributes:
         path: of that open file.
@@ -31,13 +31,21 @@ class _Address:
     path: str
     file: tuple[int, int]
 
-    def open(self) -> int:
+    @classmethod
+    def of(cls, fd: int) -> Address:
+        """Return where others find a file that is open here."""
+        return cls(f"/proc/{os.getpid()}/fd/{fd}", _identity(fd))
+
+    def open(self, flags: int = os.O_RDWR) -> int:
         """Return a descriptor of the file.
+
+        Arguments:
+            flags: of `os.open`.
 
         Raises:
             OSError: if it is not there any more, or not for us.
         """
-        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(self.path, flags | os.O_CLOEXEC)
         if _identity(fd) != self.file:
             os.close(fd)
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
@@ -69,13 +77,13 @@ class Block:
             return reduction.DupFd(self._fd), self.size
         if self._fd < 0 or not os.path.exists(f"/proc/{os.getpid()}/fd/{self._fd}"):
             raise OSError(errno.EBADF, "this memory cannot be found by other processes")
-        return _Address(f"/proc/{os.getpid()}/fd/{self._fd}", _identity(self._fd)), self.size
+        return Address.of(self._fd), self.size
 
     def __setstate__(self, state: tuple[Any, int]) -> None:
         handle, self.size = state
-        self._fd = handle.open() if isinstance(handle, _Address) else handle.detach()
+        self._fd = handle.open() if isinstance(handle, Address) else handle.detach()
         self._map = mmap.mmap(self._fd, self.size)
-        if isinstance(handle, _Address):  # nobody finds it here, and a process may be sent many
+        if isinstance(handle, Address):  # nobody finds it here, and a process may be sent many
             self.close()
 
     @property

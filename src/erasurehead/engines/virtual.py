@@ -20,6 +20,7 @@ from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.delays.fixed import Recorded
+from erasurehead.delays.script import ScriptedEvent
 from erasurehead.delays.ties import precedence
 from erasurehead.engines.base import (
     CLOSED,
@@ -104,6 +105,7 @@ class VirtualEngine(Engine, FaultInjection):
         self._round = -1
         self._handed_out: list[_Lease] = []
         self._playback: Playback | None = None
+        self._departed: dict[int, Worker] = {}  # who died in a replay
         if isinstance(self.delays, Recorded) and self.delays.script is not None:
             self._playback, self.late = Playback(self.delays.script), "carry"
         self._delay_rows: dict[tuple[int, float, int, float], list[float]] = {}
@@ -120,7 +122,8 @@ class VirtualEngine(Engine, FaultInjection):
             state = Worker(program, place, life=self._next())
             self._workers[worker] = state
             self._taken[place] += 1
-            self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
+            if self._playback is None or not self._playback.tells_of_workers:  # else it joins when it did
+                self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
 
     def _forget(self, worker: int) -> None:
         state = self._workers.pop(worker, None)
@@ -198,6 +201,13 @@ class VirtualEngine(Engine, FaultInjection):
 
     def _play(self, playback: Playback, until: float | None) -> Event | None:
         """Return what came next in the recorded round; None if that was the end of it, or the time is not yet come."""
+        befallen = playback.peek_event()
+        if befallen is not None:
+            if until is not None and befallen.time > until:
+                return None
+            playback.take_event()
+            self._clock = max(self._clock, playback.stop if playback.done else befallen.time)
+            return self._befall(befallen)
         coming = playback.peek()
         if coming is None:
             while (worker := playback.take_failure()) is not None:
@@ -210,7 +220,7 @@ class VirtualEngine(Engine, FaultInjection):
         if until is not None and time > until:
             return None
         message, flight = playback.take()
-        self._clock = max(self._clock, time if playback.peek() else playback.stop)  # it was looked at a moment later
+        self._clock = max(self._clock, playback.stop if playback.done else time)  # it was looked at a moment later
         state = self._workers.get(message.worker)
         if state is None or flight is None or message.unit >= len(state.program.message_specs):
             raise DataError(
@@ -222,6 +232,22 @@ class VirtualEngine(Engine, FaultInjection):
         self._handed_out.append(lease)
         started = playback.started(message)
         return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
+
+    def _befall(self, told: ScriptedEvent) -> Event:
+        """Return what befell a worker in a recorded run, as it happens again."""
+        worker, time = told.worker, told.time
+        if told.kind == "died":
+            if worker in self._workers:
+                self._departed[worker] = self._workers[worker]
+            self._forget(worker)
+            return Died(worker, told.reason, time, told.broken)
+        if told.kind == "joined":
+            if worker in self._departed and worker not in self._workers:  # a run that went on with new workers
+                self._workers[worker] = self._departed[worker]
+            return Joined(worker, told.host, time)
+        if told.kind == "failed":
+            return Failed(worker, self._round, told.reason, time)
+        return Offered(told.count, told.host, time)
 
     def stamp(self, moment: Moment, order_round: int) -> float:
         if self._playback is not None:
@@ -248,7 +274,10 @@ class VirtualEngine(Engine, FaultInjection):
         state = self._workers[worker]
         held, state.held = state.held or [], None
         for event in held:
-            self._push(self._clock, worker, state.life if event else state.work, event)
+            if event is None:
+                self._push_message(self._clock, worker, state)
+            else:
+                self._push(self._clock, worker, state.life, event)
         if state.waiting is not None and (not state.busy or self._outdated(state, state.waiting.order)):
             self._begin(worker, state, state.waiting)
 
@@ -319,9 +348,13 @@ class VirtualEngine(Engine, FaultInjection):
         if self._closed:
             raise EngineError(CLOSED)
 
-    def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
-        turn, place = self._place_of(worker) if event is None else _BEFORE_ALL
-        heapq.heappush(self._heap, (time, turn, place, self._next(), worker, number, event))
+    def _push(self, time: float, worker: int, number: int, event: Event) -> None:
+        heapq.heappush(self._heap, (time, *_BEFORE_ALL, self._next(), worker, number, event))
+
+    def _push_message(self, time: float, worker: int, state: Worker) -> None:
+        """Put down when the message that a worker is at arrives."""
+        turn, place = self._place_of(worker, state)
+        heapq.heappush(self._heap, (time, turn, place, self._next(), worker, state.work, None))
 
     def _next(self) -> int:
         self._sequence += 1
@@ -343,16 +376,17 @@ class VirtualEngine(Engine, FaultInjection):
             self._fail(worker, state, order, error)
             return
         state.busy = bool(remaining)
-        if remaining:
-            state.spec = remaining[0]
-            try:
-                delay = self._delay(worker, order, state, remaining[0])
-            except Exception as error:
-                self._fail(worker, state, order, error)
-                return
-            seconds = self.seconds_per_task * remaining[0].work + delay
-            if math.isfinite(seconds):
-                self._push(self._clock + seconds, worker, state.work, None)
+        if not remaining:
+            return
+        state.spec = spec = remaining[0]
+        try:
+            delay = self._delay(worker, order, state, spec)
+        except Exception as error:
+            self._fail(worker, state, order, error)
+            return
+        seconds = self.seconds_per_task * spec.work + delay
+        if math.isfinite(seconds):
+            self._push_message(self._clock + seconds, worker, state)
 
     def _fail(self, worker: int, state: Worker, order: Order, error: Exception) -> None:
         state.busy = False
@@ -373,12 +407,11 @@ class VirtualEngine(Engine, FaultInjection):
             row = self._delay_rows[key] = drawn.tolist()
         return row[worker]
 
-    def _place_of(self, worker: int) -> tuple[int, float]:
+    def _place_of(self, worker: int, state: Worker) -> tuple[int, float]:
         """Return where the message that a worker is at stands among those that arrive at the same moment.
 
         What answers an earlier round comes first, as it was under way before; the rest is drawn.
         """
-        state = self._workers[worker]
         assert state.current is not None
         order = state.current.order
         step, key = order.step, (order.step, len(state.done))

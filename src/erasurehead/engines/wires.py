@@ -2,6 +2,10 @@
 
 A wire stands between a program and whatever carries its messages: engines carry the bytes, and know nothing of it. The
 last element of a message, the loss of its tasks, crosses in full precision.
+
+Programs compute in their own type, float64 for the problems here, whatever the wire: a message is a sum over many
+samples and several tasks, so that computing it in a short type would lose more than one rounding of the sum does, a
+different part on each machine, and replicas could not be compared any more.
 """
 
 from __future__ import annotations
@@ -15,10 +19,11 @@ from typing import Any, ClassVar, TypeAlias, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
+from erasurehead._internal import text_parser
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Moment, Order, Program
 from erasurehead.engines.fault_injection import FaultInjection, injection
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
 Key: TypeAlias = tuple[int, int]
 """Of what a vector is: the step, and its content. Equal vectors under equal keys are encoded to equal bits."""
@@ -245,12 +250,43 @@ class TopK(Wire):
         return f"top_k({self.share:g})"
 
 
+def parse_wire(text: str) -> Wire | None:
+    """Return the wire that a text stands for; None for `none`.
+
+    Arguments:
+        text: `cast('float32')`, `dithered(127, seed=0)`, `top_k(0.1)` or `none`. A bare name is a call without
+            arguments.
+
+    Raises:
+        InvalidArgument: if the text stands for no wire.
+
+    >>> parse_wire("cast('bfloat16')"), parse_wire("top_k")
+    (Cast(dtype='bfloat16'), TopK(share=0.1))
+    """
+    bare = isinstance(text, str) and text.strip().isidentifier()  # pyright: ignore[reportUnnecessaryIsInstance]
+    call = f"{text}()" if bare else text
+    makers: dict[str, Any] = {"cast": Cast, "dithered": Dithered, "top_k": TopK, "none": _Whole}
+    try:
+        made = text_parser.read(call, "wire", object, makers, {})
+        if not isinstance(made, Wire | _Whole):
+            raise invalid("wire", "must be a call", text, f"known are {', '.join(makers)}")
+    except InvalidArgument as error:
+        if error.value == call:
+            error = error.but(value=text)
+        raise error.inside("wire", text) from None
+    return made if isinstance(made, Wire) else None
+
+
+class _Whole:
+    """No wire: messages cross as they are."""
+
+
 @final
 class WiredProgram(Program):
     """A program whose messages cross on a wire; all else is the program that it wraps.
 
     Arguments:
-        program: the real one; its messages are float64, with the loss last.
+        program: the real one; its messages are float64, with the loss last, and computed in that type.
         wire: how they cross.
     """
 
@@ -338,7 +374,7 @@ class WiredEngine(Engine, FaultInjection):
         setattr(self, "name", engine.name)  # noqa: B010  # of the engine's class: what runs are told to have run on
         self.virtual = engine.virtual
         self.late = engine.late
-        self.message_error = wire.error
+        self.message_error, self.message_rounding = wire.error, wire.rounding
 
     def hosts(self) -> Mapping[str, int | None]:
         return self.engine.hosts()

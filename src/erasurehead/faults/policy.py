@@ -23,7 +23,7 @@ class FaultPolicy:
 
     Arguments:
         death: `"replace"` starts a new worker with the dead one's tasks, and spreads them over the living where none
-            can be started; `"spread"` re-forms the code over the living at once; `"leave"` goes on with those that
+            can be started; `"spread"` resizes the code over the living at once; `"leave"` goes on with those that
             are left, as long as the wait rule can be met.
         replacements: how often one worker is replaced before it is given up, at least 0.
         lost: when the wait rule cannot be met any more, whatever is done: `"stop"`, or `"go_on"` with what can still

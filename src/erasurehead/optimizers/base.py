@@ -81,6 +81,11 @@ class Optimizer(ABC):
         """Whether the optimizer finds nothing to gain any more; training ends then."""
         return False
 
+    @property
+    def decision(self) -> Mapping[str, Any]:
+        """What was decided when the last estimate was told, for the step's record: plain data by name."""
+        return {}
+
     def ask(self) -> Order:
         """Return the order for the next step: at which points gradients are wanted."""
         return Order(step=self.step, points=(self.x,))

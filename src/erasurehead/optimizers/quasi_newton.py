@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.engines.base import Order
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
@@ -19,7 +19,8 @@ _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
-_NOTHING = 1e-11  # of the objective: what a step may promise when there is nothing to gain any more
+_NOTHING = 1e-9  # of the objective: what a step may promise when there is nothing to gain any more
+_POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
 
 
@@ -42,8 +43,8 @@ class QuasiNewton(Optimizer):
     On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
-    gradient vanishes, without a rate. The run ends when a step promises less than 1e-11 of the objective twice in a
-    row, or no step lowers it any more: it has `converged`.
+    gradient vanishes, without a rate. The run ends when a step promises less than 1e-9 of the objective three times in
+    a row, or no step lowers it any more: it has `converged`.
 
     With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
     L1-regularized log-linear models", 2007): the gradient's place is taken by the shortest subgradient, and each step
@@ -79,12 +80,14 @@ class QuasiNewton(Optimizer):
         self._chosen = 0
         self._steps: list[Array] = []
         self._changes: list[Array] = []
+        self._bent: list[float] = []  # products of the two
         self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient that a search begins at
         self._direction: Array | None = None
         self._slope = 0.0  # of the objective along the direction, at the base
         self._length = 1.0  # share of the direction that the current model is away from the base
         self._calm = 0  # steps in a row that promised nothing
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
+        self._decision: dict[str, Any] = {}
         self._lengths: tuple[float, float, float] | None = None  # of inexact gradients: first, last, and sum of rises
 
     def begin(self, problem: Problem) -> None:
@@ -109,14 +112,26 @@ class QuasiNewton(Optimizer):
 
     @property
     def converged(self) -> bool:
-        return self._stuck or self._calm >= 2
+        return self._stuck or self._calm >= 3
+
+    @property
+    def decision(self) -> Mapping[str, Any]:
+        """What the last estimate led to, as `act`:
+
+        `scale`: the curvatures are in. `accept`: the model is the base of a new search, whose first step promises to
+        lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
+        the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:
+        no share of it was good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: nothing is to
+        be gained. `wait`: nothing was known, and the same is asked again.
+        """
+        return self._decision
 
     def ask(self) -> Order:
         return Order(step=self.step, points=(self.x,), kind=CURVATURE if self._asks_curvature else "gradient")
 
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
-        self.rejected = False
+        self._decision, self.rejected = {"act": "wait"}, False
         if estimate is None:
             if self.value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: it goes without
@@ -125,6 +140,7 @@ class QuasiNewton(Optimizer):
             return
         estimate = estimate.astype(np.float64)  # of float32 with such a model; its state is kept in float64
         if self._asks_curvature:
+            self._decision = {"act": "scale"}
             self._asks_curvature = False
             self._bound = estimate, self.value or 1.0
             self._diagonals = self._scalings(*self._bound)
@@ -145,7 +161,7 @@ class QuasiNewton(Optimizer):
         promised = self._slope_along(self.x - x)
         lower = value <= before + _DECREASE * promised
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
-            lower = abs(float(gradient @ self._direction)) <= _SLOPE * abs(self._slope)
+            lower = abs(product(gradient, self._direction)) <= _SLOPE * abs(self._slope)
         if lower and np.isfinite(gradient).all():
             self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
             self._accept(value, gradient)
@@ -163,6 +179,8 @@ class QuasiNewton(Optimizer):
         self._length = min(max(length, 0.1 * self._length), 0.5 * self._length)
         if self._length < _SHORTEST or not self._move():
             self._give_up()
+            return
+        self._decision = {"act": "shorten", "length": self._length}
 
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
@@ -175,6 +193,9 @@ class QuasiNewton(Optimizer):
         self._length = (
             1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
         )
+        self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._steps)}
+        if self._diagonals:
+            self._decision["scaling"] = _POWERS[self._chosen]
         if not self._move():
             self._give_up()
 
@@ -184,7 +205,7 @@ class QuasiNewton(Optimizer):
         direction = self._downhill(uphill)
         if self._sharp:
             direction[direction * uphill >= 0.0] = 0.0  # else the step might leave its orthant at once
-        self._direction, self._slope = direction, float(uphill @ direction)
+        self._direction, self._slope = direction, product(uphill, direction)
 
     def _uphill(self, x: Array, gradient: Array) -> Array:
         found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
@@ -200,7 +221,7 @@ class QuasiNewton(Optimizer):
         assert self._base is not None
         if not self._sharp:
             return self._length * self._slope
-        return float(self._uphill(self._base[0], self._base[2]) @ step)
+        return product(self._uphill(self._base[0], self._base[2]), step)
 
     def _move(self) -> bool:
         """Go so far along the direction; return whether that is another model, in the numbers that it is of."""
@@ -226,10 +247,11 @@ class QuasiNewton(Optimizer):
         x, value, gradient = self._base
         self.x = x
         if not self._steps:
-            self._stuck = True
+            self._stuck, self._decision = True, {"act": "stop"}
             return
         self._forget()
         self._accept(value, gradient)
+        self._decision["act"] = "restart"
 
     def _drift(self, gradient: Array) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""
@@ -237,9 +259,10 @@ class QuasiNewton(Optimizer):
             self.x, gradient, self.rejected = self._base[0], self._base[2], True
         self._forget()
         self._base, self._direction, self._calm = None, None, 0
+        self._decision = {"act": "drift"}
         uphill = self._uphill(self.x, gradient)
         move = uphill / self._diagonals[0] if self._diagonals else uphill
-        length = float(uphill @ move)
+        length = product(uphill, move)
         first, last, rises = self._lengths or (length, length, 0.0)
         first = first or length  # 0 as long as there was nothing to gain
         rises += max(0.0, length - last)
@@ -263,7 +286,7 @@ class QuasiNewton(Optimizer):
         least = float(own[own > 0.0].min(initial=math.inf))
         own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
         safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
-        return [safe, own, own**0.75, own**0.5]
+        return [safe, *(own**power for power in _POWERS[1:])]
 
     def _penalty_curvature(self) -> Array:
         if self.penalty is None or not self.penalty.smooth:
@@ -273,19 +296,21 @@ class QuasiNewton(Optimizer):
 
     def _remember(self, step: Array, change: Array) -> None:
         """Keep a pair, and choose the diagonal that it speaks for."""
-        product = float(step @ change)
-        if not product > 1e-12 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+        bent = product(step, change)
+        if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
             return
         self._steps.append(step)
         self._changes.append(change)
+        self._bent.append(bent)
         most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
-        del self._steps[:-most], self._changes[:-most]
+        del self._steps[:-most], self._changes[:-most], self._bent[:-most]
         if self._diagonals:
-            spreads = [float(step @ (one * step)) * float(change @ (change / one)) for one in self._diagonals]
+            spreads = [product(step, one * step) * product(change, change / one) for one in self._diagonals]
             self._chosen = int(np.argmin(spreads))  # where it is least, the cosine between both is greatest
 
     def _forget(self) -> None:
         self._steps.clear()
+        self._bent.clear()
         self._changes.clear()
         self._chosen = 0
 
@@ -293,8 +318,8 @@ class QuasiNewton(Optimizer):
         """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980)."""
         found = -gradient
         factors: list[float] = []
-        for step, change in zip(reversed(self._steps), reversed(self._changes), strict=True):
-            factor = float(step @ found) / float(step @ change)
+        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
+            factor = product(step, found) / bent
             found -= factor * change
             factors.append(factor)
         diagonal = self._diagonals[self._chosen] if self._diagonals else None
@@ -302,12 +327,12 @@ class QuasiNewton(Optimizer):
         if self._steps:
             change = self._changes[-1]
             scaled = change if diagonal is None else change / diagonal
-            scale = float(self._steps[-1] @ change) / float(change @ scaled)
+            scale = self._bent[-1] / product(change, scaled)
         found *= scale
         if diagonal is not None:
             found /= diagonal
-        for step, change, factor in zip(self._steps, self._changes, reversed(factors), strict=True):
-            found += step * (factor - float(change @ found) / float(step @ change))
+        for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
+            found += step * (factor - product(change, found) / bent)
         return found
 
     # --- its state --------------------------------------------------------------------------------------------------
@@ -337,6 +362,7 @@ class QuasiNewton(Optimizer):
         self._bound = None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1]))
         self._diagonals = [] if self._bound is None else self._scalings(*self._bound)
         self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
+        self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
         self._chosen = int(state["chosen"])
         base = state["base"]
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))

@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.consensus.training import ConsensusRun, train
+from erasurehead.consensus.result import ConsensusRun
+from erasurehead.consensus.training import train
 from erasurehead.datasets import IMAGES, Dataset, load_images
 from erasurehead.delays import Fixed, ShiftedExponential
 from erasurehead.errors import invalid
+from erasurehead.papers import selection
 from erasurehead.papers.exhibit import Exhibit
 from erasurehead.papers.numbers import Numbers, load_arrow
 from erasurehead.papers.settings import Settings
@@ -85,21 +87,22 @@ class DybwReproduction:
 
 
 def select(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the exhibits that are asked for, all of them if none is named.
+    """Return the exhibits that are asked for, in the order of `EXHIBITS`; all of them if none is named.
 
     Arguments:
-        wanted: of `EXHIBITS`, or the beginning of some of them, such as `mnist` or `cifar10-lrm`.
+        wanted: of `EXHIBITS`, or data for all of its models, such as `mnist`, or a model for any number of workers,
+            such as `cifar10-lrm`.
 
     Raises:
         InvalidArgument: naming the one that is not known, and all that are.
+
+    >>> select(["mnist-lrm"])
+    ('mnist-lrm-6', 'mnist-lrm-10')
     """
-    chosen: set[str] = set()
-    for name in wanted:
-        found = {id for id in EXHIBITS if id == name or id.startswith(f"{name}-")}
-        if not found:
-            raise invalid("figure", f"must be one of {', '.join(EXHIBITS)}, or a beginning of some", name)
-        chosen |= found
-    return tuple(id for id in EXHIBITS if id in chosen) if wanted else EXHIBITS
+    several = [*IMAGES, *(f"{data}-{model}" for data in IMAGES for model in MODELS)]
+    return selection.select(
+        wanted, EXHIBITS, {name: [id for id in EXHIBITS if id.startswith(f"{name}-")] for name in several}
+    )
 
 
 def reproduce(

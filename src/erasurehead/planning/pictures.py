@@ -14,6 +14,7 @@ from erasurehead.reports.canvas import FAINT, INK, Axes, scheme_look
 from erasurehead.reports.units import Unit, time_unit
 
 _BARS = 8
+_LATE = {"preempt": "dropped", "carry": "carried on"}
 _WIDE = 20.0  # longest over shortest time, from which on the axis is logarithmic
 
 
@@ -44,9 +45,7 @@ def draw_plan(
     with canvas.drawing():
         place = canvas.made_folder(folder)
         count = f"{len(plan.ranked)} settings for {plan.n_workers:,} workers"
-        figure = canvas.new_figure(
-            11.0, 5.4, f"Plan: {count}, late work {'dropped' if plan.late == 'preempt' else 'carried on'}"
-        )
+        figure = canvas.new_figure(11.0, 5.4, f"Plan: {count}, late work {_LATE.get(plan.late, plan.late)}")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
         draw_tradeoff(left, plan)
         if trials and goal is not None:

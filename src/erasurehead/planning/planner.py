@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork
+from erasurehead.engines.base import LateWork, check_late
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error
@@ -153,7 +153,7 @@ def plan(
         max_load: of the default settings.
         steps: simulated for each setting; by default as `forecast` has it.
         late: what a worker does that is busy when the next order is out: `"preempt"` drops the old work, and is
-            simulated at full speed; `"carry"` finishes it first.
+            simulated at full speed; `"carry"` finishes it first, `"drop(3)"` unless it is more than three rounds old.
         accuracy: what is to be reached where there is no target, and what the data are like; times are then relative
             to one step of exact descent. By default `Accuracy()`.
         progress: called after each setting with how many are done, and of how many.
@@ -168,6 +168,7 @@ def plan(
     """
     check_count("n_workers", n_workers)
     check_count("max_load", max_load)
+    check_late(late)
     try:
         delays.check_workers(n_workers)
     except InvalidArgument as error:

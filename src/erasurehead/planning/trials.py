@@ -292,8 +292,10 @@ def arrivals_of(
 ) -> tuple[Array, Array]:
     """Return seconds and weights of successive steps; fewer where the rule is not met any more."""
     kept = StepWeights(scheme)
-    if late == "carry":
-        done = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, watch=kept)
+    if late != "preempt":
+        done = simulate_with_memory(
+            scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, late, watch=kept
+        )
     else:
         done = simulate(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, watch=kept)
     ended = np.flatnonzero(~np.isfinite(done.seconds))

@@ -157,6 +157,18 @@ class Problem(ABC):
         """
         return None
 
+    def curvature(self) -> tuple[Array, float]:
+        """Return what `Shard.curvature` sums over all samples, with the mean number of a sample's entries.
+
+        Returns:
+            A bound on the curvature along each parameter, shape (n_parameters,), and that number.
+        """
+        shard, sums = self.shard([slice(0, self.n_samples)]), np.zeros(self.n_parameters)
+        local = np.empty(self.n_parameters if shard.support is None else len(shard.support))
+        entries = shard.curvature(np.ones(1), local)
+        sums[slice(None) if shard.support is None else shard.support] = local
+        return sums, entries
+
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         """Return mean loss and gradient at some models, from all samples that are in reach.
 

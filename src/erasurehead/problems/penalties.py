@@ -232,6 +232,8 @@ def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -
 
 
 def _check(name: str, factor: float) -> None:
+    if type(factor) is float and 0.0 <= factor < np.inf:
+        return  # problems may make their penalty anew at each step
     if not (np.isfinite(real(factor)) and factor >= 0):
         raise invalid(name, "must be a finite number of at least 0", factor)
 

@@ -235,7 +235,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access
     """
     paths = [folder / f"{name}.{form}" for form in formats]
     fit(figure)
-    figure.set_layout_engine("none")  # laid out once: otherwise each format would shift things a little for the next
+    figure.set_layout_engine(None)  # laid out once: otherwise each format would shift things a little for the next
     with Folder.open(folder, access) as place:
         for path, form in zip(paths, formats, strict=True):
             drawn = io.BytesIO()

@@ -117,6 +117,7 @@ class Experiment:
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
         parts.check_optimizer(chosen_optimizer(config, text))
+        parts.check_wire(scheme, config.run)
         _check_until(config)
         if config.delays.model is not None:
             _check_delays(scheme, config, parts.build_delays(config.delays.model))
@@ -231,6 +232,7 @@ class Experiment:
         _check_tasks(scheme, text, self.problem)
         _check_delays(scheme, self.config, self.delays)
         scheme.check_late(self.config.delays.late)
+        parts.check_wire(scheme, self.config.run)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
         if self.asked is not None:  # optimizer and steps go with the scheme, unless they were named

@@ -20,8 +20,10 @@ def replay(folder: RunFolder | str | os.PathLike[str]) -> Recorded:
     whatever the run's engine was and whatever late workers did. It is a model of the run's delays as well, for other
     schemes: `erasurehead.delays.Recorded.from_file`.
 
-    Nobody dies in a replay: who did, never answers from then on. Who failed in a round, fails again, once all others
-    of the round have come.
+    Workers die, fail and join as they did, in the same place among the messages, so that the code is re-formed as it
+    was. A worker whose message could not be used fails, once all others of the round have come. What the coordinator
+    found by itself, as that a worker seems to hang or lies, it has to find again.
+    On the command line: `--delays "recorded('runs/x/arrivals.jsonl', rounds=True)"`.
 
     Arguments:
         folder: of the run.

@@ -12,4 +12,6 @@ from erasurehead.schemes.named import custom as custom
 from erasurehead.schemes.named import erasurehead as erasurehead
 from erasurehead.schemes.named import exact as exact
 from erasurehead.schemes.named import ignore_stragglers as ignore_stragglers
+from erasurehead.schemes.named import rennala as rennala
+from erasurehead.schemes.named import ringmaster as ringmaster
 from erasurehead.schemes.named import uncoded as uncoded

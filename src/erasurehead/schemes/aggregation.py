@@ -29,7 +29,7 @@ class LateMessage:
 
     Attributes:
         worker: who sent it.
-        message: row of the code that says what it says; where the code was re-formed since, its row now.
+        message: row of the code that says what it says; where the code was resized since, its row now.
         content: messages of equal content say the same of the same model; None if it is unlike any other.
         step: that it answers.
         order_round: that it answers.
@@ -97,7 +97,7 @@ class Aggregation(ABC):
         """Return this aggregation for a run of its own: itself, if it remembers nothing.
 
         One that remembers returns a new one that knows of nothing yet, so that two runs of one scheme know nothing of
-        each other. When the code is re-formed, a new one of these takes over what this one knows, by `state` and
+        each other. When the code is resized, a new one of these takes over what this one knows, by `state` and
         `restore`: keep it by content or by task, as the rows of the code may be others.
         """
         return self

@@ -9,7 +9,7 @@ from erasurehead import codes, decoding
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
-from erasurehead.engines.base import LateWork
+from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.problems.base import CURVATURE
 from erasurehead.schemes import wait_rules
@@ -62,9 +62,10 @@ class Scheme:
         Raises:
             InvalidArgument: saying what they must do.
         """
-        if self.late == "carry" and late == "preempt":
+        if self.late == "carry" and not rounds_kept(late):
             raise invalid(
-                "late", f"must be 'carry' for the scheme {self.name}, which lives on late work", late,
+                "late", "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
+                f"{self.name}, which lives on late work", late,
                 "say late='carry' to the engine, or --late carry",
             )  # fmt: skip
 
@@ -235,6 +236,42 @@ def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None
     load = min(_LOAD, n_workers) if load is None else load
     code = codes.fractional_repetition(n_workers, load, n_tasks)
     return custom(code, wait_rules.decodable(), name="adaptive")
+
+
+def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
+    """Return Ringmaster ASGD: asynchronous training that throws away gradients as old as a threshold, and older ones.
+
+    The model moves by a whole step at every message that is less than `threshold` steps old. With a threshold that
+    suits noise and accuracy the method is optimal in time among asynchronous ones, whatever the workers' speeds
+    (Maranjyan, Tyurin and Richtarik, "Ringmaster ASGD", ICML 2025, algorithm 4; with the late work `drop(R)`, R =
+    threshold - 1, workers stop such computations, which is their algorithm 5). A worker's message is the gradient of
+    its own tasks: where tasks differ, the method goes to a neighbourhood of the optimum.
+
+    Arguments:
+        n_workers: number of workers.
+        threshold: steps, at least 1; 1 takes gradients at the newest model only.
+        n_tasks: number of tasks, at least n_workers; by default one a worker.
+    """
+    check_count("threshold", threshold)
+    code = codes.uncoded(n_workers, n_tasks)
+    aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1)
+    return replace(custom(code, wait_rules.arrivals(1), aggregation, "ringmaster"), late="carry")
+
+
+def rennala(n_workers: int, batch: int) -> Scheme:
+    """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and no older ones.
+
+    Optimal in time among asynchronous methods for workers of fixed speeds (Tyurin and Richtarik, "Optimal time
+    complexities of parallel stochastic optimization methods under a fixed computation model", NeurIPS 2023). There, a
+    fast worker may bring several stochastic gradients of one model; here its tasks are its whole data, which it need
+    not bring twice, so that a batch is of as many workers: it is `ignore_stragglers` by another name.
+
+    Arguments:
+        n_workers: number of workers.
+        batch: gradients a step, in 1..n_workers.
+    """
+    batch = check_count("batch", batch, 1, n_workers)
+    return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
 
 
 _LOAD = 3

@@ -27,8 +27,8 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
 
     Arguments:
         text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
-            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `asynchronous()`, each with the
-            arguments of `erasurehead.schemes`; or
+            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `asynchronous()`,
+            `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of `erasurehead.schemes`; or
             `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
             arguments.
         n_workers: number of workers.
@@ -46,6 +46,8 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         "exact": partial(schemes.exact, n_workers),
         "erasurehead": partial(schemes.erasurehead, n_workers),
         "asynchronous": partial(schemes.asynchronous, n_workers),
+        "ringmaster": partial(schemes.ringmaster, n_workers),
+        "rennala": partial(schemes.rennala, n_workers),
         "custom": partial(_custom, n_workers),
     }
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))

@@ -1,4 +1,4 @@
-"""Tests for engines of one's own, and what they are made of, each imported when it is first used."""
+"""Tests for engines of one's own and for what runs peers, and what they are made of, imported when they are used."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.testing.conformance import EngineConformance as EngineConformance
     from erasurehead.testing.conformance import FaultInjectionConformance as FaultInjectionConformance
+    from erasurehead.testing.peer_conformance import PeerConformance as PeerConformance
+    from erasurehead.testing.peer_conformance import PeerStateConformance as PeerStateConformance
     from erasurehead.testing.problems import Quadratic as Quadratic
     from erasurehead.testing.programs import Echo as Echo
     from erasurehead.testing.programs import Faulty as Faulty
@@ -23,6 +25,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "EngineConformance": "conformance",
         "FaultInjectionConformance": "conformance",
+        "PeerConformance": "peer_conformance",
+        "PeerStateConformance": "peer_conformance",
         "Quadratic": "problems",
         "Echo": "programs",
         "Faulty": "programs",

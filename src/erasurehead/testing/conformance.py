@@ -19,6 +19,9 @@ import pytest
 from erasurehead._internal.arrays import dtype_of
 from erasurehead.delays import Fixed
 from erasurehead.delays.base import Delays
+from erasurehead.delays.clock import AlongClock
+from erasurehead.delays.fixed import Recorded
+from erasurehead.delays.script import Script, ScriptedMessage, ScriptedRound
 from erasurehead.engines.base import (
     Arrived,
     Died,
@@ -33,6 +36,7 @@ from erasurehead.engines.base import (
     Program,
 )
 from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Timetable, Typed
 
@@ -179,6 +183,47 @@ class EngineConformance(MakesEngines):
             assert (newest.worker, newest.order_round, newest.read().tolist()) == (0, 3, [3, 0, 0, 3])
             assert newest.started >= begin + 8 * GRID
             assert engine.next_event(engine.now() + GRID) is None
+
+    def test_delays_that_follow_the_clock_go_by_when_an_order_was_posted(self) -> None:
+        slow = Timetable({(0, 1, 0): 4 * GRID, (1, 7, 0): 4 * GRID})  # by the second, whatever the step
+        with self.make(AlongClock(slow, every=1.0)) as engine:
+            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+            for number, posted, first in ((0, 1.5, 1), (1, 7.0, 0), (2, 1.0, 1)):
+                engine.submit(Order(7 - number, (np.full(3, float(number)),), round=number, posted=posted))
+                assert [event.worker for event in arrivals(engine, 2)] == [first, 1 - first]
+
+    def test_what_came_late_or_not_is_played_again_on_the_virtual_clock(self) -> None:
+        delays = Timetable({(0, 0, 0): 2.5 * GRID, **{(w, step, 0): GRID for w in (1, 2) for step in range(5)}})
+        programs = [Echo(worker, (worker,)) for worker in range(3)]
+        begins: list[float] = []
+        rounds: dict[int, ScriptedRound] = {}
+        said: list[list[tuple[int, int, list[float]]]] = []
+        last_use: dict[int, int] = {}
+        with self.make(delays, "carry") as engine:
+            start(engine, programs)
+            origin = engine.now()
+            for number in range(5):
+                begins.append(engine.now())
+                engine.submit(order(number))
+                came = arrivals(engine, 2)
+                said.append([(event.worker, event.order_round, event.read().tolist()) for event in came])
+                last_use |= {event.order_round: number for event in came}
+                messages = [
+                    ScriptedMessage(event.worker, 0, event.order_round, event.started - begin, event.time - begin)
+                    for event in came
+                    for begin in [begins[event.order_round]]
+                ]
+                end = engine.now()
+                rounds[number] = ScriptedRound(begins[-1] - origin, end - begins[-1], end - origin, messages)
+        assert any(answered < number for number, came in enumerate(said) for _, answered, _ in came)
+        with VirtualEngine(Recorded(np.zeros((1, 5, 3)), script=Script(rounds, last_use))) as again:
+            start(again, programs)
+            for number in range(5):
+                again.stamp("begin", number)
+                again.submit(order(number))
+                played = arrivals(again, 2)
+                assert [(event.worker, event.order_round, event.read().tolist()) for event in played] == said[number]
+                again.stamp("end", number)
 
     def test_a_wait_ends_when_its_time_is_over(self) -> None:
         with self.make(Timetable({(0, 0, 0): 3 * GRID})) as engine:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from erasurehead import engines
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.rounding import check_dtype
+from erasurehead.decoding.rounding import check_rounding
 from erasurehead.engines.base import Engine
-from erasurehead.engines.wires import Cast, Wire
+from erasurehead.engines.wires import Wire, WiredEngine, parse_wire
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem
@@ -49,16 +49,28 @@ def as_engine(engine: Engine | str) -> Engine:
     return engine
 
 
-def check_wire(code: GradientCode, wire: Wire) -> None:
-    """Raise if a code turns the rounding of a wire into a useless gradient.
+def as_wire(wire: Wire | str | None) -> Wire | None:
+    """Return a wire, or what a text stands for; None for none.
 
     Raises:
-        InvalidArgument: as `decoding.check_dtype`.
+        InvalidArgument: if it is neither, or the text stands for none.
     """
-    if not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("wire", "must be a wire", wire, "give engines.Cast('float32'), say")
-    if isinstance(wire, Cast):
-        check_dtype(code, wire.dtype)
+    if isinstance(wire, str):
+        return parse_wire(wire)
+    if wire is not None and not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("wire", "must be a wire, or the text of one", wire, "give engines.Cast('float32'), say")
+    return wire
+
+
+def check_wire(code: GradientCode, engine: Engine) -> None:
+    """Raise if a code turns what messages lose on their way into a useless gradient.
+
+    Raises:
+        InvalidArgument: as `decoding.check_rounding`.
+    """
+    if engine.message_rounding:
+        wire = str(engine.wire) if isinstance(engine, WiredEngine) else engine.message_rounding
+        check_rounding(code, engine.message_rounding, given=("wire", wire))
 
 
 def check_parts(problem: object, optimizer: object) -> None:

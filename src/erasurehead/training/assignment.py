@@ -28,7 +28,7 @@ class Assignment:
         programs: of each place, shape (n_workers,).
         layout: where the messages' elements belong.
         worker_ids: for each place the engine's worker that sits there.
-        generation: rises by one with each re-forming.
+        generation: rises by one each time that the code is resized.
     """
 
     scheme: Scheme
@@ -134,7 +134,7 @@ def reassigned(
     Returns:
         The assignment; and the places whose worker must be given its program, ascending.
     """
-    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs re-form their code
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs resize their code
 
     held = {worker: before.programs[position] for worker, position in before.positions.items()}
     works = [program.work for program in programs]

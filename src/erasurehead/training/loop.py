@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import CURVATURE, Problem, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.arguments import as_engine, as_scheme, check_kinds, check_parts, check_wire
+from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
@@ -56,7 +57,7 @@ def train(
     patience: int | None = None,
     max_seconds: float | None = None,
     tolerance: float | None = TOLERANCE,
-    wire: Wire | None = None,
+    wire: Wire | str | None = None,
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
@@ -80,13 +81,16 @@ def train(
         wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
         until: a target that ends the run when it is reached, such as `"gap < 1e-3"`, `"objective < 0.3"` or
             `"auc > 0.84"`. The gap is (f(x) - f*) / (f(x0) - f*), f the full objective with its penalty; f* is found
-            by L-BFGS before the clock starts, and kept with the run. It is measured between steps, every
-            `evaluate_every` of them; on a virtual clock that takes no time.
+            by L-BFGS before the clock starts, and kept with the run. It is measured every `evaluate_every` steps: in a
+            process of its own, beside training, where this machine has a core to spare beyond those of the workers
+            here and of the coordinator, and then as often as that process has time; else between steps. On a virtual
+            clock that takes no time, and the run ends at the first model that is good enough.
         patience: end after so many steps in which the target's metric (by default the objective) has not got better.
         max_seconds: end after so many seconds of training, in the middle of a step if need be.
         tolerance: end when the gradient is exact, and its length with the penalty at most so much of that of the
             first; None for never.
-        wire: how messages cross, such as `engines.Cast("float32")`; None for as they are, in float64.
+        wire: how messages cross, such as `engines.Cast("float32")`, or its text, as a run file has it; None for as they
+            are, in float64.
 
     Returns:
         The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
@@ -119,16 +123,16 @@ def train(
     scheme, engine = as_scheme(scheme), as_engine(engine)
     check_kinds(optimizer, scheme)
     scheme.check_late(engine.late)
-    if wire is not None:
-        check_wire(scheme.code, wire)
-        engine = WiredEngine(engine, wire)
+    if (chosen := as_wire(wire)) is not None:
+        engine = WiredEngine(engine, chosen)
+    check_wire(scheme.code, engine)
     if len(optimizer.x) != problem.n_parameters:
         raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
     stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
     if resume is None or resume.state.get("stopping", {}).get("optimum") is None:
         stopping.prepare()
-    with engine:
+    with engine, contextlib.closing(stopping):
         training = _Training(
             problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, stopping, callbacks
         )
@@ -285,12 +289,22 @@ class _Training:
             self.start_seconds += self.pool.start()
         for watcher in self.watchers:
             watcher.on_start(self.start_seconds)
+        if not self.engine.virtual:  # there it takes no time
+            self.stopping.open(self.pool.living.values(), self._not_beside)
         if not running:  # else the clock goes on from where it stood
             self._origin = self.engine.now() - elapsed
         self.rounds.origin, self.rounds.step = self._origin, self.optimizer.step
         if resume is None:
+            self.rounds.note_start()
+        elif not running:
+            self.rounds.note_return(map(int, resume.state["pool"]["dead"]), self._round)
+        if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
+
+    def _not_beside(self, why: str) -> None:
+        text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
+        self.rounds.notice(Notice("not_measured_beside", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
@@ -306,7 +320,7 @@ class _Training:
                     self.stopping.ended = "max_seconds"
                 else:
                     self._between = True
-                    self.stopping.after(self.history.steps[-1], self.optimizer.best)
+                    self.stopping.after(self.history.steps[-1], self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
                         self.stopping.ended = self.stopping.ended or "converged"
                 if self.stopping.ended is not None:
@@ -396,8 +410,9 @@ class _Training:
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
-                stepped=result.estimate is not None, rejected=optimizer.rejected,
-                dead=sorted(self.pool.dead), neglected=neglected, notices=self.rounds.take_notices(),
+                stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
+                dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
+                events=self.rounds.take_events(),
             )  # fmt: skip
             model = optimizer.best
             for watcher in self.watchers:

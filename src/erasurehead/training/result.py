@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.training.metric import Measured
 from erasurehead.training.notices import Notice
 from erasurehead.training.optimum import Optimum
 from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.stopping import Ending, Measured
+from erasurehead.training.stopping import Ending
 from erasurehead.training.task_counts import Neglected
 
 Status: TypeAlias = Literal["running", "finished", "interrupted", "unreachable", "diverged", "records", "failed"]

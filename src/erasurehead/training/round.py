@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from erasurehead._internal.arrays import Array, IntArray, Tree, finite, squared_
 from erasurehead.codes.transforms import shortened
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
-from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Order
+from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, MessageLost, Offered, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
 from erasurehead.schemes.aggregation import Vectors
@@ -27,7 +28,7 @@ from erasurehead.training.late_work import LateWorkTaken
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
 from erasurehead.training.round_table import RoundTable
-from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.training.rows import BEFORE, ArrivalRow, StepRow, WorkerEvent, WorkerEventKind
 from erasurehead.training.worker_pool import WorkerPool
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged"
@@ -43,6 +44,11 @@ TELL_EVERY = 0.05
 
 WATCH_EVERY = 1.0
 """Seconds after which those who want to know who is late are told, though nothing has happened."""
+
+
+_KINDS: Mapping[type[Event], WorkerEventKind] = {
+    Died: "died", Joined: "joined", Failed: "failed", Offered: "offered",
+}  # fmt: skip
 
 
 class TimeIsUp(ErasureHeadError):
@@ -110,7 +116,14 @@ class RoundResult:
         origin: float = 0.0,
         gradient: Array | None = None,
         loss: float | None = None,
-        **facts: Any,
+        *,
+        dead: Iterable[int] = (),
+        neglected: Iterable[int] = (),
+        notices: Iterable[Notice] = (),
+        events: Iterable[WorkerEvent] = (),
+        decision: Mapping[str, Any] = MappingProxyType({}),
+        stepped: bool | None = None,
+        rejected: bool = False,
     ) -> StepRow:
         """Return the row of the step that this round was the last of.
 
@@ -120,10 +133,12 @@ class RoundResult:
             origin: when training began, in the engine's seconds.
             gradient: the estimate with the penalty; None if no step was taken.
             loss: the estimate with the penalty.
-            facts: what else the row says: what befell workers, and notices.
+            dead, neglected, notices, events, decision, rejected: as the row's
+                attributes.
+            stepped: likewise; None for whether there is an estimate.
         """
         decoding = self.decoding
-        row = StepRow(
+        return StepRow(
             step=order.step,
             round=order.round,
             kind=order.kind,
@@ -133,18 +148,22 @@ class RoundResult:
             arrived=self.view.finished,
             used=decoding.used.tolist(),
             missing=sorted({row.worker for row in self.rows if row.censored}),
-            dead=[],
+            dead=sorted(dead),
             residual=decoding.residual + len(self.lost),
             coverage=self.coverage,
-            stepped=gradient is not None,
+            stepped=gradient is not None if stepped is None else stepped,
+            rejected=rejected,
             loss=loss,
             gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
             received=self.received,
             workers=self.assignment.code.n_workers,
             lost=list(self.lost),
             late=len(self.late_rows),
+            neglected=list(neglected),
+            notices=list(notices),
+            events=list(events),
+            decision=dict(decision),
         )
-        return replace(row, **facts)
 
 
 class RoundRunner:
@@ -167,6 +186,7 @@ class RoundRunner:
         self.step: int | None = 0
         self.origin: float | None = None
         self._notices: list[tuple[float, Notice]] = []
+        self._events: list[WorkerEvent] = []
         self._watched = any(type(one).on_wait is not Callback.on_wait for one in self.callbacks)
         self._told: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
         self._rounds = RoundTable(carried=self.engine.late != "preempt")
@@ -189,7 +209,8 @@ class RoundRunner:
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
             Unreachable: if the wait rule cannot be met any more.
-            Diverged: if the estimate is not finite although every message is, or if no message that came is.
+            Diverged: if the estimate is not finite although every message is, or if no message that came is, or so few
+                that the rule cannot be met.
         """
         real = time.perf_counter()
         assignment = self.pool.assignment
@@ -209,6 +230,9 @@ class RoundRunner:
         while True:
             try:
                 self._wait(current)
+            except PoolShrunk:
+                self._break_off(current)
+                raise
             except Diverged:
                 if not tried:
                     raise
@@ -294,6 +318,49 @@ class RoundRunner:
         """Return what was noticed since this was asked last, for the row of the step."""
         taken, self._notices = self._notices, []
         return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
+
+    def take_events(self) -> list[WorkerEvent]:
+        """Return what befell workers since this was asked last, for the row of the step."""
+        taken, self._events = self._events, []
+        return taken
+
+    def note_start(self) -> None:
+        """Take down what befell workers while they were started, unless all of them just came up."""
+        if not all(isinstance(event, Joined) for event in self.pool.early):
+            for event in self.pool.early:
+                self._note(event, BEFORE, 0)
+
+    def note_return(self, workers: Iterable[int], order_round: int) -> None:
+        """Take down that workers which were dead are there again, as a run goes on with new ones.
+
+        Arguments:
+            workers: those that were dead.
+            order_round: the round that is the next.
+        """
+        for worker in workers:
+            if worker in self.pool.living:
+                self._note(Joined(worker, self.pool.living[worker], self.engine.now()), order_round, 0)
+
+    def _note(self, event: Died | Joined | Failed | Offered, order_round: int, place: int) -> None:
+        """Take down what befell a worker, in its place among the messages of a round."""
+        facts: dict[str, Any] = {
+            name: getattr(event, name) for name in ("reason", "host", "broken") if hasattr(event, name)
+        }
+        if isinstance(event, Offered):
+            facts["count"] = event.workers
+        else:
+            facts["worker"] = event.worker
+        time = event.time - (self.origin or 0.0)
+        self._events.append(WorkerEvent(_KINDS[type(event)], order_round, place, time, **facts))
+
+    def _break_off(self, current: Round) -> None:
+        """Take down a round that has no end, and its messages: what a replay needs of it."""
+        origin = self.origin or 0.0
+        now, begin = self.engine.now() - origin, current.begin - origin
+        self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))
+        for row in current.rows(set()):
+            for callback in self.callbacks:
+                callback.on_arrival(row)
 
     def _notice_failure(self, worker: int, notice: Notice) -> None:
         """Take down what a worker fails with: not told again in every round, until it answers properly."""
@@ -413,6 +480,8 @@ class RoundRunner:
             return
         if self.pool.shrunk and self.pool.able():
             raise PoolShrunk(current.why_never(self.pool.dead))
+        if (said := _mostly_mad(current)) and self.pool.fault_policy.lost == "stop":
+            raise Diverged(said)
         if self.pool.fault_policy.lost == "stop" or len(current.out_of_reach()) == current.assignment.code.n_tasks:
             raise Unreachable(current.why_never(self.pool.dead))
         if not self._leave_out(current):
@@ -441,7 +510,10 @@ class RoundRunner:
         if isinstance(event, Arrived):
             self._monitor.heard(event, current)
             self._take_arrival(event, current)
-        elif isinstance(event, Failed):
+            return
+        if not isinstance(event, Failed) or event.order_round == current.order.round:
+            self._note(event, current.order.round, current.came)
+        if isinstance(event, Failed):
             if event.order_round == current.order.round and self._lose(event.worker, current):
                 current.failed[event.worker] = event.reason
                 text = f"worker {event.worker} failed: {event.reason}"
@@ -543,6 +615,17 @@ class _Arrived(Mapping[int, Array]):
 
     def __len__(self) -> int:
         return len(self._current.arrivals)
+
+
+def _mostly_mad(current: Round) -> str:
+    """Return that the model has diverged if more messages than not are refused as not finite; else an empty text.
+
+    A worker or two whose data are bad, or that lie, are no sign of it; of a model that grows without end some tasks
+    overflow before others.
+    """
+    came = len(current.view.arrived) + len(current.refused)
+    mad = sum(why == NOT_FINITE for why in current.refused.values())
+    return DIVERGED.format(step=current.order.step, what=f"vectors of {mad} of {came} messages are") * (2 * mad > came)
 
 
 def _bytes_of(event: Arrived) -> int:

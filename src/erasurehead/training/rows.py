@@ -4,12 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 if TYPE_CHECKING:
     from erasurehead.engines.base import Arrived
 
 from erasurehead.training.notices import Notice, NoticeKind
+
+WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off"]
+"""A worker is gone, is there (again), said that it cannot answer; there is room for more of them; or none of these: the
+round was broken off, so that the code could be re-formed over the workers that are left."""
+
+
+BEFORE = -1
+"""Stands for the round of what happened while the workers were started."""
+
+
+@dataclass(frozen=True)
+class WorkerEvent:
+    """What befell a worker in a round, in its place among the messages of that round: what replays need to know of it.
+
+    Attributes:
+        kind: what it was.
+        round: that was under way, or -1 while the workers were started: told of only if not all of them just came up.
+        place: how many messages, of whatever round, had come in it before.
+        time: when it was, in seconds since training began; negative before.
+        worker: its number; None where it is about none.
+        reason: of a death or a failure, in words.
+        host: where the worker, or the room, is; empty where that is not told.
+        count: how many workers more there is room for.
+        broken: of a death: whether the worker said itself that it cannot run its program.
+        begin: of a round that was broken off: when it had begun, in seconds since training began.
+    """
+
+    kind: WorkerEventKind
+    round: int
+    place: int
+    time: float
+    worker: int | None = None
+    reason: str = ""
+    host: str = ""
+    count: int = 0
+    broken: bool = False
+    begin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +79,9 @@ class StepRow:
         notices: what was noticed since the step before, in order: deaths, exceptions, refused messages, suspicions; in
             the first step, also while the workers were started.
         late: messages of earlier rounds that came in this step.
+        decision: what the optimizer decided at its end, by name, and by which numbers; empty for those that decide
+            nothing.
+        events: what befell workers in this step, in order; in rounds of it that were broken off, too.
         rejected: whether the point that it asked for was only tried, and turned out no better: the model stays what it
             was, and `loss` is none of it.
     """
@@ -67,6 +107,8 @@ class StepRow:
     neglected: list[int] = field(default_factory=list[int])
     notices: list[Notice] = field(default_factory=list[Notice])
     late: int = 0
+    decision: dict[str, Any] = field(default_factory=dict[str, Any])
+    events: list[WorkerEvent] = field(default_factory=list[WorkerEvent])
     rejected: bool = False
 
     def noticed(self, *kinds: NoticeKind) -> list[Notice]:
@@ -84,12 +126,19 @@ class StepRow:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""
-        return vars(self) | {"notices": [vars(notice) for notice in self.notices]}
+        return vars(self) | {
+            "notices": [vars(notice) for notice in self.notices],
+            "events": [vars(event) for event in self.events],
+        }
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
         """Return the row that `as_dict` gave."""
-        fields: dict[str, Any] = {**row, "notices": [Notice(**notice) for notice in row.get("notices", ())]}
+        fields: dict[str, Any] = {
+            **row,
+            "notices": [Notice(**notice) for notice in row.get("notices", ())],
+            "events": [WorkerEvent(**event) for event in row.get("events", ())],
+        }
         return cls(**fields)
 
 

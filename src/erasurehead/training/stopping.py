@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Problem
+from erasurehead.training.evaluator import Evaluator, EvaluatorLost, spare_core
+from erasurehead.training.metric import Measured, Metric
 from erasurehead.training.optimum import Optimum, find_optimum
 from erasurehead.training.rows import StepRow
 
@@ -81,23 +83,6 @@ class Until:
         return f"{self.metric} {self.sign} {self.value!r}"
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A value of the metric that a run is to reach.
-
-    Attributes:
-        step: number of steps done.
-        time: seconds of training until the model was there.
-        value: of the metric.
-        seconds: that measuring took, in real time; they are part of the next step's time on engines of real workers.
-    """
-
-    step: int
-    time: float
-    value: float
-    seconds: float
-
-
 class Stopping:
     """Watches whether a run is to end before its last step.
 
@@ -112,7 +97,7 @@ class Stopping:
         every: measure after every so many steps.
 
     Attributes:
-        measured: the values of the metric so far.
+        measured: the values of the metric so far, in the order in which they were known.
         optimum: what gaps are measured from; None before it is found, or if nobody asks for it.
         ended: what has ended the run; None as long as nothing has.
 
@@ -145,6 +130,8 @@ class Stopping:
         self._best = math.inf
         self._best_step = 0
         self._first_norm: float | None = None
+        self._beside: Evaluator | None = None
+        self._tell: Callable[[str], None] = lambda said: None
         self._check_metric()
 
     @property
@@ -166,15 +153,6 @@ class Stopping:
         if self.metric == "gap" and self.optimum is None:
             self.optimum = find_optimum(self.problem, self.first)
 
-    def value(self, x: Array) -> float:
-        """Return the metric of a model."""
-        if self.metric == "gap":
-            assert self.optimum is not None
-            return self.optimum.gap(self.problem.objective(x))
-        if self.metric == "objective":
-            return self.problem.objective(x)
-        return float(self.problem.metrics(x)[str(self.metric)])
-
     def converged(self, norm: float) -> bool:
         """Take note of the length of an exact gradient; return whether the run has converged by it."""
         if self._first_norm is None:
@@ -183,26 +161,78 @@ class Stopping:
             self.ended = self.ended or "tolerance"
         return self.ended is not None
 
-    def after(self, row: StepRow, x: Array, measure: Callable[[Array], float] | None = None) -> bool:
+    def open(self, hosts: Iterable[str], tell: Callable[[str], None]) -> None:
+        """Have the metric measured beside training from now on, if this machine has a core to spare for it.
+
+        Arguments:
+            hosts: of each worker.
+            tell: is told why it is not, or not any more, although there is one.
+        """
+        if self.metric is None or not spare_core(hosts):
+            return
+        self._tell = tell
+        try:
+            self._beside = Evaluator(self._measures())
+        except EvaluatorLost as lost:
+            tell(str(lost))
+
+    def close(self) -> None:
+        """Measure nothing beside training any more; twice is as good as once."""
+        if self._beside is not None:
+            self._beside.close()
+            self._beside = None
+
+    def after(self, row: StepRow, x: Array, last: bool = False) -> bool:
         """Look whether the run is to end after a step; return whether it is.
+
+        What is measured beside is taken up as soon as it is there: it is then of a model of some steps ago.
 
         Arguments:
             row: of the step.
             x: the model after it.
-            measure: returns the metric of a model; by default computed here and now.
+            last: whether no step comes after it, so that what is still being measured is waited for.
         """
         done = row.step + 1
-        if self.ended is None and self.metric is not None and done % self.every == 0:
-            began = time.perf_counter()
-            value = (measure or self.value)(x)
-            self.measured.append(Measured(done, row.end, value, time.perf_counter() - began))
-            self._judge(done, value)
+        if self.ended is None and self.metric is not None:
+            if done % self.every == 0:
+                if self._beside is None:
+                    self._measure(done, row.end, x)
+                else:
+                    self._beside.give(done, row.end, x)
+            self._take_up(last)
         if self.ended is None and row.end >= self.max_seconds:
             self.ended = "max_seconds"
         return self.ended is not None
 
-    def _judge(self, done: int, value: float) -> None:
-        """End the run if a value of the metric says so."""
+    def _measures(self) -> Metric:
+        return Metric(self.problem, str(self.metric), self.optimum)
+
+    def _measure(self, done: int, when: float, x: Array) -> None:
+        """Measure a model here and now."""
+        began = time.perf_counter()
+        value = self._measures().value(x)
+        self._judge(Measured(done, when, value, time.perf_counter() - began))
+
+    def _take_up(self, wait: bool) -> None:
+        """Take what was measured beside; if nobody does so any more, measure here."""
+        beside = self._beside
+        if beside is None:
+            return
+        try:
+            for measured in beside.answers(wait):
+                if self.ended is None:
+                    self._judge(measured)
+        except EvaluatorLost as lost:
+            self._tell(str(lost))
+            left = beside.unmeasured
+            self.close()
+            if left is not None:
+                self._measure(*left)
+
+    def _judge(self, measured: Measured) -> None:
+        """Keep a value of the metric, and end the run if it says so."""
+        self.measured.append(measured)
+        done, value = measured.step, measured.value
         cost = value if self.until is None or self.until.falls else -value
         if cost < self._best:
             self._best, self._best_step = cost, done
@@ -216,7 +246,7 @@ class Stopping:
         optimum = self.optimum
         return {
             "optimum": None if optimum is None else [optimum.objective, optimum.first_objective, optimum.gradient_left],
-            "measured": [[one.step, one.time, one.value, one.seconds] for one in self.measured],
+            "measured": [[one.step, one.time, one.value, one.seconds, one.beside] for one in self.measured],
             "best": self._best if math.isfinite(self._best) else None,
             "best_step": self._best_step,
             "first_norm": self._first_norm,
@@ -227,8 +257,8 @@ class Stopping:
         if state["optimum"] is not None:
             self.optimum = Optimum(*map(float, state["optimum"]))
         self.measured = [
-            Measured(int(step), float(time), float(value), float(seconds))
-            for step, time, value, seconds in state["measured"]
+            Measured(int(step), float(time), float(value), float(seconds), bool(beside))
+            for step, time, value, seconds, beside in state["measured"]
         ]
         self._best = math.inf if state["best"] is None else float(state["best"])
         self._best_step = int(state["best_step"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Died, Engine, Failed, Joined, NoRoom, Offered
+from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Offered
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.named import Scheme
@@ -41,6 +41,7 @@ class WorkerPool:
         gone: all workers that are given up for good, with the reason.
         wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
         tell: takes what is noticed of the workers.
+        early: what befell them while they were started, in order.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class WorkerPool:
         self.assignment = replace(assignment, scheme=self._scheme.begin())
         self._form = form
         self.tell: Callable[[Notice], None] = lambda notice: None
+        self.early: list[Died | Joined | Failed | Offered] = []
         self._deaths = Counter[int]()
         self._started = False
         self._shrunk = False
@@ -99,6 +101,8 @@ class WorkerPool:
             self.coming[worker] = begin + START_TIMEOUT
         while self.coming:
             event = engine.next_event(until=self.wake())
+            if event is not None and not isinstance(event, Arrived):
+                self.early.append(event)
             if isinstance(event, Joined):
                 self.join(event)
             elif isinstance(event, Died):  # one that was ready may die while others are still waited for
@@ -232,7 +236,7 @@ class WorkerPool:
         settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
         return spread(self.assignment.code, self.engine.hosts(), settled)
 
-    # --- re-forming the code --------------------------------------------------------------------------------------
+    # --- resizing the code -----------------------------------------------------------------------------------------
 
     @property
     def shrunk(self) -> bool:

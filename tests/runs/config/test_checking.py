@@ -32,7 +32,7 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"run": {"steps": 0}}, "run.steps must be greater than or equal to 1, but it is 0"),
         ({"run": {"workers": 0}}, "run.workers must be greater than or equal to 1, but it is 0"),
         ({"run": {"engine": "spark"}}, "run.engine must be 'processes', 'virtual', 'mpi' or 'ray', but it is 'spark'"),
-        ({"delays": {"late": "wait"}}, "delays.late must be 'preempt' or 'carry', but it is 'wait'"),
+        ({"delays": {"late": "wait"}}, r"delays.late must be 'preempt' or 'carry' or 'drop\(R\)' with"),
         ({"optimizer": {"rate": [1]}}, r"optimizer.rate must be a valid number or a valid string, but it is \[1\]"),
         ({"optimizer": {"momentum": 1.0}}, "optimizer.momentum must be less than 1, but it is 1.0"),
         ({"data": {"one_hot": "town"}}, r"must be a list or 'all', but it is 'town'; write \[\"town\"\]\.$"),

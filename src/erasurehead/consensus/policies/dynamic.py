@@ -61,6 +61,7 @@ class DynamicPeer(LocalPeer):
     kept = (
         "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
         "told", "hops", "best", "paces", "reports", "reported", "asked", "seen", "ahead", "strangers", "epochs",
+        "heard", "newest", "at",
     )  # fmt: skip
 
     def __init__(self, setup: Setup) -> None:
@@ -74,7 +75,10 @@ class DynamicPeer(LocalPeer):
         self.took: dict[int, Array] = {}  # the vectors that it took in that round
         self.links: dict[int, bool] = {}  # what came of these
         self.degrees: dict[tuple[int, int], int] = {}  # neighbour, round -> its links
-        self.early: dict[tuple[int, int], bool] = {}  # commitments to rounds that this peer has not heard of yet
+        self.at = -1.0  # the threshold of that round
+        self.early: dict[tuple[int, float], int] = {}  # commitments to thresholds that were not heard of yet: rounds
+        self.heard: tuple[tuple[float, _Tag], ...] = ()  # the last thresholds, and the views that they were decided in
+        self.newest: tuple[Any, ...] = ()  # round and data of the last one
         self.told = False
         self.hops = 0
         self.paces: dict[int, float] = {}  # seconds of a step of all peers, as all know them alike
@@ -122,11 +126,12 @@ class DynamicPeer(LocalPeer):
                 assert message.vector is not None
                 self.offers[sender] = message.data[0], message.vector
             case "complete":
-                self._on_complete(*message.data)
+                first, links, round, hops, tag = message.data
+                self._on_complete(first, links, round, hops, tag, sender)
             case "threshold":
                 self._on_threshold(sender, message)
             case "commit":
-                self._on_commit(sender, message.round, bool(message.data[0]))
+                self._on_commit(sender, message)
             case "degree":
                 self.degrees[sender, message.round] = message.data[0]
             case _:
@@ -157,14 +162,19 @@ class DynamicPeer(LocalPeer):
             self.declared = True
             first = min(done.values())
             links = tuple(sorted(link for link, time in done.items() if time == first))
-            self._on_complete(first, links, self.round, 0, _tag(self))
+            self._on_complete(first, links, self.round, 0, _tag(self), self.peer)
 
-    def _on_complete(self, first: float, links: tuple[_Link, ...], round: int, hops: int, tag: _Tag) -> None:
+    def _on_complete(
+        self, first: float, links: tuple[_Link, ...], round: int, hops: int, tag: _Tag, sender: int
+    ) -> None:
         if tag != _tag(self):
-            self.strangers = (*self.strangers, (first, links, round, hops, tag))
+            self.strangers = (*self.strangers, (first, links, round, hops, tag, sender))
             return
-        if first <= self.threshold:
-            return  # the round is decided
+        if first <= self.threshold:  # the round is decided
+            if self.newest and self.newest[1][-1] != tag and sender in self.neighbours:
+                # It was before the network changed, and the word of it may have been lost on its way.
+                self.port.send(sender, Message("threshold", *self.newest))
+            return
         self.round = max(self.round, round)
         if self.parent is not None:
             self.port.send(self.parent, Message("complete", self.round, (first, links, self.round, hops + 1, tag)))
@@ -187,25 +197,31 @@ class DynamicPeer(LocalPeer):
 
     def _on_threshold(self, sender: int, message: Message) -> None:
         first, links, hops, ends, paces, tag = message.data
-        if first <= self.threshold:
-            return  # heard of already
-        onward = Message("threshold", message.round, (first, links, hops + 1, ends, paces, tag))
+        if (first, tag) in self.heard:
+            return
+        self.heard = (*self.heard[-7:], (first, tag))
+        data = first, links, hops + 1, ends, paces, tag
         fresh, self.seen = tag != self.seen, tag  # the first of a view goes every way, as trees may differ until then
         for peer in self.neighbours if fresh else self.children:
             if peer != sender:
-                self.port.send(peer, onward)
+                self.port.send(peer, Message("threshold", message.round, data))
+        self.declared = False
+        if first > self.threshold:
+            self.newest, self.hops = (message.round, data), hops
+            self._pass(first, message.round, tag)
+        self._complete(links, ends, paces, tag)
+
+    def _pass(self, first: float, round: int, tag: _Tag) -> None:
+        """A round is decided: take part, if the gradient is there, and answer who has heard of it sooner."""
         self.before, self.threshold = self.threshold, first
-        self.round = max(message.round, self.round) + 1
-        self.declared, self.hops = False, hops
+        self.round = max(round, self.round) + 1
         if self.ready is not None and self.taking_part is None and self.ready <= first:
-            self._take_part(message.round)
+            self._take_part(round, tag)
         elif self.ready is None and self.setup.preempt and not self.joining:
             self.port.drop_work()
             self.start()
-        for peer, round in [key for key in self.early if key[1] <= message.round]:
-            del self.early[peer, round]
-            self.port.send(peer, Message("commit", round, (False,)))
-        self._complete(links, ends, paces, tag)
+        for peer, theirs in [key for key in self.early if key[1] <= first]:
+            self.port.send(peer, Message("commit", self.early.pop((peer, theirs)), (False, theirs, _tag(self))))
 
     def _complete(self, links: tuple[_Link, ...], ends: bool, paces: tuple[Any, ...], tag: _Tag) -> None:
         """Take links off those that the epoch still waits for."""
@@ -223,26 +239,29 @@ class DynamicPeer(LocalPeer):
             self.asked = True
             self._report()
 
-    def _take_part(self, round: int) -> None:
-        self.taking_part, self.links, self.told = round, {}, False
+    def _take_part(self, round: int, tag: _Tag) -> None:
+        self.taking_part, self.at, self.links, self.told = round, self.threshold, {}, False
         self.took = {
             peer: self.offers[peer][1]
             for peer in self.neighbours
             if peer in self.offers and self.before < self.offers[peer][0] <= self.threshold
         }
         for peer in self.took:
-            self.port.send(peer, Message("commit", round, (True,)))
-            if self.early.pop((peer, round), False):
+            self.port.send(peer, Message("commit", round, (True, self.at, tag)))
+            if self.early.pop((peer, self.at), None) is not None:
                 self.links[peer] = True
 
-    def _on_commit(self, sender: int, round: int, takes: bool) -> None:
+    def _on_commit(self, sender: int, message: Message) -> None:
         """A neighbour says whether it took this peer's offer: a link is realised if both took the other's."""
-        if self.taking_part == round and sender in self.took:
-            self.links[sender] = takes
-        elif takes and round >= self.round:
-            self.early[sender, round] = True
+        takes, at, tag = message.data
+        if takes and at > self.threshold and tag != _tag(self):  # no word of it will come from another view
+            self._pass(at, message.round, tag)
+        if self.taking_part is not None and self.at == at and sender in self.took:
+            self.links[sender] = bool(takes)
+        elif takes and at > self.threshold:
+            self.early[sender, at] = message.round
         elif takes:
-            self.port.send(sender, Message("commit", round, (False,)))
+            self.port.send(sender, Message("commit", message.round, (False, at, _tag(self))))
 
     def _mix(self) -> None:
         assert self.taking_part is not None
@@ -276,16 +295,18 @@ class DynamicPeer(LocalPeer):
         super().on_change(gone, sides)
         if _tag(self) != before:
             self.best, self.declared = None, False
+            self.paces = {}  # who was away, or in another part, does not know them: all must make the same tree
             self._begin_epoch()
             tag = _tag(self)
             self.open_links -= set(self.ahead.pop(tag, ()))
             said, self.strangers = self.strangers, ()
-            for complete in said:
-                self._on_complete(*complete)
+            for first, links, round, hops, theirs, sender in said:
+                self._on_complete(first, links, round, hops, theirs, sender)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        super().on_return(gone, sides)
-        self.threshold = self.before = self.port.now()
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+        super().on_return(gone, sides, port)
+        # Offers that stand may be older than this moment, and so may be the threshold of the round that is under way.
+        self.threshold = self.before = -1.0
         self._begin_epoch()
 
     def gain(self, peer: int) -> None:
@@ -296,10 +317,8 @@ class DynamicPeer(LocalPeer):
         self.offers.pop(peer, None)
         self.took.pop(peer, None)
         self.links.pop(peer, None)
-        self.paces.pop(peer, None)
-        for kept in (self.degrees, self.early):
-            for key in [key for key in kept if key[0] == peer]:
-                del kept[key]
+        self.degrees = {key: degree for key, degree in self.degrees.items() if key[0] != peer}
+        self.early = {key: round for key, round in self.early.items() if key[0] != peer}
 
 
 _Tag: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.contract import Message
+from erasurehead.consensus.contract import Message, Port
 from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies.base import Policy
 from erasurehead.errors import check_count
@@ -84,8 +84,8 @@ class StalePeer(LocalPeer):
         ]
         self.finish(links, self.steps)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        super().on_return(gone, sides)
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+        super().on_return(gone, sides, port)
         self.offers, self.bases = {}, {}
 
     def gain(self, peer: int) -> None:

@@ -33,8 +33,10 @@ from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import BufferLease, OpenLeases
+from erasurehead.engines.mail import Correspondence, Mail
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.buffers import Shared, settled, share
+from erasurehead.engines.mpi.mail import RankMail
 from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, Report, directory_of
 from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
@@ -88,7 +90,7 @@ class _Worker:
     last_words: str = ""
 
 
-class MPIEngine(Engine, FaultInjection):
+class MPIEngine(Engine, FaultInjection, Correspondence):
     """Workers as ranks of an MPI job.
 
     It is made on rank 0, while every other rank runs `serve`. A worker takes any rank that is idle; ranks beyond the
@@ -102,7 +104,8 @@ class MPIEngine(Engine, FaultInjection):
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first.
+            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
+            old.
         comm: ranks to use; all ranks of the job by default.
         share: False lets models and messages travel on this machine too, as between machines; for tests.
         start: how long the start of MPI may take, if this is what starts it.
@@ -318,6 +321,12 @@ class MPIEngine(Engine, FaultInjection):
 
     def release(self, arrived: Arrived) -> None:
         self._leases.end(arrived)
+
+    def mail(self, workers: int, length: int) -> Mail:
+        def ranks() -> Mapping[int, int]:
+            return {worker: state.rank.number for worker, state in self._workers.items()}
+
+        return RankMail(ranks, self._directory.write)
 
     def kill(self, worker: int) -> None:
         state = self._workers[worker]

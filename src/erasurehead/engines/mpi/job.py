@@ -17,10 +17,12 @@ from erasurehead.engines.base import told
 from erasurehead.engines.mpi.buffers import Shared
 from erasurehead.engines.mpi.channel_transport import ChannelTransport
 from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
+from erasurehead.engines.mpi.mail import open_letters
 from erasurehead.engines.mpi.rank_directory import part_at_exit
 from erasurehead.engines.mpi.rendezvous import Place, leave, rendezvous
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import Frame, Gone, Tag, read_head, world
+from erasurehead.engines.one_thread import one_thread
 from erasurehead.engines.packed_program import unpack
 from erasurehead.engines.shared_memory import accept
 from erasurehead.engines.worker_loop import WorkerLoop
@@ -48,13 +50,13 @@ def serve(comm: MPI.Intracomm | None = None, start: Start | None = None) -> None
 
 def _served(comm: MPI.Intracomm) -> bool:
     """Serve; return whether all ranks lived to the end."""
-    from erasurehead.engines.processes.preload import LIMIT  # one BLAS thread a rank
-
-    assert LIMIT is not None
+    one_thread()
     if comm.Get_rank() == 0:
         raise EngineError("rank 0 coordinates: it makes an MPIEngine; only the other ranks call serve().")
     with _sigint_ignored():
         link, places = rendezvous(comm, math.inf)
+        assert link.beside is not None
+        open_letters(link.beside)
         try:
             return _serve(CommandChannel(link))
         except Gone:

@@ -57,7 +57,7 @@ def rendezvous(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Li
         seconds: how long to wait for them.
 
     Returns:
-        A link over a communicator of its own, and where each rank is.
+        A link over communicators of its own, and where each rank is.
 
     Raises:
         EngineError: if a rank does not come in time, or fails meanwhile.
@@ -71,7 +71,9 @@ def rendezvous(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Li
     try:
         own, request = comm.Idup()
         _wait(request.Test, comm, deadline, seconds)
-        link = Link(own)
+        beside, request = comm.Idup()
+        _wait(request.Test, comm, deadline, seconds)
+        link = Link(own, beside)
         _wait(own.Iallgather(record, records).Test, comm, deadline, seconds)
     except mpi.Exception as error:
         _revoke(comm)

@@ -64,7 +64,7 @@ Frame = NDArray[np.uint8]
 
 
 class Tag(IntEnum):
-    """What a message is. All but `REPORT` go from the coordinator to a rank."""
+    """What a message is. All but `REPORT` and `LETTER` go from the coordinator to a rank."""
 
     ASSIGN = 1  # a program follows
     DATA = 2  # one of its arrays
@@ -76,6 +76,7 @@ class Tag(IntEnum):
     END = 7  # the job is over: say that you have heard it, and wait for what follows
     LEAVE = 8  # end, with or without MPI's own end
     REPORT = 9  # from a rank: its head says the rest
+    LETTER = 10  # from a rank to another, or from the coordinator, over `Link.beside`
 
 
 class Gone(Exception):
@@ -253,11 +254,13 @@ class Link:
 
     Arguments:
         comm: of this engine alone.
+        beside: of the same ranks, for letters between workers; None where none are written.
     """
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
+    def __init__(self, comm: MPI.Intracomm, beside: MPI.Intracomm | None = None) -> None:
         self.mpi = library()
         self.comm = comm
+        self.beside = None if beside is None else Link(beside)
         comm.Set_errhandler(self.mpi.ERRORS_RETURN)
         self._line = self.mpi.BYTE.Create_contiguous(LINE).Commit()
         self._status = self.mpi.Status()

@@ -43,10 +43,12 @@ from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import BufferLease, OpenLeases
+from erasurehead.engines.mail import Correspondence, Mail
 from erasurehead.engines.packed_program import Store, pack
 from erasurehead.engines.processes import hidden_socket as hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.forking import check_may_start
+from erasurehead.engines.processes.mail import SharedMail
 from erasurehead.engines.processes.safe_path import safe_path
 from erasurehead.engines.processes.worker import FRAME, SharedProgram
 from erasurehead.engines.shared_memory import Block, align
@@ -71,7 +73,7 @@ class _Process:
     unread: bytes = b""  # the beginning of an item whose end has not come yet
 
 
-class ProcessEngine(Engine, FaultInjection):
+class ProcessEngine(Engine, FaultInjection, Correspondence):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
@@ -81,7 +83,8 @@ class ProcessEngine(Engine, FaultInjection):
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first.
+            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
+            old.
     """
 
     name: ClassVar[str] = "processes"
@@ -204,6 +207,14 @@ class ProcessEngine(Engine, FaultInjection):
                 ),
             )
 
+    def poll(self) -> Event | None:
+        """Return the next event if there is one already; never waits."""
+        self._check_open()
+        if not self._events:
+            for key, _ in self._selector.select(0):
+                self._receive(key.data)
+        return self._next()
+
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
         while not self._events:
@@ -215,6 +226,11 @@ class ProcessEngine(Engine, FaultInjection):
             self._leases.before_waiting()
             for key, _ in self._selector.select(min(remaining, _BLINK)):
                 self._receive(key.data)
+        return self._next()
+
+    def _next(self) -> Event | None:
+        if not self._events:
+            return None
         event = self._events.popleft()
         if isinstance(event, Arrived):
             self._leases.hand_out(event, brief=event.order_round < self._round)
@@ -222,6 +238,9 @@ class ProcessEngine(Engine, FaultInjection):
 
     def release(self, arrived: Arrived) -> None:
         self._leases.end(arrived)
+
+    def mail(self, workers: int, length: int) -> Mail:
+        return SharedMail(workers, length)
 
     def kill(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGKILL)

@@ -79,9 +79,8 @@ def main(
 
 def _open(packed: SharedProgram, transport: _Pipes) -> tuple[Program, Delays | None] | None:
     try:
-        from erasurehead.engines.processes.preload import LIMIT
+        import erasurehead.engines.processes.preload  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-        assert LIMIT is not None
         return packed.open()
     except Exception as error:
         transport.say("broken", told(error))

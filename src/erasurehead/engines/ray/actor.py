@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.delays.base import Delays
@@ -22,6 +21,7 @@ from erasurehead.engines.buffers import MessageSlots
 from erasurehead.engines.encoded_order import EncodedOrder
 from erasurehead.engines.end_with_parent import end_with_parent
 from erasurehead.engines.machine import machine
+from erasurehead.engines.one_thread import one_thread
 from erasurehead.engines.ray.shared_program import SharedProgram
 from erasurehead.engines.shared_memory import accept
 from erasurehead.engines.worker_loop import Answer, Message, Room, Transport, WorkerLoop
@@ -121,8 +121,7 @@ class Actor:
         if self._opened is None:
             end_with_parent()  # the node's manager
             self._opened = self._packed.open(import_module("ray"))
-            import_module("scipy.linalg")  # loads the BLAS that is limited now; more threads would fake stragglers
-            threadpool_limits(limits=1)
+            one_thread()
         return self._opened
 
 

@@ -49,7 +49,8 @@ class RayEngine(Engine, FaultInjection):
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first.
+            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
+            old.
         address: host and port of the cluster's head, or `"auto"` for the one that runs on this machine. None for the
             one that this process is connected to, else for a new one of our own: it listens on the loopback
             interface only, and ends with the engine.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.errors import invalid
+from erasurehead.papers import selection
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.convergence import convergence
 from erasurehead.papers.erasurehead.published import SETS
@@ -134,14 +134,8 @@ def select(wanted: Sequence[str]) -> tuple[str, ...]:
     >>> select(["3", "2a"])
     ('2a', '3a', '3b', '3c')
     """
-    chosen: set[str] = set()
-    for name in wanted:
-        key = name.strip().lower()
-        found = {id for id in EXHIBITS if id == key or (key in _PLATES and id.startswith(key))}
-        if not found:
-            raise invalid("figure", f"must be one of {', '.join((*EXHIBITS, *_PLATES))}", name)
-        chosen |= found
-    return tuple(id for id in EXHIBITS if id in chosen) if wanted else EXHIBITS
+    panels = {plate: [id for id in EXHIBITS if id.startswith(plate)] for plate in _PLATES}
+    return selection.select(wanted, EXHIBITS, panels)
 
 
 def reproduce(

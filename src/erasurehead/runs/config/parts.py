@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead import datasets, delays, optimizers, problems
 from erasurehead._internal.arrays import Array
@@ -14,8 +15,11 @@ from erasurehead._internal.foreign_arrays import freeze
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
+from erasurehead.decoding.rounding import check_rounding
 from erasurehead.delays.base import Delays, check_rows
-from erasurehead.engines.base import Engine
+from erasurehead.delays.fixed import Recorded
+from erasurehead.engines.base import Engine, rounds_kept
+from erasurehead.engines.wires import Wire, WiredEngine, parse_wire
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.linear import LinearProblem
@@ -284,8 +288,36 @@ def build_delays(model: str) -> Delays:
         raise InvalidArgument(str(error)).but(within=(("delays.model", model),)) from None
 
 
+def build_wire(run: RunSection) -> Wire | None:
+    """Return how messages cross; None for as they are.
+
+    Raises:
+        InvalidArgument: if the text stands for no wire.
+    """
+    try:
+        return None if run.wire is None else parse_wire(run.wire)
+    except InvalidArgument as error:
+        raise error.about("run.wire") from None
+
+
+def check_wire(scheme: Scheme, run: RunSection) -> None:
+    """Raise if the code of a scheme turns what messages lose on their way into a useless gradient.
+
+    Raises:
+        InvalidArgument: as `decoding.check_rounding`, or if the text stands for no wire.
+    """
+    wire = build_wire(run)
+    if wire is not None:
+        check_rounding(scheme.code, wire.rounding, given=("run.wire", str(wire)))
+
+
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
-    """Return a new engine; the section was checked by `check_engine_keys`."""
+    """Return a new engine, on a wire if messages cross on one; the section was checked by `check_engine_keys`."""
+    engine, wire = _engine(run, section, model), build_wire(run)
+    return engine if wire is None else WiredEngine(engine, wire)
+
+
+def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
     from erasurehead import engines
 
     if run.engine == "virtual":
@@ -304,17 +336,17 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
         InvalidArgument: naming the first such step and its workers.
     """
     code = scheme.code
+    if isinstance(model, Recorded) and model.script is not None:  # a replay: what its code became went on
+        return
     try:
         model.check_workers(code.n_workers)
     except InvalidArgument as error:
         raise error.inside("delays.model", str(model)) from None
-    gone = np.zeros((1, code.n_workers), dtype=bool)
+    free = np.zeros(code.n_workers)
     for first in range(0, steps, _BLOCK):
         count = min(_BLOCK, steps - first)
         silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
-        if section.late == "carry":  # who never finishes a step does not take the next one either
-            silent = np.logical_or.accumulate(np.vstack([gone, silent]))[1:]
-            gone = silent[-1:]
+        silent, free = who_is_silent(silent, first, free, rounds_kept(section.late))
         patterns, place = np.unique(silent, axis=0, return_index=True)
         times = np.where(patterns[:, code.owner], np.inf, 0.0)
         never = place[np.isinf(scheme.rule.stop_times(times, scheme.decoder))]
@@ -327,3 +359,25 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
                 f"never answer (step {first + step})", str(model),
                 "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) goes on without",
             )  # fmt: skip
+
+
+def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float) -> tuple[NDArray[np.bool_], Array]:
+    """Return who is silent in each of some steps, given who would never finish them.
+
+    Arguments:
+        never: whether a worker that begins on a step never finishes it, shape (steps, workers).
+        first: the first of these steps.
+        free: for each worker the step from which on it is not at an earlier one.
+        kept: how many rounds old the work may become that a worker goes on with.
+
+    Returns:
+        Who is silent, as `never`; and who is free when, after these steps.
+    """
+    if not kept or not (never.any() or (free > first).any()):
+        return never, free
+    silent = never.copy()
+    for row, stuck in enumerate(never):
+        step = first + row
+        free = np.where(stuck & (free <= step), step + kept + 1.0, free)
+        silent[row] = free > step
+    return silent, free

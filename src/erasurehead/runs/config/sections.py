@@ -9,13 +9,26 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model
+from pydantic_core import PydanticCustomError
 
+from erasurehead._internal.late_work import DROP, check_late
 from erasurehead._internal.storage import Access
+from erasurehead.errors import InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
 
 Texts = Annotated[tuple[str, ...], Strict(False)]
 """Several texts; TOML brings them as a list."""
+
+
+def _drop(text: str) -> str:
+    try:
+        return check_late(text)
+    except InvalidArgument:
+        raise PydanticCustomError("late_work", "must be 'drop(R)' with a number of rounds") from None
+
+
+_Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
 
 
 def _key(default: Any, text: str, *, option: str = "", metavar: str = "", panel: str = "", **rules: Any) -> Any:
@@ -198,12 +211,13 @@ class DelaysSection(_Section):
         metavar="MODEL",
         examples=["exponential(mean=0.5, seed=0)"],
     )
-    late: Literal["preempt", "carry"] = _key(
+    late: _Late = _key(
         "preempt",
-        "What a late worker does when a newer step is out: preempt (the default: drop its work, as the papers assume) "
-        "or carry (finish it).",
+        "What a late worker does when a newer step is out: preempt (the default: drop its work, as the papers assume), "
+        "carry (finish it) or, say, 'drop(3)' (finish it unless it is more than three rounds old).",
         option="--late",
         metavar="KIND",
+        examples=["carry", "drop(3)"],
     )
 
 
@@ -284,6 +298,14 @@ class RunSection(_Section):
     )
     seconds_per_task: float = _key(
         0.0, "Seconds that a task's gradient takes on the virtual clock.", ge=0, allow_inf_nan=False
+    )
+    wire: str | None = _key(
+        None,
+        "How messages cross: as they are, in float64 (none, the default), or in fewer bytes: cast('float32'), "
+        "cast('bfloat16'), dithered(127), top_k(0.1).",
+        option="--wire",
+        metavar="WIRE",
+        examples=["cast('float32')", "dithered(127, seed=0)"],
     )
     start_patience: float | None = _key(
         None,

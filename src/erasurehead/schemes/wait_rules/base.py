@@ -78,6 +78,9 @@ class View:
         self._ages_before = ages
         self._is_in = np.zeros(self.code.n_messages, dtype=bool)
         self._waiting_for = self.code.messages_per_worker.copy()
+        # Views that hand out Python numbers: several times as fast as indexing the arrays one by one.
+        self._owner_view = self.code.owner.data
+        self._is_in_view, self._waiting_for_view = self._is_in.data, self._waiting_for.data
         self._finished = 0
         self._reachable: float | None = None
 
@@ -143,16 +146,17 @@ class View:
 
     def add(self, message: int) -> None:
         """Take note of an arrival. One that is in already (a replaced worker sends again) changes nothing."""
-        if self._is_in[message]:
+        if self._is_in_view[message]:
             return
-        self._is_in[message] = True
+        self._is_in_view[message] = True
         self.arrived.append(message)
         self.session.add(message)
-        worker = int(self.code.owner[message])
+        worker = self._owner_view[message]
         if worker not in self.able:
             self._reachable = None
-        self._waiting_for[worker] -= 1
-        self._finished += int(self._waiting_for[worker] == 0)
+        left = self._waiting_for_view[worker] - 1
+        self._waiting_for_view[worker] = left
+        self._finished += left == 0
 
     def lose(self, worker: int) -> None:
         """Take note that a worker will not answer any more; what it sent stays."""
@@ -181,7 +185,8 @@ class View:
         kept = [message for message in self.arrived if message not in messages]
         self.arrived, self.session = [], self.decoder.begin()
         self._is_in[:] = False
-        self._waiting_for, self._finished = self.code.messages_per_worker.copy(), 0
+        self._waiting_for[:] = self.code.messages_per_worker
+        self._finished = 0
         for message in kept:
             self.add(message)
 
@@ -211,7 +216,7 @@ class WaitRule(ABC):
         """Return this rule for a run of its own: itself, if it learns nothing.
 
         A rule that learns returns a new one that has learnt nothing yet, so that two runs of one scheme know nothing
-        of each other. When the code is re-formed, a new one of these takes over what this one has learnt, by `state`
+        of each other. When the code is resized, a new one of these takes over what this one has learnt, by `state`
         and `restore`: state is best kept by worker, content or task, as the rows of the code may be others.
         """
         return self

@@ -1,0 +1,53 @@
+"""How a plan is carried out: how long, what is looked at on the way, and who watches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from erasurehead.consensus.watcher import Watcher
+from erasurehead.errors import check_count, invalid, real
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Conduct:
+    """What a run is told besides its plan.
+
+    Arguments:
+        steps: of each peer, on the mean.
+        evaluate_every: steps a peer from one look at the mean model to the next.
+        metrics: whether the test samples are looked at, too.
+        records: whether a row is kept of each step of each peer.
+        until: seconds of the clock after which it ends; None for none.
+        target: the objective of the mean model at which it ends; None for none.
+        watchers: hooks that watch.
+        resume: the state of an earlier run with the same arguments: it goes on to the bit. On the virtual clock only.
+        keep_state: whether the result has the state of its end. On the virtual clock only.
+        stop: asked after each look at the mean model; a sentence ends training.
+    """
+
+    steps: int
+    evaluate_every: float = 1.0
+    metrics: bool = True
+    records: bool = True
+    until: float | None = None
+    target: float | None = None
+    watchers: Sequence[Watcher] = ()
+    resume: Mapping[str, Any] | None = None
+    keep_state: bool = False
+    stop: Callable[[], str] = lambda: ""
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        if not (math.isfinite(real(self.evaluate_every)) and self.evaluate_every > 0):
+            raise invalid("evaluate_every", "must be a positive number of steps", self.evaluate_every)
+        if self.until is not None and not real(self.until) > 0:
+            raise invalid("until", "must be a positive number of seconds, or None", self.until)
+
+    @property
+    def end(self) -> float:
+        """Seconds of the clock after which it ends; inf for none."""
+        return math.inf if self.until is None else self.until

@@ -1,0 +1,348 @@
+"""A peer in a worker of an engine: it computes, reads and writes letters, and reports what it has done now and then."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.contract import Message, MixedStep, Peer, Port, tupled
+from erasurehead.consensus.drawn import DrawnDelays
+from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.rows import PeerRow
+from erasurehead.consensus.shares import Holdings, LocalGradients
+from erasurehead.engines.base import MessageSpec, Order, Program
+from erasurehead.engines.machine import machine
+from erasurehead.engines.mail import COORDINATOR, Mail, Post
+
+TICK = 0.125
+"""Seconds between two reports of a peer, and of moments at which the mean model can be looked at; without rounding."""
+
+PREPARE, BEGIN = "prepare", "begin"
+"""Kinds of orders: the one that a peer answers with an empty report when it is ready, and the one that it lives by."""
+
+_REPORTS = 16  # that may be unread before a peer has to wait: so many ticks, twice, may pass without a reader
+_ROWS = 256  # of a report
+_LONGEST = 1e9  # seconds; longer delays are as good as endless
+_REMEMBERED = 1 << 27  # bytes of earlier models that a peer keeps, to tell which one it had at the end
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a peer has done since its last report.
+
+    Attributes:
+        until: the moment up to which it tells, in seconds since training began.
+        rows: of its steps, ascending.
+        messages: that it has sent in all; `vectors` of them carried a model.
+        vectors: see there.
+        gradient_seconds: that went into gradients in all.
+        last: whether it is the last one.
+        model: at `until`.
+    """
+
+    until: float
+    rows: list[PeerRow]
+    messages: int
+    vectors: int
+    gradient_seconds: float
+    last: bool
+    model: Array
+
+    def write(self, out: Array) -> None:
+        """Write it into the room of a message."""
+        rows = [list(vars(row).values()) for row in self.rows]
+        head = [self.until, self.messages, self.vectors, self.gradient_seconds, self.last, rows]
+        words = json.dumps(head, separators=(",", ":")).encode()
+        n_bytes = self.model.nbytes
+        out[:8].view(np.int64)[0] = len(words)
+        out[8 : 8 + n_bytes] = self.model.view(np.uint8)
+        out[8 + n_bytes : 8 + n_bytes + len(words)] = np.frombuffer(words, dtype=np.uint8)
+
+    @classmethod
+    def read(cls, written: Array, n_parameters: int) -> Report:
+        """Return the report in a message."""
+        n_bytes, size = 8 * n_parameters, int(written[:8].view(np.int64)[0])
+        words = written[8 + n_bytes : 8 + n_bytes + size].tobytes()
+        until, messages, vectors, gradients, last, rows = json.loads(words)
+        model = written[8 : 8 + n_bytes].view(np.float64).copy()
+        return cls(until, [PeerRow(*row) for row in rows], messages, vectors, gradients, last, model)
+
+    @staticmethod
+    def room(n_parameters: int, degree: int) -> int:
+        """Return the bytes that a report takes at most."""
+        return 8 + 8 * n_parameters + 1_024 + _ROWS * (192 + 40 * degree)
+
+
+@final
+@dataclass(eq=False)
+class PeerProgram(Program):
+    """One peer, as a program for a worker: of the two orders that it gets, the second lasts as long as it lives.
+
+    Arguments:
+        plan: of the run.
+        peer: its number.
+        mail: between all peers.
+        steps: that an earlier peer of this number has begun.
+    """
+
+    plan: Plan
+    peer: int
+    mail: Mail
+    steps: int = 0
+    pure = False
+
+    def __post_init__(self) -> None:
+        self._life: Life | None = None
+        self.preload = ("erasurehead.consensus.life", *self.plan.problem.preload)
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        room = Report.room(len(self.plan.x), self.plan.graph.n_peers)
+        return [MessageSpec(number, 1.0, room, "uint8") for number in range(_REPORTS)]
+
+    @property
+    def input_size(self) -> int:
+        return 0
+
+    def take(self, order: Order) -> Order:
+        return order
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        if order.kind == PREPARE:
+            return [] if done else [self.message_specs[0]]
+        ended = self._life is not None and self._life.ended
+        return [] if ended else [self.message_specs[len(done) % _REPORTS]]
+
+    def compute(self, spec: MessageSpec, taken: Order, out: Array) -> None:
+        made = self.plan
+        if taken.kind == PREPARE:  # what is compiled, or opened, at the first gradient is none of the clock's business
+            gradients = LocalGradients(made.problem, made.shares, made.batch, made.seed)
+            gradients.gradients([self.peer], made.x[None], [0])
+            Report(0.0, [], 0, 0, 0.0, False, made.x).write(out)
+            return
+        if self._life is None:
+            self._life = Life(self, taken.note)
+        self._life.report().write(out)
+
+
+@final
+class LivePort(Port):
+    """A peer's way to the others, with real time and real letters."""
+
+    def __init__(self, life: Life, peer: int) -> None:
+        self._life, self.peer = life, peer
+
+    def now(self) -> float:
+        return self._life.moment
+
+    def send(self, to: int, message: Message) -> None:
+        self._life.send(to, message)
+
+    def work(self, model: Array, step: int) -> None:
+        self._life.wanted = model, step
+
+    def drop_work(self) -> None:
+        self._life.wanted = self._life.due = None
+
+    def mixed(self, step: MixedStep) -> None:
+        self._life.rows.append(PeerRow.of(self.peer, self._life.moment, step))
+
+
+@final
+class Life:
+    """What a peer does in its worker, moment by moment: letters that have come, then work that is done, then decisions.
+
+    Arguments:
+        program: what it is.
+        note: of the order with which it begins: `lives` of all peers, `where` they are, and the `clock`; of one who
+            comes back `gone` and `sides`, too.
+
+    Attributes:
+        moment: seconds since training began, by the clock that all peers share; it stands still within a handler.
+        ended: whether the last report is given.
+        wanted: the gradient that is asked for and not begun.
+        due: a gradient that is there, and when it may be.
+        rows: of steps that no report has told of.
+    """
+
+    def __init__(self, program: PeerProgram, note: Mapping[str, Any]) -> None:
+        made = program.plan
+        self.peer, self.made = program.peer, made
+        self._origin = _origin(*note["clock"])
+        self.moment = self._now()
+        self.ended = False
+        self.wanted: tuple[Array, int] | None = None
+        self.due: tuple[float, Array] | None = None
+        self.rows: list[PeerRow] = []
+        self.messages = self.vectors = 0
+        self._gradient_seconds = 0.0
+        self._end = np.inf
+        self._post: Post = program.mail.post(self.peer)
+        self._lives: dict[int, int] = {}
+        self._view = 0  # number of the newest change that was heard of
+        self._early: list[tuple[int, int, int, Message]] = []
+        self._learn(note)
+        self._cut: tuple[frozenset[int], ...] = ()
+        self._gradients = LocalGradients(made.problem, made.shares, made.batch, made.seed)
+        self._holdings = Holdings(made.graph, made.shares, made.orphans)
+        self._delays = DrawnDelays(made.delays, made.graph.n_peers, made.rows_every)
+        self._next = (int(self.moment / TICK) + 1) * TICK
+        self._one: Peer = made.peer(self.peer, program.steps)
+        self._history: deque[tuple[float, Array]] = deque([(self.moment, self._one.model)])
+        port = LivePort(self, self.peer)
+        if "gone" in note:
+            gone, sides = self._change(note)
+            self._cut = sides
+            self._one.on_return(gone, sides, port)
+        else:
+            self._one.begin(port)
+        self._settle()
+
+    def _now(self) -> float:
+        return time.monotonic() - self._origin
+
+    def report(self) -> Report:
+        """Live until there is something to be told; return it."""
+        while True:
+            self.moment = now = self._now()
+            if now >= self._end:
+                return self._told(self._end, last=True)
+            if now >= self._next:
+                until, self._next = int(now / TICK) * TICK, (int(now / TICK) + 1) * TICK
+                return self._told(until)
+            if len(self.rows) >= _ROWS:
+                return self._told(now)
+            if self._turn():
+                self._settle()
+            elif self.wanted is not None:
+                self._compute(*self.wanted)
+            else:
+                due = np.inf if self.due is None else self.due[0]
+                self._post.wait(self._origin + min(due, self._next, self._end))
+
+    def _told(self, until: float, last: bool = False) -> Report:
+        rows = [row for row in self.rows if row.end <= until]
+        told, self.rows = rows[:_ROWS], rows[_ROWS:] + [row for row in self.rows if row.end > until]
+        if len(rows) > _ROWS:
+            until, last = told[-1].end, False
+        self._trim()
+        model = next((model for when, model in reversed(self._history) if when <= until), self._history[0][1])
+        if last:
+            self.ended = True
+            self._post.close()
+        return Report(until, told, self.messages, self.vectors, self._gradient_seconds, last, np.array(model))
+
+    def _trim(self) -> None:
+        most = max(8, min(8_192, _REMEMBERED // max(1, self._one.model.nbytes)))
+        while len(self._history) > most:
+            self._history.popleft()
+
+    def _turn(self) -> bool:
+        """Tell the peer what has come, and whether its work is done; return whether anything has happened."""
+        some = False
+        for letter in self._post.letters():
+            some = True
+            if letter.sender == COORDINATOR:
+                self._hear(*json.loads(letter.head))
+                continue
+            view, theirs, ours, tag, round, data = json.loads(letter.head)
+            if ours == self._lives[self.peer]:
+                message = Message(tag, round, cast("tuple[Any, ...]", tupled(data)), letter.vector)
+                self._deliver(view, letter.sender, theirs, message)
+        if self.due is not None and self.moment >= self.due[0]:
+            gradient, self.due, some = self.due[1], None, True
+            self._one.on_work(gradient)
+        return some
+
+    def _deliver(self, view: int, sender: int, life: int, message: Message) -> None:
+        """Tell the peer of a message, unless its sender has heard of a change that we shall hear of: then, after that.
+
+        So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more.
+        """
+        if view > self._view:
+            self._early.append((view, sender, life, message))
+        elif life == self._lives.get(sender) and not self._separated(sender):
+            self._one.on_message(sender, message)
+
+    def _separated(self, other: int) -> bool:
+        return any((self.peer in side) != (other in side) for side in self._cut)
+
+    def _settle(self) -> None:
+        self._one.settle()
+        model = self._one.model
+        if model is not self._history[-1][1]:
+            self._history.append((self.moment, model))
+
+    def _compute(self, model: Array, step: int) -> None:
+        self.wanted = None
+        begin = time.process_time()
+        gradient = self._gradients.gradients([self.peer], model[None], [step])[0]
+        self._gradient_seconds += time.process_time() - begin
+        seconds = self._delays.seconds(self.peer, step, self.moment)
+        self.due = self._now() + min(seconds, _LONGEST), gradient
+
+    def send(self, to: int, message: Message) -> None:
+        """Write to another peer, unless it is gone or out of reach."""
+        self.messages += 1
+        self.vectors += message.vector is not None
+        if to in self._holdings.gone or self._separated(to):
+            return
+        head = [self._view, self._lives[self.peer], self._lives[to], message.tag, message.round, message.data]
+        self._post.send(to, json.dumps(head, separators=(",", ":")).encode(), message.vector)
+
+    # What those who watch over all peers say
+
+    def _hear(self, life: int, kind: str, what: Any) -> None:
+        if life != self._lives[self.peer]:
+            return  # it was for an earlier peer of this number
+        if kind == "end":
+            self._end = float(what)
+        elif kind == "cut":
+            self._cut = tuple(frozenset(side) for side in what)
+        else:
+            self._learn(what)
+            self._one.on_change(*self._change(what))
+            early, self._early = self._early, []
+            for letter in early:
+                self._deliver(*letter)
+
+    def _learn(self, note: Mapping[str, Any]) -> None:
+        self._lives = {int(peer): int(life) for peer, life in note["lives"]}
+        self._post.learn(note["where"])
+        self._view = int(note["view"])
+
+    def _change(self, note: Mapping[str, Any]) -> tuple[frozenset[int], tuple[frozenset[int], ...]]:
+        gone = frozenset(int(peer) for peer in note["gone"])
+        for before in note.get("before", ()):  # of one who comes back: who took over what depends on the order
+            self._holdings.change(frozenset(before))
+        if self._holdings.change(gone) or note.get("before"):
+            self._gradients.assign(self._holdings.shares)
+        return gone, tuple(frozenset(side) for side in note["sides"])
+
+
+def _origin(place: str, began: float, wall: float) -> float:
+    """Return when training began by this machine's `time.monotonic`.
+
+    Arguments:
+        place: the machine of whoever says so.
+        began: by its `time.monotonic`.
+        wall: by its calendar, for other machines, whose clocks must be set alike.
+    """
+    return began if place == machine() else time.monotonic() - (time.time() - wall)
+
+
+def clock(began: float) -> tuple[str, float, float]:
+    """Return when training began, as a peer on any machine is told."""
+    return machine(), began, time.time() - (time.monotonic() - began)
+
+
+def words(life: int, kind: str, what: Any) -> bytes:
+    """Return the head of a letter to a peer from those who watch over all."""
+    return json.dumps([life, kind, what], separators=(",", ":")).encode()

@@ -1,0 +1,164 @@
+"""A run without a coordinator as it is to be, checked, before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.algorithms import Algorithm, parse_algorithm
+from erasurehead.consensus.contract import Peer
+from erasurehead.consensus.faults import Trouble, check_troubles
+from erasurehead.consensus.graphs import Graph, parse_graph
+from erasurehead.consensus.mixing import Fixed, Mixing, parse_mixing
+from erasurehead.consensus.peers import Setup
+from erasurehead.consensus.policies import Policy, parse_policy
+from erasurehead.consensus.shares import LocalGradients, Shares, Split, checked_shares, parse_split
+from erasurehead.consensus.views import View
+from erasurehead.delays import as_delays
+from erasurehead.delays.base import Delays
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.optimizers.schedules import Schedule, as_schedule
+from erasurehead.problems.base import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A run to be, checked: nothing has started.
+
+    Attributes:
+        problem: what is minimised.
+        graph: who is whose neighbour.
+        policy: whom a peer waits for.
+        mixing: with which weights.
+        algorithm: how a model moves.
+        rate: step size by a peer's own steps.
+        shares: the samples of each peer.
+        batch: samples of a gradient; None for all of a peer's.
+        delays: of the peers' work.
+        late: what becomes of work that nobody waits for any more.
+        rows_every: seconds of the clock after which the next row of the delays holds; None for a row a step.
+        seconds_per_step: what a gradient takes besides, on the virtual clock.
+        latency: seconds of a message's hop, on the virtual clock.
+        troubles: what goes wrong.
+        notice: seconds until it is noticed.
+        orphans: whether the share of one who left is out, or taken over by its neighbours.
+        seed: of batches, and of choices that a policy draws.
+        x: the first model of all peers.
+    """
+
+    problem: Problem
+    graph: Graph
+    policy: Policy
+    mixing: Mixing
+    algorithm: Algorithm
+    rate: Schedule
+    shares: Shares
+    batch: int | None
+    delays: Delays
+    late: Literal["carry", "preempt"]
+    rows_every: float | None
+    seconds_per_step: float
+    latency: float
+    troubles: tuple[Trouble, ...]
+    notice: float
+    orphans: Literal["out", "taken over"]
+    seed: int
+    x: Array
+
+    def peer(self, number: int, steps: int = 0) -> Peer:
+        """Return a new peer, who has not begun.
+
+        Arguments:
+            number: of the peer.
+            steps: that an earlier one of this number has taken.
+        """
+        setup = Setup(
+            number, self._view, self._mixing, self.algorithm, self.rate, self.x, self.late == "preempt", self.seed,
+            self.policy, steps,
+        )  # fmt: skip
+        return self.policy.peer(setup)
+
+    @cached_property
+    def _view(self) -> View:
+        return View(self.graph)
+
+    @cached_property
+    def _mixing(self) -> Mixing:
+        return self.mixing.on(self.graph, self.graph.edges)
+
+    def peers(self) -> list[Peer]:
+        """Return new peers, who have not begun."""
+        return [self.peer(number) for number in range(self.graph.n_peers)]
+
+
+def plan(
+    problem: Problem,
+    graph: Graph | str,
+    policy: Policy | str = "dynamic()",
+    *,
+    peers: int | None = None,
+    rate: float | str | Schedule,
+    algorithm: Algorithm | str = "sgd()",
+    mixing: Mixing | str = "metropolis()",
+    split: Split | str | Sequence[Any] = "even()",
+    batch: int | None = None,
+    delays: Delays | str = "none()",
+    late: Literal["carry", "preempt"] = "carry",
+    rows_every: float | None = None,
+    seconds_per_step: float = 0.0,
+    latency: float = 0.0,
+    faults: Sequence[Trouble] = (),
+    notice: float = 0.0,
+    orphans: Literal["out", "taken over"] = "out",
+    seed: int = 0,
+    initial: Array | None = None,
+) -> Plan:
+    """Check all that a run is made of; see `train` for the arguments.
+
+    Raises:
+        InvalidArgument: naming what does not fit.
+    """
+    if isinstance(graph, str):
+        if peers is None:
+            raise invalid("peers", "must be stated where the graph is a text", peers)
+        graph = parse_graph(graph, check_count("peers", peers))
+    elif peers is not None and peers != graph.n_peers:
+        raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)
+    chosen, weights = parse_policy(policy), parse_mixing(mixing)
+    chosen.check(graph)
+    weights.check(graph)
+    model = delays if isinstance(delays, Delays) else as_delays(delays)
+    model.check_workers(graph.n_peers)
+    if late not in ("carry", "preempt"):
+        raise invalid("late", "must be 'carry' or 'preempt'", late)
+    if orphans not in ("out", "taken over"):
+        raise invalid("orphans", "must be 'out' or 'taken over'", orphans)
+    if rows_every is not None and not (real(rows_every) > 0 and math.isfinite(rows_every)):
+        raise invalid("rows_every", "must be a positive number of seconds, or None", rows_every)
+    for name, value in (("seconds_per_step", seconds_per_step), ("latency", latency), ("notice", notice)):
+        if not (math.isfinite(real(value)) and value >= 0.0):
+            raise invalid(name, "must be a finite number of seconds of at least 0", value)
+    troubles = check_troubles(faults, graph)
+    if troubles and isinstance(weights, Fixed) and weights.matrix is not None:
+        raise invalid("mixing", "must not be a matrix of one's own where peers leave", str(weights), "metropolis() "
+                      "goes with any graph")  # fmt: skip
+    if isinstance(split, str | Split):
+        shares = parse_split(split).shares(problem, graph.n_peers)
+    else:
+        shares = checked_shares(split, problem.n_samples, graph.n_peers)
+    x = problem.initial() if initial is None else np.array(initial, dtype=np.float64)
+    if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
+        raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
+    x.flags.writeable = False
+    LocalGradients(problem, shares, batch, seed)
+    return Plan(
+        problem, graph, chosen, weights, parse_algorithm(algorithm), as_schedule(rate), shares, batch, model, late,
+        rows_every, float(seconds_per_step), float(latency), troubles, float(notice), orphans,
+        check_count("seed", seed, at_least=0), x,
+    )  # fmt: skip

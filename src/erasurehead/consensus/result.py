@@ -1,0 +1,125 @@
+"""What training without a coordinator returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.joint import JointConnectivity
+from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.consensus.shares import Shares
+from erasurehead.training.result import Status
+
+
+@dataclass(eq=False, repr=False)
+class ConsensusRun:
+    """A run without a coordinator.
+
+    Attributes:
+        policy: as it is written.
+        graph: who was whose neighbour.
+        models: of the peers at the end, shape (n_peers, n_parameters).
+        there: who was there at the end.
+        means: how good the mean model was, at the beginning, along the way and at the end.
+        rows: one a step of a peer, in the order in which they ended; empty if they were not to be kept.
+        troubles: what befell the network.
+        steps: of all peers together.
+        seconds: of the clock.
+        messages: that were sent; `vectors` of them carried a model, the others a few numbers.
+        vectors: see there.
+        gradient_seconds: of the processor, that went into gradients on the virtual clock.
+        joint: when the union of the realised graphs was connected.
+        status: how it ended: finished, interrupted, or failed, as nothing could happen any more.
+        stopped: why training ended before its last step, in words; empty if it did not.
+        state: what `train(resume=...)` goes on from, to the bit; None if it was not asked for.
+        shares: the samples of each peer at the end.
+    """
+
+    policy: str
+    graph: Graph
+    models: Array
+    there: list[int]
+    means: list[MeanRow] = field(default_factory=list[MeanRow])
+    rows: list[PeerRow] = field(default_factory=list[PeerRow])
+    troubles: list[TroubleRow] = field(default_factory=list[TroubleRow])
+    steps: int = 0
+    seconds: float = 0.0
+    messages: int = 0
+    vectors: int = 0
+    gradient_seconds: float = 0.0
+    joint: JointConnectivity | None = None
+    status: Status = "finished"
+    stopped: str = ""
+    state: dict[str, Any] | None = None
+    shares: Shares = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"ConsensusRun({self.policy} on {self.graph}: {self.steps} steps of {self.graph.n_peers} peers in "
+            f"{self.seconds:.4g} s)"
+        )
+
+    @property
+    def x(self) -> Array:
+        """The mean of the models of those who are there, shape (n_parameters,)."""
+        return self.models[self.there].mean(axis=0)
+
+    @property
+    def distance(self) -> float:
+        """Root mean square distance of the peers' models from their mean: how far they are from consensus."""
+        return distance_of(self.models[self.there])
+
+    @property
+    def objective(self) -> float:
+        """The objective of the mean model over all training data."""
+        return self.means[-1].objective
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Seconds of the clock in which each peer takes a step, on the mean."""
+        return self.seconds * len(self.there) / self.steps if self.steps else math.nan
+
+    @property
+    def backups(self) -> float:
+        """Neighbours that a step does not wait for, on the mean; NaN where no rows were kept."""
+        return float(np.mean([row.backups for row in self.rows])) if self.rows else math.nan
+
+    def time_to(self, objective: float) -> float | None:
+        """Return the seconds after which the mean model first had an objective of at most this; None if it never had.
+
+        Between two looks at it, the time is interpolated, by the logarithm of what is above.
+        """
+        before: MeanRow | None = None
+        for row in self.means:
+            if row.objective <= objective:
+                if before is None or not before.objective > objective:
+                    return row.time
+                share = (before.objective - objective) / (before.objective - row.objective)
+                return before.time + share * (row.time - before.time)
+            before = row
+        return None
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures of the whole run, as plain data."""
+        last = self.means[-1]
+        return {
+            "policy": self.policy, "graph": str(self.graph), "peers": self.graph.n_peers, "steps": self.steps,
+            "seconds": self.seconds, "seconds_per_step": self.seconds_per_step, "objective": last.objective,
+            "first_objective": self.means[0].objective, "distance": last.distance, "metrics": dict(last.metrics),
+            "messages": self.messages, "messages_with_models": self.vectors,
+            "messages_per_step": self.messages / self.steps if self.steps else math.nan, "backups": self.backups,
+            "spectral_gap": self.graph.spectral_gap, "there": self.there,
+            "joint_steps": self.joint.longest if self.joint and self.joint.windows else None,
+            "gone": [peer for peer in range(self.graph.n_peers) if peer not in self.there], "stopped": self.stopped,
+        }  # fmt: skip
+
+
+def distance_of(models: Array) -> float:
+    """Return the root mean square distance of models, shape (n, n_parameters), from their mean."""
+    apart = models - models.mean(axis=0)
+    return float(np.sqrt(np.einsum("ij,ij->", apart, apart) / len(models)))

@@ -1,0 +1,33 @@
+"""Hooks that watch a run without a coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.training.notices import Notice
+
+
+class Watcher:
+    """Hooks that watch a run; empty by default."""
+
+    def on_begin(self, plan: Plan, steps: int) -> None:
+        """Training begins, and each peer is to take so many steps on the mean."""
+
+    def on_step(self, row: PeerRow) -> None:
+        """A peer has taken a step."""
+
+    def on_mean(self, row: MeanRow) -> None:
+        """The mean model was looked at."""
+
+    def on_trouble(self, row: TroubleRow) -> None:
+        """Somebody left or came back, or the network was cut or healed."""
+
+    def on_notice(self, notice: Notice) -> None:
+        """Something was noticed that a person should know."""
+
+    def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
+        """A moment between two events, after so many steps a peer, at which the state can be taken."""

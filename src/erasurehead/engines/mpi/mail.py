@@ -1,0 +1,152 @@
+"""Letters between the ranks of a job, point to point, over a communicator of their own.
+
+MPI has no wait that sleeps, so a rank that waits for letters sleeps between two looks: it uses no core.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.engines.mail import COORDINATOR, Mail, Post, Received
+from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
+from erasurehead.engines.mpi.transport import Frame, Gone, Link, Receiving, Sending, Tag, frame_of, read_head, reap
+from erasurehead.errors import EngineError
+
+_UNDER_WAY = 8
+"""Letters to one rank that MPI is given at once; of vectors that have to wait, only the newest goes out."""
+
+_limbo: list[object] = []
+"""What was on its way when a post was closed, or a rank was lost: MPI may not have let go of the memory yet."""
+
+_opened: list[Link] = []
+
+
+def open_letters(link: Link) -> None:
+    """Let this process, a rank that serves, write to others over a link."""
+    _opened[:] = [link]
+
+
+def _framed(sender: int, head: bytes, vector: Array | None) -> Frame:
+    length = -1 if vector is None else len(vector)
+    frame = frame_of((sender, length, head), 0 if vector is None else vector.nbytes)
+    if vector is not None:
+        _, start = read_head(frame)
+        frame[start : start + vector.nbytes].view(np.float64)[:] = vector
+    return frame
+
+
+@final
+class RankMail(Mail):
+    """Letters between the ranks that workers run on.
+
+    Arguments:
+        ranks: returns the rank of each worker that lives.
+        tell: sends a frame to a rank, from the coordinator.
+    """
+
+    def __init__(self, ranks: Callable[[], Mapping[int, int]], tell: Callable[[int, Frame], None]) -> None:
+        self._ranks, self._tell = ranks, tell
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def post(self, worker: int) -> Post:
+        if not _opened:
+            raise EngineError("this process is no rank that serves.")
+        return _RankPost(worker, _opened[0])
+
+    def where(self) -> Any:
+        return [[worker, rank] for worker, rank in self._ranks().items()]
+
+    def tell(self, worker: int, head: bytes) -> None:
+        rank = self._ranks().get(worker)
+        if rank is not None:
+            self._tell(rank, _framed(COORDINATOR, head, None))
+
+    def close(self) -> None:
+        return
+
+
+@final
+class _RankPost(Post):
+    """One rank's letters."""
+
+    def __init__(self, worker: int, link: Link) -> None:
+        self._worker, self._link = worker, link
+        self._ranks: dict[int, int] = {}
+        self._waiting: dict[int, deque[tuple[bool, Frame]]] = {}  # by rank: whether it has a vector, the letter
+        self._sendings: dict[int, deque[Sending]] = {}
+        self._receivings: dict[int, deque[Receiving]] = {0: deque()}
+        self._backoff = Backoff(ALERT)
+
+    def learn(self, where: Any) -> None:
+        self._ranks = {int(worker): int(rank) for worker, rank in where}
+        for rank in self._ranks.values():
+            if rank != self._link.comm.Get_rank():
+                self._receivings.setdefault(rank, deque())
+
+    def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
+        rank = self._ranks.get(to)
+        if rank is None:
+            return
+        queue = self._waiting.setdefault(rank, deque())
+        if vector is not None:
+            fresh = deque(item for item in queue if not item[0])
+            if len(fresh) < len(queue):
+                queue = self._waiting[rank] = fresh
+        queue.append((vector is not None, _framed(self._worker, head, vector)))
+        self._flush(rank)
+
+    def _flush(self, rank: int) -> None:
+        under_way, queue = self._sendings.setdefault(rank, deque()), self._waiting.get(rank, deque())
+        try:
+            reap(under_way)
+            while queue and len(under_way) < _UNDER_WAY:
+                under_way.append(self._link.send(queue[0][1], rank, Tag.LETTER))
+                queue.popleft()
+        except Gone:
+            self._lose(rank)
+
+    def _lose(self, rank: int) -> None:
+        """Give up what is on its way to and from a rank that is no more."""
+        _limbo.extend((self._sendings.pop(rank, None), self._receivings.pop(rank, None)))
+        self._waiting.pop(rank, None)
+        self._ranks = {worker: there for worker, there in self._ranks.items() if there != rank}
+
+    def letters(self) -> Iterator[Received]:
+        for rank in list(self._sendings):
+            self._flush(rank)
+        for rank in list(self._receivings):
+            try:
+                coming = self._receivings[rank]
+                while (receiving := self._link.receive(rank, Tag.LETTER)) is not None:
+                    coming.append(receiving)
+                while coming and coming[0].done():
+                    yield self._opened(coming.popleft().frame)
+            except Gone:
+                self._lose(rank)
+
+    def _opened(self, frame: Frame) -> Received:
+        self._backoff.reset()
+        (sender, length, head), start = read_head(frame)
+        vector = None if length < 0 else frame[start : start + 8 * length].view(np.float64)
+        return Received(int(sender), head, vector)
+
+    def wait(self, until: float) -> None:
+        left = until - time.monotonic()
+        if left > 0:
+            busy = any(self._sendings.values()) or any(self._receivings.values())
+            self._backoff.sleep(min(left, BUSY) if busy else left)
+
+    def close(self) -> None:
+        for rank in list(self._sendings):
+            with contextlib.suppress(Gone):
+                reap(self._sendings[rank])
+        _limbo.extend((self._sendings, self._receivings))

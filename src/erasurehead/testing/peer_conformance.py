@@ -1,0 +1,180 @@
+"""What everything that runs peers must do, as tests: subclass `PeerConformance`, say how to train, and run pytest.
+
+::
+
+    class TestMyEngine(PeerConformance):
+        def train(self, problem, graph, policy, **settings):
+            return consensus.train(problem, graph, policy, engine=MyEngine(), **settings)
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.faults import Cut, Leave
+from erasurehead.consensus.mixing import Metropolis, mixed
+from erasurehead.consensus.plans import plan
+from erasurehead.consensus.policies import Policy
+from erasurehead.consensus.result import ConsensusRun
+from erasurehead.consensus.shares import LocalGradients
+from erasurehead.problems.linear import LogisticRegression
+from erasurehead.testing.peers import FIELDS, LETTERS, ROUNDS, Scripted
+
+LONGEST = 20.0
+"""Seconds of the clock after which a run of these tests is given up."""
+
+RATE, BATCH = 0.5, 8
+
+
+def small_problem() -> LogisticRegression:
+    """Return a problem whose gradients cost nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 6))
+    return LogisticRegression(X, np.sign(X @ rng.standard_normal(6) + rng.standard_normal(120)), l2=1e-2)
+
+
+def paths_of_full_waiting(problem: LogisticRegression, n_peers: int, steps: int) -> Array:
+    """Return the models of peers on a ring that wait for all neighbours, shape (steps + 1, n_peers, n_parameters)."""
+    made = plan(problem, "ring()", "full()", peers=n_peers, rate=RATE, batch=BATCH)
+    local, graph = LocalGradients(problem, made.shares, BATCH, 0), made.graph
+    models = [np.array([made.x] * n_peers)]
+    for step in range(steps):
+        moved = models[-1] - RATE * local.gradients(range(n_peers), models[-1], [step] * n_peers)
+        weight = Metropolis().weight(0, 1, 2, 2)
+        links = [[(other, weight, moved[other]) for other in graph.neighbours[peer]] for peer in range(n_peers)]
+        models.append(np.array([mixed(moved[peer], peer, links[peer]) for peer in range(n_peers)]))
+    return np.array(models)
+
+
+class PeerConformance:
+    """The suite."""
+
+    @abstractmethod
+    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
+        """Train as `consensus.train` does, with the peers of what is tested."""
+
+    def run(self, policy: Policy | str, **more: Any) -> ConsensusRun:
+        """Train a few peers on a ring."""
+        given: dict[str, Any] = {
+            "peers": 4, "steps": 12, "rate": RATE, "batch": BATCH, "delays": "exponential(mean=0.004)",
+            "evaluate_every": 4.0, "until": LONGEST,
+        }  # fmt: skip
+        settings = given | more
+        done = self.train(small_problem(), settings.pop("graph", "ring()"), policy, **settings)
+        assert done.steps >= settings["steps"] * settings["peers"], f"it stood still: {done}"
+        return done
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_equal_arrivals_give_equal_bits(self, seed: int) -> None:
+        # Who waits for all neighbours mixes the same vectors, whoever came first: in the order of their numbers.
+        done = self.run("full()", delays=f"exponential(mean=0.004, seed={seed})")
+        assert not done.stopped
+        steps = [sum(row.peer == peer for row in done.rows) for peer in range(4)]
+        paths = paths_of_full_waiting(small_problem(), 4, max(steps) + 1)
+        for peer, own in enumerate(steps):
+            # A peer whose gradient is there and not yet mixed has moved along it.
+            before = paths[own, peer]
+            local = LocalGradients(
+                small_problem(), plan(small_problem(), "ring()", peers=4, rate=RATE).shares, BATCH, 0
+            )
+            moved = before - RATE * local.gradients([peer], before[None], [own])[0]
+            assert (done.models[peer] == before).all() or (done.models[peer] == moved).all()
+
+    def test_so_many_steps_are_recorded_in_order(self) -> None:
+        done = self.run("local(window=4)")
+        assert done.status == "finished"
+        assert 48 <= done.steps < 52
+        assert len(done.rows) == done.steps
+        assert [row.end for row in done.rows] == sorted(row.end for row in done.rows)
+        assert done.rows[-1].end == done.seconds
+        for peer in range(4):
+            own = [row for row in done.rows if row.peer == peer]
+            assert [row.step for row in own] == list(range(len(own)))
+            assert all(row.begin <= row.ready <= row.end for row in own)
+        assert done.objective < done.means[0].objective
+        assert done.means[-1].step == done.steps / 4
+
+    @pytest.mark.parametrize("policy", ["static(wait_for=1)", "dynamic()", "local(window=4)", "pairwise()"])
+    def test_both_ends_of_a_link_agree(self, policy: str) -> None:
+        done = self.run(policy, steps=25)
+        assert not done.stopped
+        seen: dict[tuple[int, int], list[float]] = defaultdict(list)
+        for row in done.rows:
+            for other, weight in zip(row.links, row.weights, strict=True):
+                seen[row.peer, other].append(weight)
+        for (here, there), weights in seen.items():
+            back = seen[there, here]
+            if policy == "pairwise()":
+                continue  # who is asked averages within its own step
+            assert abs(len(weights) - len(back)) <= 1
+            assert weights[: len(back)] == back[: len(weights)]
+        assert done.objective < done.means[0].objective
+
+    def test_words_are_never_lost_and_the_newest_vector_wins(self) -> None:
+        done = self.run(Scripted("flood"), peers=2, steps=1, delays="none()", graph="path()")
+        seen = dict(zip(FIELDS, done.models[1], strict=True))
+        assert seen["words"] == LETTERS
+        assert seen["disorder"] == seen["torn"] == 0
+        assert 1 <= seen["vectors"] <= LETTERS
+        assert seen["newest"] == LETTERS
+        assert seen["whole"] == 1
+
+    def test_a_message_wakes_who_waits(self) -> None:
+        done = self.run(Scripted("ping_pong"), peers=2, steps=1, delays="none()", graph="path()")
+        assert not done.stopped
+        assert {model[0] for model in done.models} == {ROUNDS - 1.0, ROUNDS}
+        assert done.seconds < 5.0
+
+    def test_a_peer_that_fails_ends_the_run_with_its_words(self) -> None:
+        with pytest.raises(Exception, match="peer 1 cannot go on"):
+            self.run(Scripted("raising"), peers=2, steps=5, graph="path()")
+
+    @pytest.mark.parametrize("policy", ["full()", "dynamic()"])
+    def test_a_peer_that_is_killed_is_left_out_and_comes_back(self, policy: str) -> None:
+        faults = [Leave(1, 0.1, 0.4)]
+        done = self.run(policy, steps=100, faults=faults, orphans="taken over", split="even()")
+        assert not done.stopped
+        assert done.there == [0, 1, 2, 3]
+        assert [row.gone for row in done.troubles] == [[1], []]
+        assert done.troubles[0].shares == "taken over"
+        assert sum(map(len, done.shares)) == 120
+        noticed, back = (row.time for row in done.troubles)
+        assert 0.1 <= noticed < back
+        without = [row for row in done.rows if noticed < row.begin and row.end < back]
+        assert without
+        assert all(row.peer != 1 and 1 not in row.links for row in without)
+        assert any(row.peer == 1 and row.begin > back and row.links for row in done.rows)
+        assert done.objective < 0.75 * done.means[0].objective
+
+    def test_a_graph_that_falls_apart_is_knit_again(self) -> None:
+        done = self.run("full()", peers=5, graph="path()", steps=40, faults=[Leave(2, 0.1)])
+        assert not done.stopped
+        assert done.there == [0, 1, 3, 4]
+        assert done.troubles[0].knitted == [[1, 3]]
+        assert any(row.peer == 1 and 3 in row.links for row in done.rows)
+
+    @pytest.mark.parametrize("policy", ["dynamic()", "local(window=4)"])
+    def test_a_cut_network_trains_on_in_both_parts_and_heals(self, policy: str) -> None:
+        done = self.run(policy, steps=150, faults=[Cut((0, 1), 0.1, 0.4)])
+        assert not done.stopped
+        cut, healed = (row.time for row in done.troubles)
+        across = {(0, 3), (3, 0), (1, 2), (2, 1)}
+        links = [(row, {(row.peer, other) for other in row.links}) for row in done.rows]
+        within = [pairs for row, pairs in links if cut < row.begin and row.end < healed]
+        assert any(within)
+        assert not any(pairs & across for pairs in within)
+        assert any(pairs & across for row, pairs in links if row.begin > healed)
+
+
+class PeerStateConformance(PeerConformance):
+    """The suite for what has a state that a run goes on from, as virtual clocks have."""
+
+    def test_it_goes_on_to_the_bit(self) -> None:
+        half, whole = self.run("dynamic()", steps=10, keep_state=True), self.run("dynamic()", steps=20)
+        assert (self.run("dynamic()", steps=20, resume=half.state).models == whole.models).all()

@@ -1,0 +1,181 @@
+"""What runs peers: the conformance suite on the virtual clock and on processes, and what is their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from erasurehead.consensus import ConsensusRun, Leave, PeerRow, Policy, Watcher, train
+from erasurehead.consensus.experiment import ConsensusExperiment
+from erasurehead.engines import ProcessEngine, VirtualEngine
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
+from erasurehead.problems import LogisticRegression
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.predictor import TrainedModel
+from erasurehead.testing import PeerConformance, PeerStateConformance
+from erasurehead.training.notices import Notice
+
+
+class TestVirtualClock(PeerStateConformance):
+    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
+        return train(problem, graph, policy, **settings)
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
+class TestProcesses(PeerConformance):
+    engine: ProcessEngine
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def opened(cls) -> Generator[None]:
+        with ProcessEngine() as cls.engine:
+            yield
+
+    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
+        return train(problem, graph, policy, engine=self.engine, **settings)
+
+
+class Strike(Watcher):
+    """Kills a peer's process, as a user might, once the peers are at work."""
+
+    def __init__(self, engine: ProcessEngine, peer: int) -> None:
+        self.engine, self.peer, self.notices = engine, peer, list[Notice]()
+        self.struck = False
+
+    def on_step(self, row: PeerRow) -> None:
+        if not self.struck and row.step >= 3:
+            self.struck = True
+            os.kill(self.engine.pid(self.peer), signal.SIGKILL)
+
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+
+def few(problem: LogisticRegression, **more: Any) -> ConsensusRun:
+    given: dict[str, Any] = {"peers": 4, "steps": 30, "rate": 0.5, "batch": 8, "delays": "exponential(mean=0.005)"}
+    return train(problem, "path()", "full()", until=20.0, **given | more)
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
+class TestOwn:
+    def test_a_process_that_somebody_kills_is_noticed(self, problem: LogisticRegression) -> None:
+        with ProcessEngine() as engine:
+            strike = Strike(engine, 1)
+            done = few(problem, engine=engine, watchers=[strike], orphans="taken over")
+        assert done.there == [0, 2, 3]
+        assert [(notice.kind, notice.worker) for notice in strike.notices] == [("died", 1)]
+        assert "SIGKILL" in strike.notices[0].text
+        assert done.troubles[0].knitted == [[0, 2]]
+        assert len(done.shares[1]) == 0
+        assert sum(map(len, done.shares)) == problem.n_samples
+        assert done.steps == 120
+
+    def test_the_last_peer_that_dies_ends_the_run(self, problem: LogisticRegression) -> None:
+        faults = [Leave(peer, 0.05) for peer in range(3)]
+        with ProcessEngine() as engine:
+            done = few(problem, engine=engine, steps=5_000, faults=faults, watchers=[Strike(engine, 3)])
+        assert done.status == "failed"
+        assert done.stopped == "every peer is gone"
+
+    def test_a_target_and_a_sentence_end_it(self, problem: LogisticRegression) -> None:
+        with ProcessEngine() as engine:
+            goal = few(problem, engine=engine, steps=5_000, target=0.5)
+            said = few(problem, engine=engine, steps=5_000, stop=lambda: "enough")
+        assert goal.status == "finished"
+        assert any(row.objective <= 0.5 for row in goal.means)
+        assert (said.status, said.stopped) == ("interrupted", "enough")
+
+    def test_the_same_run_file_works_on_processes(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((160, 3)).round(4)
+        lines = ["a,b,c,y", *(",".join(map(str, [*x, int(x[0] > 0)])) for x in X)]
+        (tmp_path / "rows.csv").write_text("\n".join(lines))
+        (tmp_path / "run.toml").write_text(
+            f'[consensus]\npeers = 4\ngraph = "ring()"\nrate = 0.3\nbatch = 8\n[data]\nsource = "{tmp_path}/rows.csv"\n'
+            '[delays]\nmodel = "exponential(mean=0.01)"\n[run]\nsteps = 15\nevaluate_every = 5.0\n'
+        )
+        for engine in ("virtual", "processes"):
+            out = tmp_path / engine
+            above = {"run": {"engine": engine, "out": str(out)}}
+            done = ConsensusExperiment.from_file(tmp_path / "run.toml", above).run()
+            opened = RunFolder.open(out)
+            assert 60 <= len(opened.lines("peers.jsonl")) == done.steps < 64
+            assert len(opened.lines("means.jsonl")) == len(done.means)
+            assert opened.summary["engine"] == engine
+            assert (opened.x == done.x).all()
+            assert TrainedModel.load(out).evaluate(tmp_path / "rows.csv").metrics["accuracy"] > 0.9
+        with pytest.raises(DataError, match="only runs on the virtual clock go on"):
+            ConsensusExperiment.resume(tmp_path / "processes")
+
+    @pytest.mark.slow
+    def test_peers_end_with_who_started_them(self, tmp_path: Path) -> None:
+        script = tmp_path / "script.py"
+        script.write_text(ENDLESS)
+        with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            pids = [int(word) for word in process.stdout.readline().split()]
+            process.kill()
+        assert len(pids) == 4
+        deadline = time.monotonic() + 10.0
+        while any(map(alive, pids)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not any(map(alive, pids))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+ENDLESS = """
+from erasurehead.consensus import Watcher, train
+from erasurehead.engines import ProcessEngine
+from erasurehead.testing.peer_conformance import small_problem
+
+class Say(Watcher):
+    def on_step(self, row):
+        if row.step == 3 and row.peer == 0:
+            print(*[engine.pid(peer) for peer in range(4)], flush=True)
+
+if __name__ == "__main__":
+    with ProcessEngine() as engine:
+        train(small_problem(), "ring()", peers=4, steps=10**6, rate=0.1, engine=engine, watchers=[Say()],
+              delays="exponential(mean=0.01)")
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"engine": "ray"}, "engine must be one of virtual, processes, mpi"),
+        ({"engine": "thread"}, "engine must be one of virtual, processes, mpi"),
+        ({"engine": VirtualEngine()}, "workers of the engine 'virtual' cannot write to each other"),
+        ({"engine": "processes", "keep_state": True}, "keep_state must be left out on processes"),
+        ({"engine": "processes", "resume": {}}, "resume must be left out on processes"),
+        ({"steps": 0}, "steps must be"),
+        ({"until": -1.0}, "until must be a positive number of seconds"),
+        ({"evaluate_every": 0.0}, "evaluate_every must be a positive number"),
+    ],
+)
+def test_what_peers_cannot_run_on_is_said(problem: LogisticRegression, more: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"peers": 4, "steps": 3, "rate": 0.1}
+    with pytest.raises(ErasureHeadError, match=said):
+        train(problem, "ring()", **given | more)
+
+
+def test_an_engine_with_delays_of_its_own_is_refused(problem: LogisticRegression) -> None:
+    with ProcessEngine("exponential(mean=0.1)") as engine, pytest.raises(InvalidArgument, match="must have no delays"):
+        train(problem, "ring()", peers=4, steps=3, rate=0.1, engine=engine)

@@ -1,0 +1,107 @@
+"""What late workers do, as run files and the command line say it, in everything that reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import schemes
+from erasurehead._internal.late_work import rounds_kept
+from erasurehead.decoding import make_decoder
+from erasurehead.delays import Exponential
+from erasurehead.delays.fixed import Fixed
+from erasurehead.engines import Arrived, VirtualEngine
+from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers import GradientDescent
+from erasurehead.planning import plan, simulate_with_memory
+from erasurehead.planning.trials import arrivals_of
+from erasurehead.runs import Experiment
+from erasurehead.runs.config import build_config, parts
+from erasurehead.runs.config.checking import read_config
+from erasurehead.runs.config.toml import to_toml
+from erasurehead.schemes import wait_rules
+from erasurehead.testing import Echo, Quadratic
+from erasurehead.testing.conformance import order, start
+from erasurehead.training import train
+
+LATE = st.sampled_from(["preempt", "drop(1)", "drop(2)", "drop(3)", "carry"])
+
+
+@given(late=LATE)
+def test_a_run_file_keeps_it(tmp_path_factory: pytest.TempPathFactory, late: str) -> None:
+    path = tmp_path_factory.mktemp("late") / "run.toml"
+    path.write_text(to_toml({"delays": {"late": late}}))
+    assert read_config(path).delays.late == late
+
+
+@pytest.mark.parametrize("late", ["drop", "drop()", "drop(-1)", "drop(1.5)", "drop(R)", "drop(3) ", "drop(³)", "Carry"])
+def test_what_is_none_is_refused(late: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"delays.late must be 'preempt' or 'carry' or 'drop\(R\)' with a number"):
+        build_config({"delays": {"late": late}})
+
+
+TABLES = st.lists(st.lists(st.sampled_from([0.5, 0.5, np.inf]), min_size=2, max_size=2), min_size=6, max_size=6)
+
+
+@settings(max_examples=40)
+@given(table=TABLES, late=LATE)
+def test_who_will_be_silent_is_foreseen_as_it_happens(table: list[list[float]], late: str) -> None:
+    delays = Fixed(tuple(map(tuple, table)))
+    happened = np.ones((6, 2), dtype=bool)
+    with VirtualEngine(delays, late) as engine:
+        start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+        for number in range(6):
+            engine.submit(order(number))
+            while (event := engine.next_event(2.0 * (number + 1))) is not None:
+                assert isinstance(event, Arrived)
+                happened[event.order_round, event.worker] = False
+    for block in (6, 2):
+        foreseen, free = np.zeros((0, 2), dtype=bool), np.zeros(2)
+        for first in range(0, 6, block):
+            never = np.isinf(np.array(table[first : first + block]))
+            silent, free = parts.who_is_silent(never, first, free, rounds_kept(late))
+            foreseen = np.vstack([foreseen, silent])
+        assert (foreseen == happened).all()
+
+
+def test_a_rule_that_work_which_is_dropped_in_time_can_meet_is_not_refused() -> None:
+    scheme = schemes.ignore_stragglers(3, wait_for=2)
+    delays = Fixed(((np.inf, 0.1, 0.1), (0.1, 0.1, 0.1), (0.1, 0.1, np.inf), (0.1, 0.1, 0.1)))
+    for late in ("preempt", "drop(1)"):
+        parts.check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
+    for late in ("drop(2)", "carry"):
+        with pytest.raises(InvalidArgument, match=r"workers \[0, 2\] never answer \(step 2\)"):
+            parts.check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
+
+
+def test_plans_and_simulations_take_the_steps_of_training() -> None:
+    problem, delays, late = Quadratic.random(24, 6, seed=4), Exponential(0.5, seed=3), "drop(1)"
+    scheme = schemes.custom(schemes.uncoded(6).code, "first(2)")
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.01), VirtualEngine(delays, late), 20)
+    waited = [row.waited for row in run.steps]
+    found = simulate_with_memory(make_decoder(scheme.code), wait_rules.first(2), delays, 20, late=late)
+    assert found.seconds.tolist() == waited
+    assert arrivals_of(scheme, delays, 0.0, late, 0, 20)[0].tolist() == waited
+    made = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late=late)
+    kept = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late="carry")
+    assert made.late == late
+    assert made.best.seconds_per_step < kept.best.seconds_per_step
+    with pytest.raises(InvalidArgument, match="late must be 'preempt'"):
+        plan(delays, 6, 0.01, late="drop(x)")
+
+
+def test_an_experiment_runs_with_it_and_says_so() -> None:
+    tables = {
+        "scheme": "ignore_stragglers(wait_for=2)",
+        "data": {"source": "amazon", "synthetic": "always", "rows": 400},
+        "delays": {"late": "drop(1)"},
+        "run": {"engine": "virtual", "workers": 4, "steps": 12, "evaluate_every": 0},
+    }
+    made = Experiment.from_config(tables)
+    assert (made.engine().late, made.config.delays.late) == ("drop(1)", "drop(1)")
+    engine = made.engine()
+    run = train(made.problem, made.scheme, made.optimizer(), engine, 12, evaluate_every=0)
+    ages = [row.taken - row.round for row in run.arrivals if row.taken is not None]
+    assert max(ages) == 1
