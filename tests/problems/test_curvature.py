@@ -14,7 +14,6 @@ from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes import GradientCode
 from erasurehead.datasets.reading import read
 from erasurehead.datasets.sharded import shard
 from erasurehead.delays import Exponential
