@@ -251,7 +251,8 @@ class QuasiNewton(Optimizer):
             return
         self._forget()
         self._accept(value, gradient)
-        self._decision["act"] = "restart"
+        if not self._stuck:
+            self._decision["act"] = "restart"
 
     def _drift(self, gradient: Array) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""

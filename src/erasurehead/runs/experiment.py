@@ -116,7 +116,7 @@ class Experiment:
         scheme = parse_scheme(text, workers)
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
-        parts.check_optimizer(config.optimizer)
+        parts.check_optimizer(chosen_optimizer(config, text))
         parts.check_wire(scheme, config.run)
         _check_until(config)
         if config.delays.model is not None:
