@@ -43,7 +43,14 @@ def homes(name: str = "homes.csv", n_rows: int = 120, seed: int = 3) -> str:
 def begin(out: str, *tables: dict[str, Any]) -> Experiment:
     whole: dict[str, Any] = {
         "data": {"source": homes()},
-        "run": {"engine": "virtual", "workers": 6, "steps": 10, "out": out, "evaluate_every": 2},
+        "run": {
+            "engine": "virtual",
+            "workers": 6,
+            "steps": 10,
+            "out": out,
+            "evaluate_every": 2,
+            "preset": "paper",
+        },
         "delays": {"model": "exponential(mean=0.5, seed=1)", "late": "carry"},
         "checkpoints": {"every_steps": 1, "behind": 0},
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +11,13 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, squared_norm
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems.base import Problem
+from erasurehead.optimizers.quasi_newton import QuasiNewton
+from erasurehead.problems.base import CURVATURE, Problem
 
 TIGHT = 1e-9
 """Length of the gradient at the minimum, over that at the first model, up to which a minimum counts as found."""
 
+_PATIENCE = 100  # steps in which the gradient must have become shorter
 _MOST_ROUNDS = 40
 _PASSES = 2_000  # of L-BFGS in a round; it begins anew where its line search ends at rounding
 
@@ -77,6 +81,9 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
             x, best, left = np.asarray(found.x), min(best, value), squared_norm(gradient) ** 0.5 / size
             if left <= 1e-3 * TIGHT or not moved:
                 break
+        if size and not left <= TIGHT:  # L-BFGS-B judges by objectives alone, which drown in rounding before that
+            x, value, left = _polished(problem, x, both, TIGHT * size)
+            best, left = min(best, value), left / size
     if size and not left <= TIGHT:
         raise _refused(
             f"L-BFGS ends where the gradient is still {left:.2g} of what it was at the first model; a penalty (l2) "
@@ -85,6 +92,35 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     if not best < start:
         raise _refused("the first model is the minimum already")
     return Optimum(best, start, left)
+
+
+def _polished(
+    problem: Problem, x: Array, both: Callable[[Array], tuple[float, Array]], short: float
+) -> tuple[Array, float, float]:
+    """Go on by a method that judges by slopes where objectives are too close to tell; return model, value and length.
+
+    Arguments:
+        problem: what is minimised.
+        x: a model near the minimum.
+        both: returns objective and gradient of a model.
+        short: length of the gradient that is short enough.
+    """
+    optimizer = QuasiNewton(x)
+    optimizer.begin(problem)
+    optimizer.exact = True
+    found, since = (x, math.inf, math.inf), 0
+    while found[2] > short and since < _PATIENCE:
+        order = optimizer.ask()
+        if order.kind == CURVATURE:
+            sums, optimizer.value = problem.curvature()
+            optimizer.tell(sums)
+            continue
+        optimizer.value, gradient = both(order.points[0])
+        length, since = squared_norm(gradient) ** 0.5, since + 1
+        if length < found[2]:
+            found, since = (order.points[0], optimizer.value, length), 0
+        optimizer.tell(gradient)
+    return found
 
 
 def _refused(why: str) -> InvalidArgument:

@@ -17,9 +17,10 @@ from erasurehead.training.metric import Measured, Metric
 from erasurehead.training.optimum import Optimum, find_optimum
 from erasurehead.training.rows import StepRow
 
-Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolerance"]
+Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolerance", "converged"]
 """What has ended a run: all its steps are taken, its target is reached, its metric has not got better for as many steps
-as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for."""
+as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for, or the optimizer
+finds nothing to gain any more."""
 
 TOLERANCE = 1e-12
 """Length of an exact gradient, over that of the first, at which a run has converged, if nothing else is asked for."""

@@ -40,7 +40,7 @@ class _Notices(Callback):
 def experiment(place: Path, out: str, **checkpoints: Any) -> Experiment:
     return Experiment.from_config(build_config({
         "scheme": "uncoded", "data": {"source": str(place / "homes.csv"), "categorical": True},
-        "run": {"engine": "virtual", "workers": 2, "steps": 6, "out": str(place / out)},
+        "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 6, "out": str(place / out)},
         "delays": {"model": "exponential(mean=0.5, seed=1)"},
         "checkpoints": {"every_steps": 1, "behind": 0, **checkpoints},
     }))  # fmt: skip
