@@ -17,6 +17,7 @@ import argparse
 import itertools
 import json
 import statistics
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -194,7 +195,7 @@ def search(minutes: float, only: str) -> None:
         cell = f"{data} | {name} | {late}"
         if only not in cell:
             continue
-        row = table.setdefault(cell, {"seed": SEARCH_SEED, "done": [], "best": {}})
+        row = table.setdefault(cell, {"seed": SEARCH_SEED, "commit": _commit(), "done": [], "best": {}})
         for scheme, optimizer in itertools.product(schemes_to_tune(late), ("nesterov", "gradient_descent")):
             label = f"{scheme}, {optimizer}"
             if label in row["done"]:
@@ -237,6 +238,11 @@ def _tune(data: str, name: str, late: str, scheme: str, optimizer: str, best: di
                     tried(power)
         if len(known) == before:
             return
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=TABLE.parent)
+    return found.stdout.strip()
 
 
 @cache
