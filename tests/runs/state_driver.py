@@ -16,11 +16,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import crash_driver
-from kinds import KINDS, train
-
 from erasurehead.errors import DataError
 from erasurehead.runs import Checkpointer, CheckpointStore, replay
+
+sys.path.insert(0, str(Path(__file__).parent))  # also where it is only looked at for examples in its documentation
+
+import crash_driver
+from kinds import KINDS, train
 
 
 def run(path: Path, name: str) -> None:
