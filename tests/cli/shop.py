@@ -26,5 +26,8 @@ def write_shop(path: Path, n_rows: int = 240, seed: int = 0) -> Path:
 
 Typed = Callable[..., Finished]
 
-SMALL = ("--categorical", "--engine", "virtual", "--workers", 6, "--steps", 12, "--delays", "exponential(mean=0.5)")
-"""Options of a quick run on the shop's data."""
+SMALL = (
+    "--categorical", "--preset", "paper", "--engine", "virtual", "--workers", 6, "--steps", 12,
+    "--delays", "exponential(mean=0.5)",
+)  # fmt: skip
+"""Options of a quick run on the shop's data, which takes all its steps."""

@@ -34,7 +34,10 @@ PATIENCE = 60.0
 
 MARK = "ERASUREHEAD_TEST_OF_ORPHANS"
 
-LONG = ("--data", "shop.csv", "--categorical", "--engine", "processes", "--workers", 6, "--steps", 100_000)
+LONG = (
+    "--data", "shop.csv", "--categorical", "--preset", "paper", "--engine", "processes", "--workers", 6,
+    "--steps", 100_000,
+)  # fmt: skip
 
 COMMANDS: dict[str, tuple[object, ...]] = {
     "train": ("train", *LONG),

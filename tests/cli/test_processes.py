@@ -120,7 +120,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Typed]]:
         command.process.communicate()
 
 
-LONG = ("--steps", "100000", "--delays", "exponential(mean=0.02)")
+LONG = ("--preset", "paper", "--steps", "100000", "--delays", "exponential(mean=0.02)")
 
 
 def test_ctrl_c_ends_everything_and_keeps_the_records(start: Callable[..., Typed]) -> None:

@@ -44,6 +44,8 @@ def test_workers_see_the_folder_elsewhere(typed: Typed) -> None:
     assert typed("train", "--data", "shards", "--data-at", "elsewhere", *rate, *RUN, "--out", "run").code == 0
     config = RunFolder.open("run").tables
     assert config["data"]["worker_path"] == "elsewhere"
+    finds_steps = tuple(option for option in RUN if option not in ("--preset", "paper"))
+    assert typed("train", "--data", "shards", "--data-at", "elsewhere", *finds_steps, "--out", "third").code == 0
     refused = typed("train", "--data", "shards", "--data-at", "elsewhere", *RUN, "--out", "other")
     assert refused.code == 2
     assert "task-00000.safetensors is missing" in refused.sentence
@@ -74,6 +76,7 @@ def test_a_copy_is_checked(typed: Typed) -> None:
     assert "task-00002.safetensors holds 0 bytes instead of" in broken.json["damaged"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(
     ("arguments", "said"),

@@ -47,18 +47,80 @@ def own(**run: Any) -> dict[str, Any]:
     return {"data": {"source": homes()}, "run": {"engine": "virtual", "workers": 6, "steps": 4, **run}}
 
 
-def test_a_set_of_the_paper_takes_the_published_settings() -> None:
-    amazon = experiment(TWIN)
+PAPER = {"run": {"preset": "paper"}}
+DELAYED = {"delays": {"model": "exponential(1)"}}
+
+
+def test_the_paper_s_settings_have_a_name() -> None:
+    amazon = experiment(TWIN, PAPER)
     assert amazon.config.scheme == "erasurehead(load=3, wait_for=11)"
     assert amazon.config.problem.loss == "logistic"
     assert amazon.config.problem.l2 == pytest.approx(1 / amazon.data.n_train)
     assert amazon.config.optimizer.rate == 10.0
     assert amazon.config.delays.model == "exponential(mean=0.5, seed=0)"
     assert isinstance(amazon.optimizer(), optimizers.Nesterov)
-    houses = experiment(TWIN, {"data": {"source": "kc_housing"}})
+    houses = experiment(TWIN, PAPER, {"data": {"source": "kc_housing"}})
     assert houses.config.problem.loss == "least_squares"
     assert houses.config.optimizer.rate == "geometric(0.1, 0.99)"
     assert houses.optimizer().schedule == optimizers.Geometric(0.1, 0.99)
+
+
+@pytest.mark.parametrize("data", ["amazon", "kc_housing", "own"])
+def test_nothing_need_be_set(data: str) -> None:
+    table = own() if data == "own" else merged(TWIN, {"data": {"source": data}})
+    table["run"].pop("steps", None)
+    mine = experiment(table)
+    assert mine.config.scheme == "adaptive()"
+    assert mine.config.optimizer.model_dump(exclude_none=True) == {"name": "quasi_newton"}
+    assert isinstance(mine.optimizer(), optimizers.QuasiNewton)
+    assert mine.config.run.steps == 1000
+
+
+@pytest.mark.parametrize(
+    ("table", "scheme", "name"),
+    [
+        ({"optimizer": {"rate": 0.1}}, "uncoded()", "nesterov"),
+        ({"optimizer": {"restart": True}}, "uncoded()", "nesterov"),
+        ({"optimizer": {"name": "heavy_ball", "momentum": 0.5}}, "uncoded()", "heavy_ball"),
+        ({**DELAYED, "optimizer": {"rate": 0.1}}, "erasurehead(load=3, wait_for=2)", "nesterov"),
+        ({"scheme": "exact(load=2)"}, "exact(load=2)", "nesterov"),
+        ({"scheme": "exact(load=2)", "optimizer": {"name": "quasi_newton"}}, "exact(load=2)", "quasi_newton"),
+        ({"scheme": "adaptive(load=2)"}, "adaptive(load=2)", "quasi_newton"),
+        ({"scheme": "adaptive", "optimizer": {"rate": 0.1}}, "adaptive", "nesterov"),
+        ({"problem": {"l1": 0.1}}, "adaptive()", "quasi_newton"),
+        (PAPER, "erasurehead(load=3, wait_for=2)", "nesterov"),
+        ({**PAPER, "scheme": "exact(load=2)"}, "exact(load=2)", "nesterov"),
+        ({**PAPER, "optimizer": {"name": "quasi_newton"}}, "erasurehead(load=3, wait_for=2)", "quasi_newton"),
+    ],
+)  # fmt: skip
+def test_what_is_left_open_goes_with_what_is_said(table: dict[str, Any], scheme: str, name: str) -> None:
+    mine = experiment(own(), table)
+    assert (mine.config.scheme, mine.config.optimizer.name) == (scheme, name)
+    assert (mine.config.optimizer.rate is None) == (name == "quasi_newton")
+    assert mine.run().steps
+
+
+def test_a_rate_is_none_of_an_optimizer_that_finds_its_steps() -> None:
+    with pytest.raises(InvalidArgument, match="must be left out for quasi_newton"):
+        experiment(own(), {"optimizer": {"name": "quasi_newton", "rate": 0.1}})
+    stale = {"scheme": "asynchronous", "delays": {"late": "carry"}, "optimizer": {"name": "quasi_newton"}}
+    mixed = experiment(own(), stale)
+    with pytest.raises(InvalidArgument, match="curvature"):
+        mixed.run()
+
+
+def test_steps_and_optimizer_go_with_each_scheme_of_a_comparison() -> None:
+    table = own()
+    del table["run"]["steps"]
+    first = experiment(table, {"scheme": "uncoded"})
+    second = first.with_scheme("adaptive", None)
+    third = second.with_scheme("exact(load=2)", None)
+    settings = [(one.config.optimizer.name, one.config.run.steps) for one in (first, second, third)]
+    assert settings == [("nesterov", 100), ("quasi_newton", 1000), ("nesterov", 100)]
+    assert third.config.optimizer == first.config.optimizer
+    assert experiment(own(), {"scheme": "uncoded"}).with_scheme("adaptive", None).config.run.steps == 4
+    paper = experiment(own(), PAPER, {"scheme": "uncoded"})
+    assert paper.with_scheme("adaptive", None).config.optimizer.name == "nesterov"
 
 
 def test_data_of_ones_own_have_no_delays_and_a_step_size_that_converges() -> None:
@@ -70,7 +132,7 @@ def test_data_of_ones_own_have_no_delays_and_a_step_size_that_converges() -> Non
 
 
 def test_the_default_step_size_is_one_over_the_curvature() -> None:
-    mine = experiment(own(), {"problem": {"l2": 0.5}})
+    mine = experiment(own(), {"problem": {"l2": 0.5}, "optimizer": {"name": "nesterov"}})
     X = np.asarray(mine.data.X_train)
     curvature = 2 * np.linalg.eigvalsh(X.T @ X / len(X)).max() + 2 * 0.5
     assert isinstance(mine.config.optimizer.rate, float)
@@ -81,9 +143,9 @@ def test_the_configuration_on_record_is_complete() -> None:
     mine = experiment(own(out="x", initial="randn"))
     mine.run()
     tables = RunFolder.open("x").tables
-    assert tables["scheme"] == "uncoded()"
+    assert tables["scheme"] == "adaptive()"
     assert set(tables["problem"]) == {"loss", "l2", "l1"}
-    assert tables["optimizer"]["rate"] == mine.config.optimizer.rate
+    assert tables["optimizer"] == {"name": "quasi_newton"}
     assert "out" not in tables["run"]
     again = Experiment.from_config(build_config(tables))
     assert again.run().x.tobytes() == RunFolder.open("x").x.tobytes()
@@ -102,14 +164,15 @@ def test_another_scheme_shares_everything_else() -> None:
     assert second.problem is first.problem
     assert second.delays is first.delays
     assert (second.scheme.name, second.config.scheme, second.out) == ("mine", "exact(load=2)", Path("y"))
-    assert first.config.scheme == "uncoded()"
+    assert first.config.scheme == "adaptive()"
+    assert (first.config.optimizer.name, second.config.optimizer.name) == ("quasi_newton", "nesterov")
 
 
 def test_new_runs_get_new_folders() -> None:
     for number in (1, 2):
         mine = experiment(own())
         mine.run()
-        assert mine.out == Path(f"runs/homes-uncoded-{number}")
+        assert mine.out == Path(f"runs/homes-adaptive-{number}")
 
 
 @pytest.mark.parametrize(

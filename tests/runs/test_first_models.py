@@ -44,7 +44,7 @@ def homes(name: str, columns: str = "size,rooms,town,price", seed: int = 3, scal
 def begin(out: str, source: str, *tables: dict[str, Any]) -> Experiment:
     whole: dict[str, Any] = {
         "data": {"source": source, "one_hot": ["town"], "test_fraction": 0.0},
-        "run": {"engine": "virtual", "workers": 4, "steps": 30, "out": out, "evaluate_every": 0},
+        "run": {"engine": "virtual", "preset": "paper", "workers": 4, "steps": 30, "out": out, "evaluate_every": 0},
     }
     for table in tables:
         whole = merged(whole, table)

@@ -32,7 +32,12 @@ Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | in
 
 def squared_norm(vector: Array) -> float:
     """Return the sum of squares, in one thread: BLAS would share even this among threads that wait for busy cores."""
-    return float(np.einsum("i,i->", vector, vector))
+    return product(vector, vector)
+
+
+def product(one: Array, other: Array) -> float:
+    """Return the inner product, in one thread: for that reason, and so that its bits depend on no number of threads."""
+    return float(np.einsum("i,i->", one, other))
 
 
 def finite(vector: Array) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
@@ -61,13 +62,22 @@ def run(
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw figures (needs matplotlib).", rich_help_panel="Output")
     ] = True,
+    alone: Annotated[
+        bool,
+        typer.Option(
+            "--alone/--no-alone",
+            help="Say what the same problem takes on one core alone, without workers and delays; it takes no longer "
+            "than the comparison did.",
+            rich_help_panel="Output",
+        ),
+    ] = True,
     output: OutputOptions,
 ) -> None:
     """Race several schemes against each other."""
     config = options.config(run_file)
     from erasurehead.errors import ErasureHeadError, MissingExtra
     from erasurehead.reports import render_table
-    from erasurehead.runs.comparison import Comparison
+    from erasurehead.runs.comparison import ALONE, Comparison
 
     screen = Screen(output)
     screen.say(f"reading {config.data.source} ...")
@@ -75,6 +85,7 @@ def run(
     introduce(screen, comparison.experiments[0])
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")
+    began = time.perf_counter()
     try:
         with screen.watching() as callbacks:
             runs = comparison.run(callbacks)
@@ -82,11 +93,15 @@ def run(
         if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
             screen.say(f"The records so far are in {comparison.folder}.")
         raise
+    stopped = any(run.status == "interrupted" for run in runs)
+    beside = comparison.alone(runs, time.perf_counter() - began) if alone and not stopped else []
     try:
-        outcome = comparison.report(runs, ("png", "svg") if figures else ())
+        outcome = comparison.report(runs, ("png", "svg") if figures else (), beside)
     except MissingExtra as missing:
         screen.warn(f"No figures: {missing}")
-        outcome = comparison.report(runs, ())
+        outcome = comparison.report(runs, (), beside)
+    for number, one in enumerate(beside):
+        screen.say(f"{ALONE}\n  {one}" if number == 0 else f"  {one}")
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
     screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), last)
     if outcome.interrupted:

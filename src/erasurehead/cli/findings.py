@@ -20,7 +20,7 @@ def loss_text(done: Run) -> str:
         return f"training objective {done.final.objective:.5g} (exact{part})"
     from erasurehead.cli.progress import estimated
 
-    known = [row for row in done.steps if row.loss is not None]
+    known = [row for row in done.steps if row.loss is not None and not row.rejected]
     if not known:
         return ""
     return f"training loss {known[-1].loss:.5g}{estimated(known[-1].coverage)}"
@@ -31,11 +31,20 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
     rise, final = done.rise, done.final
     if rise is not None:
         screen.warn(
-            f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}: the "
-            f"step size (--rate) may be too large; it is {experiment.config.optimizer.rate}"
+            f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}"
+            + _why_risen(experiment)
         )
-    elif final is not None and done.ended in (None, "steps", "max_seconds") and not converged(final):
-        screen.say(not_converged(final, len(done.steps)))
+    elif final is not None and done.ended in (None, "steps", "max_seconds"):
+        ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
+        if ends_by_itself or not converged(final):
+            screen.say(not_converged(final, len(done.steps)))
+
+
+def _why_risen(experiment: Experiment) -> str:
+    rate = experiment.config.optimizer.rate
+    if rate is None:  # its steps with the whole gradient never lead uphill
+        return f": its steps were taken with parts of the gradient ({experiment.config.scheme}); adaptive waits for all"
+    return f": the step size (--rate) may be too large; it is {rate}"
 
 
 def ended_text(experiment: Experiment, done: Run) -> str:
@@ -47,7 +56,7 @@ def ended_text(experiment: Experiment, done: Run) -> str:
         return f"ended as nothing got better in {section.patience} steps, after {steps} of {section.steps}"
     if done.ended == "max_seconds":
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {section.steps} steps"
-    if done.ended == "tolerance":
+    if done.ended in ("tolerance", "converged"):
         return f"ended as it has converged, after {steps} of {section.steps} steps"
     return ""
 

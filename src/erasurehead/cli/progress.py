@@ -75,8 +75,10 @@ class ProgressBar(Callback):
             self._draw()
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
-        loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
-        self._progress.update(self._task, completed=row.step + 1, loss=loss)
+        self._progress.update(self._task, completed=row.step + 1)
+        if not row.rejected:  # else it is no loss of the model
+            loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
+            self._progress.update(self._task, loss=loss)
         if self._is_time():
             self._progress.update(self._task, late=late_workers(row.missing))
             self._draw()
@@ -134,7 +136,8 @@ class ProgressLines(Callback):
         if not self._is_time():
             return
         pace = (self._clock() - self._began) / (self._done - self._first)
-        loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}, "
+        known = row.loss is not None and not row.rejected
+        loss = f"loss {row.loss:.4g}{estimated(row.coverage)}, " if known else ""
         left = (self._steps - self._done) * pace
         self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
 

@@ -20,7 +20,10 @@ HELP = """
 Train one model, and record the run in a folder.
 
 [bold]erasurehead train[/bold]
-  ErasureHead on the paper's Amazon data: 30 processes, published settings.
+  The paper's Amazon data on 30 processes, to the optimum: nothing to set.
+
+[bold]erasurehead train --preset paper[/bold]
+  The same data with the paper's scheme, optimizer and step size.
 
 [bold]erasurehead train --data houses.csv --label price --drop address \\
     --scheme 'exact(load=3)'[/bold]
@@ -63,8 +66,9 @@ def run(
             "-s",
             panel="Scheme",
             metavar="SCHEME",
-            text="uncoded (the default for your own data without delays), 'ignore_stragglers(wait_for=20)', "
-            "asynchronous, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the default else), or "
+            text="adaptive (the default: to the optimum, with nothing to set), uncoded, "
+            "'ignore_stragglers(wait_for=20)', asynchronous, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the "
+            "default with --preset paper; for the paper's data also with --rate or another --optimizer), or "
             "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
         ),
     ] = None,
@@ -74,7 +78,7 @@ def run(
             "--resume",
             panel="Output",
             metavar="FOLDER",
-            text="Go on with the run in this folder from its newest checkpoint; with more --steps if it is finished. "
+            text="Resume the run in this folder from its newest checkpoint, with more --steps if it is finished. "
             "Its settings stay; where it runs may change.",
         ),
     ] = None,
@@ -204,9 +208,14 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     where = _WHERE[config.run.engine]
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_further(experiment)}{_intercept(experiment)}, "
-        f"{config.optimizer.name} at rate {config.optimizer.rate}; {config.run.workers} {where}, "
+        f"{_optimizer(experiment)}; {config.run.workers} {where}, "
         f"delays {config.delays.model}, {config.delays.late}"
     )
+
+
+def _optimizer(experiment: Experiment) -> str:
+    section = experiment.config.optimizer
+    return f"{section.name}" if section.rate is None else f"{section.name} at rate {section.rate}"
 
 
 def _further(experiment: Experiment) -> str:

@@ -88,7 +88,7 @@ class Settings:
         synthetic = {"synthetic": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
         table = {"target": self.label, "categorical": self.categorical or None, "drop": self.drop or None}
         own = {key: value for key, value in table.items() if value is not None}
-        run = {"engine": self.engine, "workers": self.workers, "records": self.records}
+        run = {"engine": self.engine, "workers": self.workers, "records": self.records, "preset": "paper"}
         tables = {
             "scheme": self.scheme,
             "data": {"source": self.data, **synthetic, **own},

@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.problems.base import Problem
 from erasurehead.problems.penalties import Penalty
 
 
@@ -35,9 +36,16 @@ class Optimizer(ABC):
         penalty: whose sharp part `landed` deals with; set by the training loop.
         share: of the step size, that the estimate is worth which is told next: less than 1 for old gradients of
             asynchronous training. Set by the training loop; `tell` heeds it.
+        value: what came with the estimate that is told next: of a gradient order the objective at its point, as far as
+            it was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a point
+            that was only tried. Set by the training loop.
+        exact: whether that estimate is the full gradient, and the value the objective. Set by the training loop.
+        rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
+        remedy: what may help a model that diverges, as the end of a sentence.
     """
 
     proximal: ClassVar[bool] = False
+    remedy: ClassVar[str] = "; take a smaller step size (rate)"
     max_points: ClassVar[int] = 1
     kinds: ClassVar[tuple[str, ...]] = ("gradient",)
 
@@ -46,6 +54,37 @@ class Optimizer(ABC):
         self.step: int = 0
         self.penalty: Penalty | None = None
         self.share = 1.0
+        self.value: float | None = None
+        self.exact = False
+        self.rejected = False
+
+    def begin(self, problem: Problem) -> None:
+        """Take note of what is minimised; called once a run, before its first order and before `restore`.
+
+        Arguments:
+            problem: to be read for its penalty and its kind; its data are the workers'.
+        """
+        self.penalty = problem.regularizer
+
+    @property
+    def best(self) -> Array:
+        """The model to end with, shape (n_parameters,): by default the current one."""
+        return self.x
+
+    @property
+    def trying(self) -> bool:
+        """Whether the point of the next order is only tried: the objective need not be finite there."""
+        return False
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimizer finds nothing to gain any more; training ends then."""
+        return False
+
+    @property
+    def decision(self) -> Mapping[str, Any]:
+        """What was decided when the last estimate was told, for the step's record: plain data by name."""
+        return {}
 
     def ask(self) -> Order:
         """Return the order for the next step: at which points gradients are wanted."""

@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import EXACT
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork
+from erasurehead.engines.base import LateWork, Order
 from erasurehead.errors import check_count, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.planning.accuracy import Accuracy
@@ -22,7 +22,7 @@ from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.planner import Plan
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
-from erasurehead.problems.base import Problem, Shard, split_samples
+from erasurehead.problems.base import CURVATURE, Problem, Shard, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.result import LOWER_IS_BETTER
@@ -179,7 +179,7 @@ class Trainer:
             weights, n_tasks: as of `run`.
         """
         problem, optimizer = self.problem, self._optimizer()
-        optimizer.penalty = problem.regularizer
+        optimizer.begin(problem)
         shard = self._shards.get(n_tasks)
         if shard is None:
             shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
@@ -188,31 +188,46 @@ class Trainer:
             own = ones if weights is None else weights[step]
             order = optimizer.ask()
             if own.any():
-                gradient = np.zeros(problem.n_parameters)
-                for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
-                    gradient += factor * (self._combined(shard, point, own, step) + problem.penalty_gradient(point))
-                optimizer.tell(gradient)
+                estimate, value = self._estimate(shard, order, own)
+                optimizer.value, optimizer.exact = value, bool((own == 1.0).all())
+                optimizer.tell(estimate)
             else:
                 optimizer.tell(None)
             if not np.isfinite(optimizer.x).all():
                 yield math.nan
                 return
-            yield self.goal.measure(problem, optimizer.x)
+            yield self.goal.measure(problem, optimizer.best)
+            if optimizer.converged:
+                return
 
-    def _combined(self, shard: Shard, point: Array, weights: Array, step: int) -> Array:
-        local = shard.take(point)
-        out = np.empty(len(local))
-        shard.combine(local, weights, step, out)
-        if shard.support is None:
-            return out
-        whole = np.zeros(len(point))
-        whole[shard.support] = out
-        return whole
+    def _estimate(self, shard: Shard, order: Order, weights: Array) -> tuple[Array, float | None]:
+        """Return what an optimizer is told, and the value that comes with it."""
+        problem, step = self.problem, order.step
+        if order.kind == CURVATURE:
+            return _combined(shard, order.points[0], lambda local, out: shard.curvature(weights, out))
+        gradient, value = np.zeros(problem.n_parameters), 0.0
+        for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+            found, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, step, out))
+            gradient += factor * (found + problem.penalty_gradient(point))
+            value += loss + problem.penalty(point)
+        return gradient, None if order.coefficients else value
 
     @cached_property
     def exact(self) -> tuple[float, float]:
         """Steps of the exact gradient to the goal, and the metric at the end."""
         return self.run(None, 1)
+
+
+def _combined(shard: Shard, point: Array, combine: Callable[[Array, Array], float]) -> tuple[Array, float]:
+    """Return a sum over tasks as a vector of all parameters, and the number that came with it."""
+    local = shard.take(point)
+    out = np.empty(len(local))
+    value = combine(local, out)
+    if shard.support is None:
+        return out, value
+    whole = np.zeros(len(point))
+    whole[shard.support] = out
+    return whole, value
 
 
 def measured_accuracy(

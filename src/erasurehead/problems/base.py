@@ -13,6 +13,9 @@ from erasurehead._internal.arrays import Array, Places
 from erasurehead._internal.partition import split_samples as split_samples
 from erasurehead.problems.penalties import L2, Penalty
 
+CURVATURE = "curvature"
+"""The kind of order that asks for curvatures along the parameters, and for no gradients: see `Shard.curvature`."""
+
 
 class Shard(ABC):
     """The part of a problem that one worker (or a group of equal ones) holds: the data of its tasks.
@@ -45,6 +48,24 @@ class Shard(ABC):
             `sum_j coefficients[j] * loss_j`. Gradients and losses are divided by the number of samples of the
             whole problem, so that their plain sum over all tasks is the mean over the samples.
         """
+
+    def curvature(self, coefficients: Array, out: Array) -> float:
+        """Sum a bound on the curvature along each parameter over the shard's tasks, without the penalty.
+
+        It is the diagonal of a matrix H such that the second derivatives of the tasks' losses are nowhere above H
+        along a single parameter; sums of it are as good as those of gradients, and are coded like them. Problems whose
+        shards know of none leave it at zeros, and say so by `Problem.curved`.
+
+        Arguments:
+            coefficients: one number a task of the shard, shape (n_tasks,).
+            out: room for the sum on the support, shape (m,). Every element is written.
+
+        Returns:
+            The mean number of entries of a sample that are not 0, summed in the same way: a sample that touches so many
+            parameters may bend the loss so many times as much along them together.
+        """
+        out[:] = 0.0
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +102,9 @@ class Problem(ABC):
     stochastic: bool = False
     """Whether a step's gradients are of samples that are drawn, or otherwise random: exact decoding then gives an
     estimate all the same."""
+
+    curved: bool = False
+    """Whether shards tell a bound on the curvature along each parameter: see `Shard.curvature`."""
 
     convex: bool = True
     """Whether a point where the gradient vanishes is a minimum of all; else nobody knows how far one is from it."""
@@ -132,6 +156,18 @@ class Problem(ABC):
         Columns that are 0 throughout, and those that the penalty leaves alone, do not count.
         """
         return None
+
+    def curvature(self) -> tuple[Array, float]:
+        """Return what `Shard.curvature` sums over all samples, with the mean number of a sample's entries.
+
+        Returns:
+            A bound on the curvature along each parameter, shape (n_parameters,), and that number.
+        """
+        shard, sums = self.shard([slice(0, self.n_samples)]), np.zeros(self.n_parameters)
+        local = np.empty(self.n_parameters if shard.support is None else len(shard.support))
+        entries = shard.curvature(np.ones(1), local)
+        sums[slice(None) if shard.support is None else shard.support] = local
+        return sums, entries
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         """Return mean loss and gradient at some models, from all samples that are in reach.

@@ -45,6 +45,19 @@ class Block(ABC):
             total: shape (n_outputs, n_columns), C-contiguous. Every element is written.
         """
 
+    @abstractmethod
+    def add_squares(self, scales: Array, total: Array) -> None:
+        """Add `scales @ rows**2`.
+
+        Arguments:
+            scales: shape (n_rows,).
+            total: shape (n_columns,); added to.
+        """
+
+    @abstractmethod
+    def entries(self) -> Array:
+        """Return how many entries of each row are not 0, shape (n_rows,)."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -62,6 +75,12 @@ class DenseBlock(Block):
 
     def multiply_transposed(self, residuals: Array, total: Array) -> None:
         np.matmul(residuals, self.rows, out=total)
+
+    def add_squares(self, scales: Array, total: Array) -> None:
+        total += np.einsum("i,ij,ij->j", scales, self.rows, self.rows)
+
+    def entries(self) -> Array:
+        return np.count_nonzero(self.rows, axis=1).astype(np.float64)
 
 
 @final
@@ -83,6 +102,12 @@ class SparseBlock(Block):
         columns = self.rows.T
         for output, residual in enumerate(residuals):
             total[output] = columns @ residual
+
+    def add_squares(self, scales: Array, total: Array) -> None:
+        total += self.rows.power(2).T @ scales
+
+    def entries(self) -> Array:
+        return np.diff(self.rows.indptr).astype(np.float64)
 
 
 @final
@@ -126,6 +151,16 @@ class PatternBlock(Block):
         for residual, part in zip(residuals, total, strict=True):
             padded[:-1] = residual
             kernels.pattern_transposed(self.first, self.runs, self.columns, self.rows, padded, part)
+
+    def add_squares(self, scales: Array, total: Array) -> None:
+        part = np.empty((1, len(self.first)))  # ones are their own squares
+        self.multiply_transposed(scales[np.newaxis], part)
+        total += part[0]
+
+    def entries(self) -> Array:
+        counts = np.empty((1, self.n_rows))
+        self.multiply(np.ones((1, len(self.first))), counts)
+        return counts[0]
 
 
 def pattern_block(matrix: SparseMatrix) -> PatternBlock:

@@ -53,6 +53,7 @@ class LinearProblem(Problem):
     """
 
     preload = ("erasurehead.problems.kernels",)
+    curved = True
 
     def __init__(
         self,

@@ -26,6 +26,9 @@ class SampleLoss(ABC):
     n_outputs: int
     """Margins a sample."""
 
+    curvature: ClassVar[float]
+    """The largest second derivative in a margin."""
+
     @abstractmethod
     def labels(self, values: Array, argument: str) -> Labels:
         """Check labels, finite numbers of shape (n_samples,), and return them in the form to compute with.
@@ -68,6 +71,7 @@ class LogisticLoss(SampleLoss):
     """`log(1 + exp(-label * margin))`, for labels -1 and +1."""
 
     name = "logistic"
+    curvature = 0.25
     n_outputs = 1
 
     def labels(self, values: Array, argument: str) -> Labels:
@@ -106,6 +110,7 @@ class SquaredLoss(SampleLoss):
     """`(margin - target)^2`, without the half that some authors put before it."""
 
     name = "least_squares"
+    curvature = 2.0
     n_outputs = 1
 
     def labels(self, values: Array, argument: str) -> Labels:
@@ -141,6 +146,7 @@ class SoftmaxLoss(SampleLoss):
     """
 
     name = "softmax"
+    curvature = 0.5
 
     def __init__(self, n_classes: int) -> None:
         self.n_outputs = check_count("n_classes", n_classes, at_least=2)

@@ -57,6 +57,17 @@ class Penalty(ABC):
         slope = gradient + self.gradient(x)
         return x - self.prox(x - slope, 1.0) if self.sharp else slope
 
+    def steepest(self, x: Array, slope: Array) -> Array | None:
+        """Return the shortest subgradient of the objective: it points up most steeply, and is 0 at a minimum alone.
+
+        By default the slope itself where nothing is sharp; None where the sharp part does not say.
+
+        Arguments:
+            x: the model, shape (n_parameters,).
+            slope: gradient there of all that is smooth, shape (n_parameters,).
+        """
+        return None if self.sharp else slope
+
     def without(self, parameters: Sequence[int]) -> Self:
         """Return the same penalty on all but some parameters.
 
@@ -148,6 +159,12 @@ class L1(Penalty):
             shrunk[list(self.unpenalized)] = x[list(self.unpenalized)]
         return shrunk
 
+    def steepest(self, x: Array, slope: Array) -> Array:
+        factors = np.full(len(x), self.l1)
+        factors[list(self.unpenalized)] = 0.0
+        at_zero = np.sign(slope) * np.maximum(np.abs(slope) - factors, 0.0)
+        return np.where(x == 0.0, at_zero, slope + factors * np.sign(x))
+
     def without(self, parameters: Sequence[int]) -> L1:
         return replace(self, unpenalized=_joined(self.unpenalized, parameters))
 
@@ -190,6 +207,9 @@ class ElasticNet(Penalty):
 
     def prox(self, x: Array, step: float) -> Array:
         return L1(self.l1, self.unpenalized).prox(x, step)
+
+    def steepest(self, x: Array, slope: Array) -> Array:
+        return L1(self.l1, self.unpenalized).steepest(x, slope)
 
     def without(self, parameters: Sequence[int]) -> ElasticNet:
         return replace(self, unpenalized=_joined(self.unpenalized, parameters))

@@ -46,6 +46,7 @@ class ShardedProblem(Problem):
     """
 
     preload = ("erasurehead.problems.kernels", "erasurehead.problems.sharded")
+    curved = True
 
     def __init__(
         self,

@@ -93,6 +93,18 @@ class LinearShard(Shard):
         with np.errstate(over="ignore", invalid="ignore"):
             return sum(self._differentiate(piece, weights, scales)[1] for piece in self._needed(scales))
 
+    def curvature(self, coefficients: Array, out: Array) -> float:
+        total = np.zeros(self.n_columns)
+        scales, entries = self._scales(coefficients), 0.0
+        for piece in self._needed(scales):
+            shares = np.zeros(len(piece.labels))
+            for task, rows in piece.parts:
+                shares[rows] = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+            piece.block.add_squares(self.sample_loss.curvature * shares, total)
+            entries += float(shares @ piece.block.entries())
+        out.reshape(self.sample_loss.n_outputs, self.n_columns)[:] = total
+        return entries
+
     def _weights(self, local: Array) -> Array:
         return np.ascontiguousarray(local, dtype=np.float64).reshape(self.sample_loss.n_outputs, self.n_columns)
 
@@ -165,7 +177,7 @@ def restricted(point: Array, support: Places | None) -> Array:
     from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
 
     local = np.empty(len(support))
-    kernels.take(point, support, local)
+    kernels.take(np.ascontiguousarray(point, dtype=np.float64), support, local)  # models may be of float32
     return local
 
 

@@ -116,6 +116,9 @@ class StoredShard(Shard):
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
         return self.held().combine(local, coefficients, step, out)
 
+    def curvature(self, coefficients: Array, out: Array) -> float:
+        return self.held().curvature(coefficients, out)
+
     def held(self) -> LinearShard:
         """Return the shard with its data, reading them if they have not been read.
 

@@ -101,7 +101,9 @@ def legend_columns(names: Sequence[str]) -> int:
 
 def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     if metric is None:
-        return np.array([row.begin for row in run.steps]), np.where(np.abs(run.losses) < _HIGHEST, run.losses, np.nan)
+        told = [row for row in run.steps if not row.rejected and (row.loss is not None or not row.stepped)]
+        losses = np.array([np.nan if row.loss is None else row.loss for row in told])
+        return np.array([row.begin for row in told]), np.where(np.abs(losses) < _HIGHEST, losses, np.nan)
     points = [(item.time, item.metrics[metric]) for item in run.evaluations]
     times, values = np.array(points).reshape(-1, 2).T
     return times, values

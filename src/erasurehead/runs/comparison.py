@@ -15,6 +15,7 @@ from erasurehead._internal.storage import Folder
 from erasurehead.datasets import NAMES
 from erasurehead.errors import Diverged, Unreachable, invalid
 from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
+from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
 from erasurehead.runs.jsonl import to_text
@@ -22,6 +23,8 @@ from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import LOWER_IS_BETTER, Run, Status
+
+ALONE = "One core of this machine alone, with all data, no workers and no delays:"
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
@@ -112,20 +115,43 @@ class Comparison:
                 break
         return runs
 
-    def report(self, runs: Sequence[Run], formats: Sequence[str] = ("png", "svg")) -> Outcome:
+    def goal(self, runs: Sequence[Run]) -> tuple[str, float] | None:
+        """Return the target: as it was named, or one that all runs that came to their end have reached.
+
+        Arguments:
+            runs: of `run`, at least one.
+        """
+        return self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
+
+    def alone(self, runs: Sequence[Run], seconds: float) -> list[Alone]:
+        """Return what the same problem takes on this machine alone, without workers and delays.
+
+        Arguments:
+            runs: of `run`, at least one: they tell the target.
+            seconds: processor time at most, such as the comparison itself took.
+        """
+        return alone(self.experiments[0], self.goal(runs), max(1.0, seconds))
+
+    def report(
+        self, runs: Sequence[Run], formats: Sequence[str] = ("png", "svg"), alone: Sequence[Alone] = ()
+    ) -> Outcome:
         """Measure the runs against each other, and write table and figures into the folder.
 
         Arguments:
             runs: of `run`, at least one.
             formats: of the figures; none for no figures.
+            alone: what `alone` returned, to be kept beside.
 
         Raises:
             MissingExtra: if figures are wanted and matplotlib is not installed.
         """
-        target = self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
+        target = self.goal(runs)
         rows = comparison_table(runs, target)
         access = self.experiments[0].config.run.access
-        write_whole(self.folder / TABLE, [f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}".encode()], access)
+        text = f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}"
+        if alone:
+            text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
+        write_whole(self.folder / TABLE, [text.encode()], access)
         figures: list[Path] = []
         if formats:
             with writing(self.folder / FIGURES), Folder.open(self.folder, access) as opened:
@@ -139,8 +165,9 @@ class Comparison:
             if end not in ("finished", "interrupted")
         )
         outcome = Outcome(
-            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "interrupted" in ends
-        )
+            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "interrupted" in ends,
+            tuple(alone),
+        )  # fmt: skip
         section = self.experiments[0].config.run
         price = section.seconds_per_task if section.engine == "virtual" else None
         facts = {"data": describe(self.experiments[0].data), "engine": section.engine, "workers": section.workers,
@@ -181,6 +208,7 @@ class Outcome:
         runs: the run folders.
         failures: for each scheme that could not be trained to the end, which it is and why, in a sentence.
         interrupted: whether the user stopped the last run, and left out what was to follow.
+        alone: what the same problem takes on one machine; empty where it was not tried.
     """
 
     title: str
@@ -191,6 +219,7 @@ class Outcome:
     runs: tuple[Path, ...]
     failures: tuple[str, ...] = ()
     interrupted: bool = False
+    alone: tuple[Alone, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -204,6 +233,7 @@ class Outcome:
                 {**{key: value for key, value in asdict(row).items() if key != "basis"}, "folder": str(folder)}
                 for row, folder in zip(self.rows, self.runs, strict=True)
             ],
+            "alone": [one.as_dict() for one in self.alone],
             "figures": [str(path) for path in self.figures],
             "folder": str(self.folder),
         }

@@ -28,8 +28,9 @@ from erasurehead.runs.checkpoints.checkpointer import Checkpointer, last_good
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
+from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
-from erasurehead.runs.config.sections import Config, DataSection
+from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.runs.config.toml import located, to_toml
 from erasurehead.runs.control import Control
 from erasurehead.runs.fingerprints import check_same, of_code, of_data
@@ -51,7 +52,7 @@ from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recorder import Recorder
 from erasurehead.runs.resuming import check_unfinished
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import default_scheme, parse_rate, parse_scheme
+from erasurehead.schemes.text import parse_rate, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.notices import Notice
@@ -80,6 +81,8 @@ class Experiment:
         out: the run folder to be; None to keep no records.
         resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
         initial: the first model, if it is from another run; None, too, where the run goes on, whose checkpoint has it.
+        asked: the configuration as it was asked for, before what was left open went with the scheme; None if all is
+            settled.
     """
 
     config: Config
@@ -90,6 +93,7 @@ class Experiment:
     out: Path | None
     resuming: bool = False
     initial: InitialModel | None = None
+    asked: Config | None = None
 
     @classmethod
     def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
@@ -108,13 +112,11 @@ class Experiment:
     def _checked(cls, config: Config, resuming: bool = False) -> Experiment:
         """Return what `from_config` does; of a run that goes on, the run that it began with need not be there."""
         workers = config.run.workers
-        published = config.data.source in NAMES
-        late = published or config.delays.model is not None
-        text = (default_scheme(workers) if late else "uncoded()") if config.scheme is None else config.scheme
+        text = chosen_scheme(config)
         scheme = parse_scheme(text, workers)
         parts.check_engine_keys(config.run)
         parts.check_data_keys(config.data)
-        parts.check_optimizer(config.optimizer)
+        parts.check_optimizer(chosen_optimizer(config, text))
         parts.check_wire(scheme, config.run)
         _check_until(config)
         if config.delays.model is not None:
@@ -130,20 +132,18 @@ class Experiment:
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         _check_tasks(scheme, text, problem)
-        rate = config.optimizer.rate
-        if rate is None:
-            rate = parts.default_rate(data, loss, l2, problem.heaviest)
-        restart = config.optimizer.restart
-        if restart is None:
-            restart = data.published is None and config.optimizer.name == "nesterov"
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
+        optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
+        run = _run(config, config.run, optimizer)
+        if earlier is not None:
+            run = run.model_copy(update={"initial": str(earlier)})
         complete = config.model_copy(
             update={
                 "scheme": text,
                 "data": _absolute(config.data),
-                "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
+                "run": run,
                 "problem": minimised,
-                "optimizer": config.optimizer.model_copy(update={"rate": rate, "restart": restart}),
+                "optimizer": optimizer,
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
@@ -151,7 +151,7 @@ class Experiment:
         scheme.check_late(complete.delays.late)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial)
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -195,7 +195,9 @@ class Experiment:
                 raise DataError(damage) from None
             raise
         if config.run.out is not None or config.run.overwrite:
-            raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
+            raise invalid(
+                "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
+            )
         check_unfinished(opened, config.run.steps)
         if not has_steps(opened.path):  # it was ended before it began in earnest
             return replace(cls.from_config(config), out=opened.path)
@@ -235,6 +237,10 @@ class Experiment:
         parts.check_wire(scheme, self.config.run)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
+        if self.asked is not None:  # optimizer and steps go with the scheme, unless they were named
+            heaviest = getattr(self.problem, "heaviest", 1.0)
+            section = _optimizer(self.asked, text, self.data, config.problem, heaviest)
+            config = config.model_copy(update={"optimizer": section, "run": _run(self.asked, config.run, section)})
         named = replace(scheme, name=name) if name else scheme
         return replace(self, config=config, scheme=named, out=folder)
 
@@ -267,7 +273,10 @@ class Experiment:
             Unreachable, Diverged, EngineError: what ended the run; the records so far are in the folder.
         """
         section = self.config.run
-        engine, optimizer = engine or self.engine(), self.optimizer()
+        optimizer, wire = self.optimizer(), parts.build_wire(section)
+        engine = engine or self.engine()
+        if engine.message_rounding:  # it is on the wire already
+            wire = None
         watching, recorder, checkpointer, control = [*callbacks], None, None, None
         if self.out is not None:
             with uninterrupted():  # a folder that is there can be continued
@@ -285,7 +294,7 @@ class Experiment:
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
                     until=section.until, patience=section.patience, max_seconds=section.max_seconds,
-                    tolerance=self._tolerance,
+                    tolerance=self._tolerance, wire=wire,
                 )  # fmt: skip
         except BaseException as error:
             if recorder is None or checkpointer is None:
@@ -297,7 +306,7 @@ class Experiment:
                     recorder.end("failed", _said(error))
             checkpointer.close()
             if isinstance(error, Diverged) and not least.neglected:
-                raise Diverged(f"{error} {self._remedy(least.coverage)}") from error
+                raise Diverged(f"{error} {self._remedy(least.coverage)}".rstrip()) from error
             if isinstance(error, RecordsError):
                 if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
                     self._save_elsewhere(recorder, self.out, callbacks)
@@ -346,7 +355,8 @@ class Experiment:
             coverage: the least share of the gradient that a step counted, scaled up: its curvature is so much larger.
         """
         section = self.config.optimizer
-        assert section.rate is not None
+        if section.rate is None:
+            return ""
         rate = parse_rate(section.rate)(0)
         try:
             safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
@@ -367,7 +377,8 @@ class Experiment:
         """How short an exact gradient ends the run; published settings keep their number of steps."""
         tolerance = self.config.run.tolerance
         if tolerance is None:
-            return None if self.data.published is not None else TOLERANCE
+            published = self.data.published is not None and self.config.optimizer.name != "quasi_newton"
+            return None if published else TOLERANCE
         return tolerance or None
 
     def facts(self) -> dict[str, Any]:
@@ -442,6 +453,31 @@ def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
         "notes": list(data.notes),
         "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
     }
+
+
+def _optimizer(
+    config: Config, scheme: str, data: Dataset | ShardedDataset, minimised: ProblemSection, heaviest: float
+) -> OptimizerSection:
+    """Return the optimizer's section with all that was left open; a rate for those that take one."""
+    section = chosen_optimizer(config, scheme)
+    if section.name == "quasi_newton":
+        return section
+    rate, restart = section.rate, section.restart
+    if rate is None:
+        assert minimised.loss is not None
+        assert minimised.l2 is not None
+        rate = parts.default_rate(data, minimised.loss, minimised.l2, heaviest)
+    if restart is None:
+        restart = data.published is None and section.name == "nesterov"
+    return section.model_copy(update={"rate": rate, "restart": restart})
+
+
+def _run(asked: Config, section: RunSection, optimizer: OptimizerSection) -> RunSection:
+    """Return the run's section with as many steps as go with the optimizer, unless their number was given."""
+    if "steps" in asked.run.model_fields_set:
+        return section
+    steps = MOST_STEPS if optimizer.name == "quasi_newton" else RunSection().steps
+    return section.model_copy(update={"steps": steps})
 
 
 def _default_l2(data: Dataset | ShardedDataset) -> float:

@@ -118,7 +118,7 @@ class TrainedModel:
         if not np.isfinite(x).all():
             status = "unknown" if run.damage(SUMMARY) else run.summary.get("status", "unknown")
             raise DataError(
-                f"The model in {str(folder)!r} is not finite (status of the run: {status}), so that it predicts"
+                f"The model in {str(folder)!r} is not finite (status of the run: {status}), so it predicts"
                 f" nothing; train again with a smaller rate."
             )
         if damage := run.damage(CONFIG):

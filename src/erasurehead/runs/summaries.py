@@ -17,6 +17,7 @@ from erasurehead.training.result import Run
 def figures(run: Run) -> dict[str, Any]:
     """Return what a whole run comes to, as plain data; means are over its steps."""
     steps = run.steps
+    told = next((row for row in reversed(steps) if not row.rejected), None)
     last = run.evaluations[-1] if run.evaluations else None
     return {
         "steps": len(steps),
@@ -29,8 +30,8 @@ def figures(run: Run) -> dict[str, Any]:
         "seconds": run.seconds,
         "seconds_per_step": run.seconds_per_step,
         "start_seconds": run.start_seconds,
-        "loss": steps[-1].loss if steps else None,
-        "loss_share": steps[-1].coverage if steps else None,
+        "loss": None if told is None else told.loss,
+        "loss_share": None if told is None else told.coverage,
         "objective": run.objective,
         "final": None if run.final is None else asdict(run.final),
         "neglected": [asdict(task) for task in run.neglected],

@@ -11,6 +11,7 @@ from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
 from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.problems.base import CURVATURE
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
@@ -130,7 +131,9 @@ def custom(
 
     again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
     chosen = decoder or decoding.make_decoder(code)
-    return Scheme(name or code.name, chosen, {"gradient": rule}, aggregation or Plain(), again)
+    aggregation = aggregation or Plain()
+    kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # else it would mix what these bring
+    return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
@@ -217,6 +220,63 @@ def asynchronous(
     code = codes.uncoded(n_workers, n_tasks)
     scheme = custom(code, wait_rules.arrivals(1), Asynchronous(adaptive, greatest_age), "asynchronous")
     return replace(scheme, late="carry")
+
+
+def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None) -> Scheme:
+    """Return the scheme that goes with `optimizers.QuasiNewton`: the whole gradient, from the fastest of equal workers.
+
+    Every step waits until the full gradient can be decoded, as a method that converges to the optimum and judges its
+    own steps needs it. Each task is held by several workers, and the fastest of them is enough.
+
+    Arguments:
+        n_workers: number of workers.
+        load: tasks a worker; by default 3, or all that there are workers.
+        n_tasks: number of tasks; by default one a worker.
+    """
+    load = min(_LOAD, n_workers) if load is None else load
+    code = codes.fractional_repetition(n_workers, load, n_tasks)
+    return custom(code, wait_rules.decodable(), name="adaptive")
+
+
+def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
+    """Return Ringmaster ASGD: asynchronous training that throws away gradients as old as a threshold, and older ones.
+
+    The model moves by a whole step at every message that is less than `threshold` steps old. With a threshold that
+    suits noise and accuracy the method is optimal in time among asynchronous ones, whatever the workers' speeds
+    (Maranjyan, Tyurin and Richtarik, "Ringmaster ASGD", ICML 2025, algorithm 4; with the late work `drop(R)`, R =
+    threshold - 1, workers stop such computations, which is their algorithm 5). A worker's message is the gradient of
+    its own tasks: where tasks differ, the method goes to a neighbourhood of the optimum.
+
+    Arguments:
+        n_workers: number of workers.
+        threshold: steps, at least 1; 1 takes gradients at the newest model only.
+        n_tasks: number of tasks, at least n_workers; by default one a worker.
+    """
+    check_count("threshold", threshold)
+    code = codes.uncoded(n_workers, n_tasks)
+    aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1)
+    return replace(custom(code, wait_rules.arrivals(1), aggregation, "ringmaster"), late="carry")
+
+
+def rennala(n_workers: int, batch: int) -> Scheme:
+    """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and no older ones.
+
+    Optimal in time among asynchronous methods for workers of fixed speeds (Tyurin and Richtarik, "Optimal time
+    complexities of parallel stochastic optimization methods under a fixed computation model", NeurIPS 2023). There, a
+    fast worker may bring several stochastic gradients of one model; here its tasks are its whole data, which it need
+    not bring twice, so that a batch is of as many workers: it is `ignore_stragglers` by another name.
+
+    Arguments:
+        n_workers: number of workers.
+        batch: gradients a step, in 1..n_workers.
+    """
+    batch = check_count("batch", batch, 1, n_workers)
+    return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
+
+
+_LOAD = 3
+"""Workers a task where nothing is said: each round takes the time of the fastest of so many. With exponential delays of
+equal mean a round of 30 workers takes 0.5 s with three and 2 s with one, and 0.4 s with five."""
 
 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:

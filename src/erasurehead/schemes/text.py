@@ -26,8 +26,9 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     """Return the scheme that a text stands for.
 
     Arguments:
-        text: `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`, `exact(load=3, code='cyclic')`,
-            `erasurehead(load=3, wait_for=11)`, `asynchronous()`, each with the arguments of `erasurehead.schemes`; or
+        text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
+            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `asynchronous()`,
+            `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of `erasurehead.schemes`; or
             `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
             arguments.
         n_workers: number of workers.
@@ -39,14 +40,26 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     first(11) | decodable()
     """
     makers: dict[str, Callable[..., Scheme]] = {
+        "adaptive": partial(schemes.adaptive, n_workers),
         "uncoded": partial(schemes.uncoded, n_workers),
         "ignore_stragglers": partial(schemes.ignore_stragglers, n_workers),
         "exact": partial(schemes.exact, n_workers),
         "erasurehead": partial(schemes.erasurehead, n_workers),
         "asynchronous": partial(schemes.asynchronous, n_workers),
+        "ringmaster": partial(schemes.ringmaster, n_workers),
+        "rennala": partial(schemes.rennala, n_workers),
         "custom": partial(_custom, n_workers),
     }
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
+
+
+def is_adaptive(text: str) -> bool:
+    """Return whether a text stands for `schemes.adaptive`.
+
+    >>> is_adaptive("adaptive(load=2)"), is_adaptive("uncoded()")
+    (True, False)
+    """
+    return text.strip().partition("(")[0].strip() == "adaptive"
 
 
 def parse_rate(rate: float | str) -> Schedule:

@@ -42,7 +42,10 @@ class Callback:
         """Called after a step for every message of it, arrived or censored; and at once for late ones."""
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
-        """Called when a step is done, with the model after it; keep a reference at will, it is never changed."""
+        """Called when a step is done, with the model that the run would end with now.
+
+        Keep a reference to it at will: it is never changed.
+        """
 
     def on_last_step(self, step: int) -> None:
         """Called when it turns out that a run ends early, as it was asked to: its target is reached, say.

@@ -25,7 +25,7 @@ from erasurehead.errors import (
 )
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import Problem, split_samples
+from erasurehead.problems.base import CURVATURE, Problem, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
@@ -151,7 +151,7 @@ def train(
     except KeyboardInterrupt as error:
         if not run.stopped:
             run.status, run.stopped = "interrupted", f"{stopped_by(error)} while the models were evaluated"
-    if failure is None and not run.stopped and (said := _why_worse(run)):
+    if failure is None and not run.stopped and (said := _why_worse(run, optimizer)):
         failure, run.status, run.stopped = Diverged(said), "diverged", said
     for watcher in training.watchers:
         watcher.on_end(run)
@@ -164,7 +164,7 @@ _SOON = 10
 """Steps before which a model that got worse may get better yet."""
 
 
-def _why_worse(run: Run) -> str:
+def _why_worse(run: Run, optimizer: Optimizer) -> str:
     """Return why a run that came to its end has failed all the same, as a sentence; empty if it has not."""
     final, rise = run.final, run.rise
     if final is None or len(run.steps) < _SOON:
@@ -178,12 +178,12 @@ def _why_worse(run: Run) -> str:
     if final.worse:
         return (
             f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
-            f"was {first}; take a smaller step size (rate)."
+            f"was {first}{optimizer.remedy}."
         )
     if rise is not None and rise.exact and final.above_first(rise.last):
         return (
-            f"training goes up and down without end: the last steps have a mean training loss of {rise.last:.5g}, "
-            f"and it was {first}; take a smaller step size (rate)."
+            f"the training loss goes up and down and does not settle: the mean of the last steps is {rise.last:.5g}, "
+            f"and it was {first}{optimizer.remedy}."
         )
     return ""
 
@@ -210,7 +210,7 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
-        optimizer.penalty = problem.regularizer
+        optimizer.begin(problem)
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
@@ -244,7 +244,7 @@ class _Training:
         """All that there is so far, but for the evaluations."""
         history = self.history
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.x, history.steps, history.arrivals,
+            self._scheme.name, self.engine.name, self.optimizer.best, history.steps, history.arrivals,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
@@ -252,7 +252,7 @@ class _Training:
 
     def final(self) -> FinalModel | None:
         """Return what the final model comes to, from the data that are in reach and were not lost; None if none are."""
-        problem, first, x = self.problem, self.first, self.optimizer.x
+        problem, first, x = self.problem, self.first, self.optimizer.best
         lost = self.history.steps[-1].lost if self.history.steps else []
         with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
             start, end = problem.exact([first, x], [self._samples[task] for task in lost])
@@ -304,7 +304,7 @@ class _Training:
 
     def _not_beside(self, why: str) -> None:
         text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
-        self.rounds.notice(Notice("not_measured_beside", data={"reason": why}, text=text))
+        self.rounds.notice(Notice("measured_between", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
@@ -320,7 +320,9 @@ class _Training:
                     self.stopping.ended = "max_seconds"
                 else:
                     self._between = True
-                    self.stopping.after(self.history.steps[-1], self.optimizer.x, self.optimizer.step >= steps)
+                    self.stopping.after(self.history.steps[-1], self.optimizer.best, self.optimizer.step >= steps)
+                    if self.optimizer.converged:
+                        self.stopping.ended = self.stopping.ended or "converged"
                 if self.stopping.ended is not None:
                     for watcher in self.watchers:
                         watcher.on_last_step(self.optimizer.step)
@@ -333,8 +335,9 @@ class _Training:
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
-            self.status, self.stopped = _status_after(error), str(error)
-            return error
+            failure = Diverged(f"{error}{self.optimizer.remedy}.") if isinstance(error, Diverged) else error
+            self.status, self.stopped = _status_after(failure), str(failure)
+            return failure
         return None
 
     def state(self) -> dict[str, Tree]:
@@ -365,7 +368,8 @@ class _Training:
         scheme = self.pool.assignment.scheme
         scheme.aggregation.restore(state["aggregation"])
         for kind, rule in scheme.rules.items():
-            rule.restore(state["rules"][kind])
+            if kind in state["rules"]:  # checkpoints of older versions know of gradients alone
+                rule.restore(state["rules"][kind])
         if running:
             assignment = self.pool.assignment
             self.rounds.restore(state["rounds"])
@@ -385,7 +389,7 @@ class _Training:
             order = replace(asked, round=self._round, generation=generation, posted=posted)
             self._round += 1
             try:
-                result = self.rounds.gather(order)
+                result = self.rounds.gather(order, optimizer.trying)
                 break
             except PoolShrunk:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
@@ -397,19 +401,24 @@ class _Training:
             text = sentence(self.counting.neglected(neglected), self._sizes)
             self.rounds.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
         with uninterrupted():  # a model that has moved is a step that is recorded
-            optimizer.share = result.share
+            optimizer.share, optimizer.exact = result.share, result.exact
+            optimizer.value = math.inf if result.overflowed else loss
             optimizer.tell(gradient)
+            if order.kind == CURVATURE:
+                gradient, loss = None, None  # no step, and no loss: these are sums of another kind
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
+                stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
                 dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
                 events=self.rounds.take_events(),
             )  # fmt: skip
+            model = optimizer.best
             for watcher in self.watchers:
                 for arrival in result.rows:
                     watcher.on_arrival(arrival)
-                watcher.on_step_end(row, optimizer.x)
+                watcher.on_step_end(row, model)
             if exact and row.gradient_norm is not None:
                 self.stopping.converged(row.gradient_norm)
             self.rounds.learn(row, [*result.late_rows, *result.rows])
@@ -424,6 +433,8 @@ class _Training:
             lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
             estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
         gradient = estimate[:-1]
+        if order.kind == CURVATURE:
+            return gradient, float(estimate[-1])
         if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageSpec, Order, Program
-from erasurehead.problems.base import Problem, Shard, split_samples
+from erasurehead.problems.base import CURVATURE, Problem, Shard, split_samples
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
@@ -53,6 +53,7 @@ class CodedProgram(Program):
         self.recipes = {recipe.spec.message: recipe for recipe in recipes}
         self.preload = problem.preload
         self._message_specs = tuple(recipe.spec for recipe in recipes)
+        self._n_parameters = problem.n_parameters
         self._inbox = max_points * problem.n_parameters
 
     @property
@@ -103,13 +104,18 @@ class CodedProgram(Program):
         return self._message_specs[len(done) :]
 
     def take(self, order: Order) -> Any:
+        if order.kind == CURVATURE:
+            return None
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         return local, order.coefficients or (1.0,) * len(local), order.step
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        local, factors, step = taken
         recipe = self.recipes[spec.message]
         shard = self.shards[recipe.shard]
+        if taken is None:
+            self._add_curvature(recipe, shard, out)
+            return
+        local, factors, step = taken
         target, scratch = out, np.empty(0)
         if recipe.places is not None or len(local) > 1:
             out[:] = 0.0
@@ -120,6 +126,14 @@ class CodedProgram(Program):
                 target[-1] = shard.combine(models[recipe.shard], coefficients, step, target[:-1])
                 if target is scratch:
                     _place(scratch, None if recipe.places is None else recipe.places[piece], out)
+
+    def _add_curvature(self, recipe: Recipe, shard: Shard, out: Array) -> None:
+        """Write the combined curvature, which is coded as gradients are."""
+        out[:] = 0.0
+        vector = np.empty((self._n_parameters if shard.support is None else len(shard.support)) + 1)
+        for piece, coefficients in enumerate(recipe.coefficients):
+            vector[-1] = shard.curvature(coefficients, vector[:-1])
+            _place(vector, None if recipe.places is None else recipe.places[piece], out)
 
 
 def _place(vector: Array, places: IntArray | None, out: Array) -> None:

@@ -115,8 +115,8 @@ class Run:
         final: the exact objective of the final model, and what goes with it; None where it is not known, as after a
             run that was told to end at once, or one that diverged.
         ended: what has ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
-            `"patience"`, nothing got better; `"max_seconds"`; or `"tolerance"`, the gradient has vanished. None if it
-            was stopped.
+            `"patience"`, nothing got better; `"max_seconds"`; `"tolerance"`, the gradient has vanished; or
+            `"converged"`, the optimizer finds nothing to gain any more. None if it was stopped.
         measured: values of the metric of `until` or `patience`, along the way.
         optimum: the least value of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never
@@ -154,8 +154,9 @@ class Run:
         """How far the training loss has risen from its best, smoothed over a tenth of the steps; None if it has not.
 
         A tenth of the way that it had fallen is no rise yet, nor is what the noise of the estimates may account for.
+        Points that an optimizer tried and rejected do not count.
         """
-        taken = [row for row in self.steps if row.loss is not None]
+        taken = [row for row in self.steps if row.loss is not None and not row.rejected]
         losses = np.array([row.loss for row in taken], dtype=np.float64)
         width = max(1, min(_SMOOTHED, len(losses) // 10))
         if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # so few estimates say too little

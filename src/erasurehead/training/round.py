@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from erasurehead.training.round_table import RoundTable
 from erasurehead.training.rows import BEFORE, ArrivalRow, StepRow, WorkerEvent, WorkerEventKind
 from erasurehead.training.worker_pool import WorkerPool
 
-DIVERGED = "step {step}: the {what} not finite: the model has diverged; take a smaller step size (rate)."
+DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
@@ -75,6 +76,7 @@ class RoundResult:
         share: of the optimizer's step size that the estimate is worth.
         received: bytes that came, in time or late.
         lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
+        overflowed: whether there is no estimate as vectors were not finite, at a point that was only tried.
     """
 
     estimate: Array | None
@@ -89,6 +91,7 @@ class RoundResult:
     late_rows: tuple[ArrivalRow, ...] = ()
     used_late: tuple[int, ...] = ()
     share: float = 1.0
+    overflowed: bool = False
 
     @property
     def exact(self) -> bool:
@@ -118,6 +121,9 @@ class RoundResult:
         neglected: Iterable[int] = (),
         notices: Iterable[Notice] = (),
         events: Iterable[WorkerEvent] = (),
+        decision: Mapping[str, Any] = MappingProxyType({}),
+        stepped: bool | None = None,
+        rejected: bool = False,
     ) -> StepRow:
         """Return the row of the step that this round was the last of.
 
@@ -127,7 +133,9 @@ class RoundResult:
             origin: when training began, in the engine's seconds.
             gradient: the estimate with the penalty; None if no step was taken.
             loss: the estimate with the penalty.
-            dead, neglected, notices, events: as the row's attributes.
+            dead, neglected, notices, events, decision, rejected: as the row's
+                attributes.
+            stepped: likewise; None for whether there is an estimate.
         """
         decoding = self.decoding
         return StepRow(
@@ -143,7 +151,8 @@ class RoundResult:
             dead=sorted(dead),
             residual=decoding.residual + len(self.lost),
             coverage=self.coverage,
-            stepped=gradient is not None,
+            stepped=gradient is not None if stepped is None else stepped,
+            rejected=rejected,
             loss=loss,
             gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
             received=self.received,
@@ -153,6 +162,7 @@ class RoundResult:
             neglected=list(neglected),
             notices=list(notices),
             events=list(events),
+            decision=dict(decision),
         )
 
 
@@ -189,8 +199,12 @@ class RoundRunner:
         self.time_is_up = math.inf  # when, in the engine's seconds, a round is broken off
         pool.tell = self.notice
 
-    def gather(self, order: Order) -> RoundResult:
+    def gather(self, order: Order, tried: bool = False) -> RoundResult:
         """Run one round to its end.
+
+        Arguments:
+            order: what is asked.
+            tried: whether the point is only tried: where vectors are not finite there, the result says so.
 
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
@@ -212,13 +226,21 @@ class RoundRunner:
         self._submit(order, self.pool.present())
         read = current.read
         used_late: list[int] = []
+        overflowed = False
         while True:
             try:
                 self._wait(current)
             except PoolShrunk:
                 self._break_off(current)
                 raise
+            except Diverged:
+                if not tried:
+                    raise
+                overflowed = True
             waited = current.view.elapsed
+            if overflowed:
+                found, estimate = current.view.session.decoding(), None
+                break
             if self._monitor.examine(current):
                 continue
             found = current.view.session.decoding()
@@ -239,7 +261,10 @@ class RoundRunner:
                 break
             bad = unusable(sorted({*used, *arrived.looked_at}), read)
             if not bad:
-                raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+                if not tried:
+                    raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+                estimate, overflowed = None, True
+                break
             self._refuse(current, bad)
         received = current.late_bytes + sum(map(_bytes_of, current.arrivals.values()))
         if self._seen is not None:
@@ -251,7 +276,7 @@ class RoundRunner:
         self._seconds += time.perf_counter() - real
         return RoundResult(
             estimate, found, current.view, assignment, begin, waited, rows, received, current.lost,
-            tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share,
+            tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share, overflowed,
         )  # fmt: skip
 
     def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:

@@ -66,8 +66,9 @@ class StepRow:
         dead: workers that were dead by then, ascending.
         residual: of the decoding, in tasks; 0 is the full gradient.
         coverage: fraction of the full gradient that was counted, and so of the data that `loss` is estimated from.
-        stepped: whether the model moved; False when nothing had arrived.
-        loss: estimate of the training objective at the model that the step began with (penalty included).
+        stepped: whether there was an estimate; False when nothing had arrived.
+        loss: estimate of the training objective at the point that the step asked for, which of most optimizers is the
+            model that it began with (penalty included); None of orders that ask for no gradient.
         gradient_norm: Euclidean norm of the estimate with the penalty.
         received: bytes of the messages that came in this step, in time or late.
         workers: positions of the code, whether a worker has them or not.
@@ -78,7 +79,11 @@ class StepRow:
         notices: what was noticed since the step before, in order: deaths, exceptions, refused messages, suspicions; in
             the first step, also while the workers were started.
         late: messages of earlier rounds that came in this step.
+        decision: what the optimizer decided at its end, by name, and by which numbers; empty for those that decide
+            nothing.
         events: what befell workers in this step, in order; in rounds of it that were broken off, too.
+        rejected: whether the point that it asked for was only tried, and turned out no better: the model stays what it
+            was, and `loss` is none of it.
     """
 
     step: int
@@ -102,7 +107,9 @@ class StepRow:
     neglected: list[int] = field(default_factory=list[int])
     notices: list[Notice] = field(default_factory=list[Notice])
     late: int = 0
+    decision: dict[str, Any] = field(default_factory=dict[str, Any])
     events: list[WorkerEvent] = field(default_factory=list[WorkerEvent])
+    rejected: bool = False
 
     def noticed(self, *kinds: NoticeKind) -> list[Notice]:
         """Return the notices of some kinds, in order."""

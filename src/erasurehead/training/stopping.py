@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -17,9 +17,10 @@ from erasurehead.training.metric import Measured, Metric
 from erasurehead.training.optimum import Optimum, find_optimum
 from erasurehead.training.rows import StepRow
 
-Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolerance"]
+Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolerance", "converged"]
 """What has ended a run: all its steps are taken, its target is reached, its metric has not got better for as many steps
-as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for."""
+as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for, or the optimizer
+finds nothing to gain any more."""
 
 TOLERANCE = 1e-12
 """Length of an exact gradient, over that of the first, at which a run has converged, if nothing else is asked for."""
@@ -217,15 +218,19 @@ class Stopping:
         beside = self._beside
         if beside is None:
             return
+        lost: EvaluatorLost | None = None
         try:
-            for measured in beside.answers(wait):
-                if self.ended is None:
-                    self._judge(measured)
-        except EvaluatorLost as lost:
+            found: Sequence[Measured] = beside.answers(wait)
+        except EvaluatorLost as error:
+            lost, found = error, error.found
+        for measured in found:
+            if self.ended is None:
+                self._judge(measured)
+        if lost is not None:
             self._tell(str(lost))
             left = beside.unmeasured
             self.close()
-            if left is not None:
+            if left is not None and self.ended is None:
                 self._measure(*left)
 
     def _judge(self, measured: Measured) -> None:

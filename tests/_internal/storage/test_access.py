@@ -40,7 +40,7 @@ def modes(folder: Path) -> tuple[set[int], set[int]]:
 @pytest.mark.parametrize("access", [None, *ACCESS])
 def test_runs_and_shards_have_the_modes_that_are_asked_for(tmp_path: Path, access: Access | None, mask: int) -> None:
     (tmp_path / "homes.csv").write_text(LINES)
-    run = {"engine": "virtual", "workers": 2, "steps": 3, "out": str(tmp_path / "run")}
+    run = {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 3, "out": str(tmp_path / "run")}
     tables = {
         "scheme": "uncoded", "data": {"source": str(tmp_path / "homes.csv")},
         "run": run if access is None else {**run, "access": access},
@@ -61,7 +61,7 @@ def test_a_folder_that_is_there_keeps_its_mode_and_a_file_hands_its_own_on(tmp_p
         (tmp_path / name).chmod(0o751)
     tables = {
         "scheme": "uncoded", "data": {"source": str(tmp_path / "homes.csv")},
-        "run": {"engine": "virtual", "workers": 2, "steps": 3, "out": str(tmp_path / "run")},
+        "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 3, "out": str(tmp_path / "run")},
         "checkpoints": {"every_steps": 1, "keep_finished": True},
     }  # fmt: skip
     Experiment.from_config(build_config(tables)).run()

@@ -40,7 +40,7 @@ class _Notices(Callback):
 def experiment(place: Path, out: str, **checkpoints: Any) -> Experiment:
     return Experiment.from_config(build_config({
         "scheme": "uncoded", "data": {"source": str(place / "homes.csv"), "categorical": True},
-        "run": {"engine": "virtual", "workers": 2, "steps": 6, "out": str(place / out)},
+        "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 6, "out": str(place / out)},
         "delays": {"model": "exponential(mean=0.5, seed=1)"},
         "checkpoints": {"every_steps": 1, "behind": 0, **checkpoints},
     }))  # fmt: skip
@@ -76,6 +76,7 @@ def _everything(run: Path, data: Path) -> list[object]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_one_changed_bit_is_noticed_or_changes_nothing(runs: Path, tmp_path: Path, data: st.DataObject) -> None:

@@ -42,7 +42,7 @@ def experiment(data: Path, out: Path, **run: Any) -> Experiment:
     tables: dict[str, Any] = {
         "scheme": "uncoded",
         "data": {"source": str(data)},
-        "run": {"engine": "virtual", "workers": 2, "steps": 6, "out": str(out)},
+        "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 6, "out": str(out)},
         "delays": {"model": "exponential(mean=0.5, seed=1)"},
         "checkpoints": {"every_steps": 1, "behind": 0},
     }

@@ -36,7 +36,7 @@ class Bench:
         """Data, problem and hyper-parameters as published."""
         chosen = self.settings
         section = DataSection(source=self.name, path=chosen.path, synthetic=chosen.synthetic, rows=chosen.rows)
-        run = RunSection(engine=chosen.engine, workers=N_WORKERS, steps=chosen.steps)
+        run = RunSection(engine=chosen.engine, workers=N_WORKERS, steps=chosen.steps, preset="paper")
         config = Config(scheme=UNCODED.text, data=section, delays=DelaysSection(model="none()"), run=run)
         return Experiment.from_config(config)
 

@@ -23,6 +23,7 @@ from erasurehead.engines.wires import Wire, WiredEngine, parse_wire
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.linear import LinearProblem
+from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.schemes.named import Scheme
@@ -34,7 +35,7 @@ _FOR_FILES = (
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _INITIAL = ("zeros", "randn")
-_CURVATURE = {"logistic": 0.25, "least_squares": 2.0, "softmax": 0.5}
+_CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
 """The largest second derivative of each loss in its margins."""
 _BLOCK = 4096  # steps whose delays are looked at in one go
 
@@ -250,6 +251,10 @@ def check_optimizer(section: OptimizerSection) -> None:
     """Raise if the step size is none, or a momentum is given that nobody uses."""
     if section.rate is not None:
         parse_rate(section.rate)
+        if section.name == "quasi_newton":
+            raise invalid(
+                "optimizer.rate", "must be left out for quasi_newton, which finds its steps itself", section.rate
+            )
     if section.momentum is not None and section.name != "heavy_ball":
         raise invalid("optimizer.momentum", "is for heavy_ball only", section.momentum)
     if section.restart and section.name != "nesterov":
@@ -257,7 +262,9 @@ def check_optimizer(section: OptimizerSection) -> None:
 
 
 def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
-    """Return a new optimizer that begins with a model; the rate must be given."""
+    """Return a new optimizer that begins with a model; its name must be given, and a rate if it takes one."""
+    if section.name == "quasi_newton":
+        return optimizers.QuasiNewton(x)
     assert section.rate is not None
     schedule = parse_rate(section.rate)
     if section.name == "heavy_ball":

@@ -155,17 +155,19 @@ class ProblemSection(_Section):
 class OptimizerSection(_Section):
     """How the model moves."""
 
-    name: Literal["nesterov", "gradient_descent", "heavy_ball"] = _key(
-        "nesterov",
-        "nesterov (the default: accelerated gradient descent as the published experiments have it), gradient_descent "
-        "or heavy_ball.",
+    name: Literal["quasi_newton", "nesterov", "gradient_descent", "heavy_ball"] | None = _key(
+        None,
+        "quasi_newton (the default with the scheme adaptive: it finds its steps itself), nesterov (the default with "
+        "other schemes: accelerated gradient descent as the published experiments have it), gradient_descent or "
+        "heavy_ball.",
         option="--optimizer",
         metavar="NAME",
     )
     rate: float | str | None = _key(
         None,
-        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default the published "
-        "one; for your own data one that is safe, and small: one over the largest curvature.",
+        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton finds "
+        "its own; for other optimizers it is the published one, and for your own data one that is safe, and small: "
+        "one over the largest curvature.",
         option="--rate",
         metavar="RATE",
         examples=[10.0, "geometric(0.1, 0.99)"],
@@ -212,7 +214,13 @@ class RunSection(_Section):
         metavar="NAME",
     )
     workers: int = _key(30, "How many workers.", option="--workers, -w", metavar="N", ge=1)
-    steps: int = _key(100, "How many steps of the optimizer, at most.", option="--steps, -n", metavar="N", ge=1)
+    steps: int = _key(
+        100,
+        "How many steps of the optimizer, at most; 1000 for quasi_newton, which ends by itself.",
+        option="--steps, -n",
+        metavar="N",
+        ge=1,
+    )
     until: str | None = _key(
         None,
         "Target that ends the run: a metric, one of < <= > >=, and a number. The gap is how far the objective is from "
@@ -239,7 +247,7 @@ class RunSection(_Section):
     tolerance: float | None = _key(
         None,
         "End when the gradient is exact, and its length so much of that of the first: by default 1e-12, and 0 (never) "
-        "for the paper's data sets, which keep their number of steps.",
+        "for the paper's data sets with other optimizers than quasi_newton, which keep their number of steps.",
         ge=0,
         allow_inf_nan=False,
     )
@@ -249,6 +257,12 @@ class RunSection(_Section):
         option="--evaluate-every",
         metavar="STEPS",
         ge=0,
+    )
+    preset: Literal["paper"] | None = _key(
+        None,
+        "paper: the scheme, the optimizer and the step size of the ErasureHead paper, where nothing else is said.",
+        option="--preset",
+        metavar="NAME",
     )
     initial: str = _key(
         "zeros",
@@ -368,9 +382,9 @@ class Config(_Section):
 
     scheme: str | None = _key(
         None,
-        "Who computes what, and how long is waited: by default erasurehead(load=3, wait_for=11) for 30 workers. For "
-        "data other than the paper's, without delays, it is uncoded(): where nobody is late, nothing needs to be left "
-        "out.",
+        "Who computes what, and how long is waited: by default adaptive(), which goes to the optimum with nothing to "
+        "set. Where a step size or another optimizer than quasi_newton is given, it is erasurehead(load=3, "
+        "wait_for=11) for 30 workers, and uncoded() for data other than the paper's without delays.",
         examples=["erasurehead(load=3, wait_for=11)", "exact(load=3)"],
     )
     data: DataSection = DataSection()

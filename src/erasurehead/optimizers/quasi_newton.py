@@ -1,0 +1,378 @@
+"""A quasi-Newton method on exact gradients that chooses its step and its scaling itself: limited-memory BFGS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead.engines.base import Order
+from erasurehead.errors import invalid
+from erasurehead.optimizers.base import Optimizer, as_model
+from erasurehead.problems.base import CURVATURE, Problem
+
+_MOST_PAIRS = 30
+_MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
+_DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
+_SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
+_ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
+_NOTHING = 1e-9  # of the objective: what a step may promise when there is nothing to gain any more
+_POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
+_SHORTEST = 1e-8  # share of a direction at which a search gives up
+
+
+@final
+class QuasiNewton(Optimizer):
+    """Limited-memory BFGS with a diagonal scaling and a line search, both chosen as it runs: there is nothing to set.
+
+    Each order asks for one exact gradient, and brings the exact objective with it, so that a step is judged by what the
+    next order brings: one that does not lower the objective enough is shortened (Armijo's rule, by quadratic
+    interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal, "Updating quasi-Newton
+    matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 30 pairs.
+
+    Where the problem tells a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
+    workers for it: a sum over the samples, which the code carries like a gradient. The matrix that L-BFGS begins with
+    is then a power of that diagonal, penalty included: counts of one-hot columns differ by factors of thousands, and
+    so do the units of unscaled columns. Which power is best differs between data sets, and along a run; after each step
+    the one is taken under which the step and the change of the gradient that it made point most nearly the same way.
+    Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
+
+    On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
+    linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
+    conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
+    gradient vanishes, without a rate. The run ends when a step promises less than 1e-9 of the objective three times in
+    a row, or no step lowers it any more: it has `converged`.
+
+    With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
+    L1-regularized log-linear models", 2007): the gradient's place is taken by the shortest subgradient, and each step
+    stays in the orthant that this one points into, so that parameters become exactly 0 and the objective is smooth
+    along the way.
+
+    An estimate that is not exact (workers are missing for good, or the scheme does not wait for the whole gradient)
+    cannot be searched along: then the model moves by the scaled gradient with the steps that the bound allows, and the
+    memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind. The bound holds
+    for samples of like numbers of entries, and there may be none: so these steps get shorter whenever the gradient,
+    measured in the scaling, gets longer than at the step before. With q its squared length there they are
+    1 / sqrt(1 + (the sum of all rises of q) / (the first q)), after AdaGrad (Duchi, Hazan and Singer, 2011): whole
+    where it only falls, like 1 / sqrt(step) where it is noise, and none is ever longer than the first, in the scaling,
+    so that no model runs away.
+
+    Arguments:
+        x: the first model, shape (n_parameters,).
+    """
+
+    kinds = ("gradient", CURVATURE)
+    proximal = True
+    remedy = "; numbers of the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
+
+    def __init__(self, x: Array) -> None:
+        super().__init__(x)
+        self._stochastic = False
+        self._know_nothing()
+
+    def _know_nothing(self) -> None:
+        self._asks_curvature = False
+        self._bound: tuple[Array, float] | None = None  # on the curvature, and a sample's entries, as they were summed
+        self._diagonals: list[Array] = []  # what the inverse of the first matrix may be, the safest first
+        self._chosen = 0
+        self._steps: list[Array] = []
+        self._changes: list[Array] = []
+        self._bent: list[float] = []  # products of the two
+        self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient that a search begins at
+        self._direction: Array | None = None
+        self._slope = 0.0  # of the objective along the direction, at the base
+        self._length = 1.0  # share of the direction that the current model is away from the base
+        self._calm = 0  # steps in a row that promised nothing
+        self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
+        self._decision: dict[str, Any] = {}
+        self._lengths: tuple[float, float, float] | None = None  # of inexact gradients: first, last, and sum of rises
+
+    def begin(self, problem: Problem) -> None:
+        super().begin(problem)
+        if problem.regularizer.steepest(self.x, np.zeros(len(self.x))) is None:
+            raise invalid(
+                "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
+                problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
+            )  # fmt: skip
+        self.x = self.best  # a run of its own, which knows of no other problem
+        self._know_nothing()
+        self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
+
+    @property
+    def best(self) -> Array:
+        """The last model that a search began at: its objective is known, and none before it had a lower one."""
+        return self.x if self._base is None else self._base[0]
+
+    @property
+    def trying(self) -> bool:
+        return self._base is not None or self._asks_curvature
+
+    @property
+    def converged(self) -> bool:
+        return self._stuck or self._calm >= 3
+
+    @property
+    def decision(self) -> Mapping[str, Any]:
+        """What the last estimate led to, as `act`:
+
+        `scale`: the curvatures are in. `accept`: the model is the base of a new search, whose first step promises to
+        lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
+        the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:
+        no share of it was good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: nothing is to
+        be gained. `wait`: nothing was known, and the same is asked again.
+        """
+        return self._decision
+
+    def ask(self) -> Order:
+        return Order(step=self.step, points=(self.x,), kind=CURVATURE if self._asks_curvature else "gradient")
+
+    def tell(self, estimate: Array | None) -> None:
+        self.step += 1
+        self._decision, self.rejected = {"act": "wait"}, False
+        if estimate is None:
+            if self.value == math.inf and self._asks_curvature:
+                self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: it goes without
+            elif self.value == math.inf and self._base is not None:
+                self._shorten(0.0)
+            return
+        estimate = estimate.astype(np.float64)  # of float32 with such a model; its state is kept in float64
+        if self._asks_curvature:
+            self._decision = {"act": "scale"}
+            self._asks_curvature = False
+            self._bound = estimate, self.value or 1.0
+            self._diagonals = self._scalings(*self._bound)
+        elif not self.exact or self._stochastic or self.value is None:
+            self._drift(estimate)
+        elif self._base is None:
+            self._accept(self.value, estimate)
+        else:
+            self._judge(self.value, estimate)
+
+    # --- one step ---------------------------------------------------------------------------------------------------
+
+    def _judge(self, value: float, gradient: Array) -> None:
+        """Take the current model for the next base, or go back part of the way."""
+        assert self._base is not None
+        assert self._direction is not None
+        x, before, gradient_before = self._base
+        promised = self._slope_along(self.x - x)
+        lower = value <= before + _DECREASE * promised
+        if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
+            lower = abs(product(gradient, self._direction)) <= _SLOPE * abs(self._slope)
+        if lower and np.isfinite(gradient).all():
+            self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
+            self._accept(value, gradient)
+            return
+        rise = value - before - promised
+        self._shorten(-promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0)
+
+    def _shorten(self, length: float) -> None:
+        """Reject the current model, and try one that is nearer to the base.
+
+        Arguments:
+            length: share of the direction that is best, as far as is known.
+        """
+        self.rejected = True
+        self._length = min(max(length, 0.1 * self._length), 0.5 * self._length)
+        if self._length < _SHORTEST or not self._move():
+            self._give_up()
+            return
+        self._decision = {"act": "shorten", "length": self._length}
+
+    def _accept(self, value: float, gradient: Array) -> None:
+        """Begin the next search at the current model."""
+        self._base = self.x, value, gradient
+        self._aim(gradient)
+        if not self._slope < 0.0:  # rounding has spoilt the memory
+            self._forget()
+            self._aim(gradient)
+        self._calm = self._calm + 1 if -self._slope <= _NOTHING * abs(value) else 0
+        self._length = (
+            1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
+        )
+        self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._steps)}
+        if self._diagonals:
+            self._decision["scaling"] = _POWERS[self._chosen]
+        if not self._move():
+            self._give_up()
+
+    def _aim(self, gradient: Array) -> None:
+        """Choose the direction of the next search, from the current model."""
+        uphill = self._uphill(self.x, gradient)
+        direction = self._downhill(uphill)
+        if self._sharp:
+            direction[direction * uphill >= 0.0] = 0.0  # else the step might leave its orthant at once
+        self._direction, self._slope = direction, product(uphill, direction)
+
+    def _uphill(self, x: Array, gradient: Array) -> Array:
+        found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
+        assert found is not None  # `begin` has looked
+        return found
+
+    @property
+    def _sharp(self) -> bool:
+        return self.penalty is not None and self.penalty.sharp
+
+    def _slope_along(self, step: Array) -> float:
+        """Return what the slope at the base promises of a step from there, as it was taken."""
+        assert self._base is not None
+        if not self._sharp:
+            return self._length * self._slope
+        return product(self._uphill(self._base[0], self._base[2]), step)
+
+    def _move(self) -> bool:
+        """Go so far along the direction; return whether that is another model, in the numbers that it is of."""
+        assert self._base is not None
+        assert self._direction is not None
+        x, _, gradient = self._base
+        there = self._within_orthant(x, self._uphill(x, gradient), x + self._length * self._direction)
+        self.x = there.astype(self.x.dtype, copy=False)
+        return not np.array_equal(self.x, x)
+
+    def _within_orthant(self, x: Array, uphill: Array, there: Array) -> Array:
+        """Return where a step ends that is to stay in the orthant of a sharp penalty that it begins in."""
+        if not self._sharp:
+            return there
+        orthant = np.where(x == 0.0, -np.sign(uphill), np.sign(x))
+        # Parameters that nothing is charged for may change their sign.
+        free = self._uphill(np.zeros(len(x)), np.full(len(x), 1e-300)) != 0.0
+        return np.where(free | (there * orthant > 0.0), there, 0.0)
+
+    def _give_up(self) -> None:
+        """Search once more from the base, down the gradient; if that was what failed, nothing is to be gained."""
+        assert self._base is not None
+        x, value, gradient = self._base
+        self.x = x
+        if not self._steps:
+            self._stuck, self._decision = True, {"act": "stop"}
+            return
+        self._forget()
+        self._accept(value, gradient)
+        if not self._stuck:
+            self._decision["act"] = "restart"
+
+    def _drift(self, gradient: Array) -> None:
+        """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""
+        if self._base is not None and not (self.value is not None and self.value <= self._base[1]):
+            self.x, gradient, self.rejected = self._base[0], self._base[2], True
+        self._forget()
+        self._base, self._direction, self._calm = None, None, 0
+        self._decision = {"act": "drift"}
+        uphill = self._uphill(self.x, gradient)
+        move = uphill / self._diagonals[0] if self._diagonals else uphill
+        length = product(uphill, move)
+        first, last, rises = self._lengths or (length, length, 0.0)
+        first = first or length  # 0 as long as there was nothing to gain
+        rises += max(0.0, length - last)
+        self._lengths = first, length, rises
+        step = self.share / math.sqrt(1.0 + rises / first) if first else 0.0
+        if not self._diagonals and first:
+            step /= math.sqrt(first)  # the first one is of length 1
+        self.x = self._within_orthant(self.x, uphill, self.x - step * move).astype(self.x.dtype, copy=False)
+
+    # --- the matrix -------------------------------------------------------------------------------------------------
+
+    def _scalings(self, curvature: Array, entries: float) -> list[Array]:
+        """Return diagonals to choose from.
+
+        Arguments:
+            curvature: bound along each parameter, shape (n_parameters,).
+            entries: mean number of a sample's entries that are not 0: together they bend the loss so much more.
+        """
+        penalty = self._penalty_curvature()
+        own = np.maximum(curvature, 0.0) + penalty
+        least = float(own[own > 0.0].min(initial=math.inf))
+        own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
+        safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
+        return [safe, *(own**power for power in _POWERS[1:])]
+
+    def _penalty_curvature(self) -> Array:
+        if self.penalty is None or not self.penalty.smooth:
+            return np.zeros(len(self.x))
+        nowhere = np.zeros(len(self.x))
+        return np.maximum(self.penalty.gradient(np.ones(len(self.x))) - self.penalty.gradient(nowhere), 0.0)
+
+    def _remember(self, step: Array, change: Array) -> None:
+        """Keep a pair, and choose the diagonal that it speaks for."""
+        bent = product(step, change)
+        if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
+            return
+        self._steps.append(step)
+        self._changes.append(change)
+        self._bent.append(bent)
+        most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
+        del self._steps[:-most], self._changes[:-most], self._bent[:-most]
+        if self._diagonals:
+            spreads = [product(step, one * step) * product(change, change / one) for one in self._diagonals]
+            self._chosen = int(np.argmin(spreads))  # where it is least, the cosine between both is greatest
+
+    def _forget(self) -> None:
+        self._steps.clear()
+        self._bent.clear()
+        self._changes.clear()
+        self._chosen = 0
+
+    def _downhill(self, gradient: Array) -> Array:
+        """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980)."""
+        found = -gradient
+        factors: list[float] = []
+        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
+            factor = product(step, found) / bent
+            found -= factor * change
+            factors.append(factor)
+        diagonal = self._diagonals[self._chosen] if self._diagonals else None
+        scale = 1.0
+        if self._steps:
+            change = self._changes[-1]
+            scaled = change if diagonal is None else change / diagonal
+            scale = self._bent[-1] / product(change, scaled)
+        found *= scale
+        if diagonal is not None:
+            found /= diagonal
+        for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
+            found += step * (factor - product(change, found) / bent)
+        return found
+
+    # --- its state --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        base = None if self._base is None else list(self._base)
+        return {
+            **super().state(),
+            "asks_curvature": self._asks_curvature,
+            "bound": None if self._bound is None else list(self._bound),
+            "chosen": self._chosen,
+            "steps": list(self._steps),
+            "changes": list(self._changes),
+            "base": base,
+            "direction": self._direction,
+            "slope": self._slope,
+            "length": self._length,
+            "calm": self._calm,
+            "stuck": self._stuck,
+            "lengths": None if self._lengths is None else list(self._lengths),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self._asks_curvature = bool(state["asks_curvature"])
+        bound = state["bound"]
+        self._bound = None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1]))
+        self._diagonals = [] if self._bound is None else self._scalings(*self._bound)
+        self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
+        self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
+        self._chosen = int(state["chosen"])
+        base = state["base"]
+        self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
+        self._direction = None if state["direction"] is None else np.asarray(state["direction"])
+        self._slope, self._length = float(state["slope"]), float(state["length"])
+        self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
+        lengths = state["lengths"]
+        self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
+
+
+def _vectors(saved: Sequence[Any]) -> list[Array]:
+    return [np.asarray(one, dtype=np.float64) for one in saved]

@@ -1,0 +1,137 @@
+"""One machine alone: what the same problem takes where nothing is distributed, and nobody is late.
+
+People must see when not to distribute. Times are processor times of this process, so that what else runs here takes no
+part in them, and one core is what they are of.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
+
+from erasurehead.datasets import Dataset
+from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers.quasi_newton import QuasiNewton
+from erasurehead.problems.base import CURVATURE
+from erasurehead.runs.experiment import Experiment
+from erasurehead.training.result import LOWER_IS_BETTER
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What one method comes to on one core, with all of the data.
+
+    Attributes:
+        method: `quasi_newton`, or scikit-learn's class.
+        seconds: processor time in all.
+        to_target: processor time until the target was reached; None if it was not, or there is none, or (scikit-learn,
+            which tells nothing before its end) it is not known.
+        converged: whether the method found nothing to gain any more; False where its time was up before.
+        objective: of the last model; None where it is not known.
+        metrics: of the last model on the test rows.
+    """
+
+    method: str
+    seconds: float
+    to_target: float | None
+    converged: bool
+    objective: float | None
+    metrics: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        whole = "converges in" if self.converged else "is not done in"
+        said = f"{self.method} {whole} {self.seconds:.3g} s"
+        return said if self.to_target is None else f"{said}, and is at the target after {self.to_target:.3g} s"
+
+
+def alone(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> list[Alone]:
+    """Train on this machine alone, without workers and delays, and say what it took.
+
+    Arguments:
+        experiment: whose data, problem and first model are taken.
+        target: metric and value; None for none.
+        seconds: processor time at most, positive; what is not done by then is given up. (scikit-learn ends by itself.)
+
+    Returns:
+        One for the solver that has nothing to set, and one for scikit-learn at its defaults, where it is installed and
+        minimises the same; none where samples are out of reach of this machine.
+    """
+    with threadpool_limits(limits=1):
+        return [*_solved(experiment, target, seconds), *_by_scikit_learn(experiment)]
+
+
+def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> Iterator[Alone]:
+    problem, x = experiment.problem, experiment.first_model()
+    optimizer = QuasiNewton(x)
+    try:
+        optimizer.begin(problem)
+    except InvalidArgument:
+        return
+    optimizer.exact = True
+    problem.exact([x])  # brings machine code and data into memory
+    spent, to_target = 0.0, None
+    while not optimizer.converged and spent < seconds:
+        begin = time.process_time()
+        order = optimizer.ask()
+        point = order.points[0]
+        if order.kind == CURVATURE:
+            estimate, optimizer.value = problem.curvature()
+        else:
+            (found,) = problem.exact([point])
+            if found.n_samples < problem.n_samples or not np.isfinite(found.loss):
+                return
+            optimizer.value = found.loss + problem.penalty(point)
+            estimate = found.gradient + problem.penalty_gradient(point)
+        optimizer.tell(estimate)
+        spent += time.process_time() - begin
+        if to_target is None and target is not None and _reached(problem.metrics(optimizer.x), target):
+            to_target = spent
+    x = optimizer.best
+    yield Alone("quasi_newton", spent, to_target, optimizer.converged, problem.objective(x), problem.metrics(x))
+
+
+def _reached(metrics: Mapping[str, float], target: tuple[str, float]) -> bool:
+    value = metrics.get(target[0], float("nan"))
+    return value <= target[1] if target[0] in LOWER_IS_BETTER else value >= target[1]
+
+
+def _by_scikit_learn(experiment: Experiment) -> Iterator[Alone]:
+    """Fit scikit-learn's model of the same loss and the same l2; its class weights and l1 are other problems."""
+    section, data, problem = experiment.config.problem, experiment.data, experiment.problem
+    other = section.l1 or section.class_weight or not section.l2
+    if other or not isinstance(data, Dataset) or importlib.util.find_spec("sklearn") is None:
+        return
+    from sklearn import linear_model  # pyright: ignore[reportMissingTypeStubs]  # ships none
+
+    n, l2 = problem.n_samples, float(section.l2 or 0.0)
+    free = len(problem.unpenalized) > 0  # the last column, of ones
+    X: Any = data.X_train[:, :-1] if free else data.X_train
+    least_squares = section.loss == "least_squares"
+    made: Any = linear_model.Ridge if least_squares else linear_model.LogisticRegression
+    strength = {"alpha": n * l2} if least_squares else {"C": 1.0 / (2.0 * n * l2)}
+    model = made(**strength, fit_intercept=free)
+    begin = time.process_time()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X, data.y_train)
+    spent = time.process_time() - begin
+    rows = np.atleast_2d(model.coef_)
+    if free:
+        rows = np.column_stack([rows, np.atleast_1d(model.intercept_)])
+    x = rows.ravel()
+    known = len(x) == problem.n_parameters
+    yield Alone(
+        f"scikit-learn's {made.__name__}", spent, None, not said, problem.objective(x) if known else None,
+        problem.metrics(x) if known else {},
+    )  # fmt: skip

@@ -1,0 +1,48 @@
+"""Which scheme and which optimizer a run takes where its run file leaves them open: they are chosen together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead.datasets import NAMES
+from erasurehead.schemes.text import default_scheme, is_adaptive
+
+if TYPE_CHECKING:
+    from erasurehead.runs.config.sections import Config, OptimizerSection
+
+
+MOST_STEPS = 1000
+"""Steps where none are named, of an optimizer that ends by itself."""
+
+
+def chosen_scheme(config: Config) -> str:
+    """Return the text of the scheme: as given, or the one that needs no settings, or that goes with those given."""
+    if config.scheme is not None:
+        return config.scheme
+    if config.run.preset == "paper":
+        return default_scheme(config.run.workers)
+    if _finds_steps(config):
+        return "adaptive()"
+    delayed = config.data.source in NAMES or config.delays.model is not None
+    return default_scheme(config.run.workers) if delayed else "uncoded()"
+
+
+def chosen_optimizer(config: Config, scheme: str) -> OptimizerSection:
+    """Return the optimizer's section with a name: as given, or the one that goes with the scheme.
+
+    Arguments:
+        config: as given.
+        scheme: text of the scheme.
+    """
+    section = config.optimizer
+    if section.name is not None:
+        return section
+    adaptive = config.run.preset is None and is_adaptive(scheme) and _finds_steps(config)
+    return section.model_copy(update={"name": "quasi_newton" if adaptive else "nesterov"})
+
+
+def _finds_steps(config: Config) -> bool:
+    """Whether nothing is said that an optimizer which finds its steps itself cannot do with."""
+    section = config.optimizer
+    said = (section.rate, section.momentum, section.restart)
+    return section.name in (None, "quasi_newton") and said == (None, None, None)

@@ -1,0 +1,470 @@
+"""The optimizer that finds its steps itself: it ends at the optimum, and never in infinity or in a silent stall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+
+from erasurehead import codes, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.delays import Exponential, NoDelay, Pareto
+from erasurehead.engines import Cast, VirtualEngine
+from erasurehead.errors import Diverged, InvalidArgument
+from erasurehead.faults.policy import FaultPolicy
+from erasurehead.optimizers import QuasiNewton
+from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.problems.base import CURVATURE, Problem, Shard
+from erasurehead.problems.penalties import L1
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.result import Resumption, Run
+
+N = 240
+WORKERS = 6
+
+
+def numbers(rng: np.random.Generator) -> Array:
+    return rng.standard_normal((N, 5))
+
+
+def ranges(rng: np.random.Generator) -> Array:
+    return numbers(rng) * 10.0 ** np.array([-6.0, -3.0, 0.0, 3.0, 6.0])
+
+
+def onehot(rng: np.random.Generator) -> Any:
+    columns = np.minimum(rng.geometric(0.15, (N, 3)) - 1, 19) + 20 * np.arange(3)
+    return sparse.csr_array((np.ones(3 * N), columns.ravel(), np.arange(0, 3 * N + 1, 3)), shape=(N, 60))
+
+
+def few(rng: np.random.Generator) -> Any:
+    X = sparse.random_array((N, 30), density=0.1, rng=rng, data_sampler=lambda size: rng.standard_normal(size))
+    return sparse.csr_array(X)
+
+
+DESIGNS: Mapping[str, Callable[[np.random.Generator], Any]] = {
+    "dense": numbers, "columns of very different ranges": ranges, "one-hot": onehot, "sparse": few,
+}  # fmt: skip
+LOSSES = ("logistic", "squares", "large targets", "three classes")
+
+
+@cache
+def problem(loss: str, design: str, l2: float = 1.0 / N) -> LinearProblem:
+    rng = np.random.default_rng(7)
+    X = DESIGNS[design](rng)
+    scale = np.sqrt(np.asarray((X**2).mean(axis=0)).ravel() + 1e-300)
+    margins = X @ (rng.standard_normal(X.shape[1]) / scale) / 2.0
+    noisy = margins + rng.standard_normal(N)
+    if loss == "logistic":
+        return LogisticRegression(X, np.where(noisy > 0.0, 1.0, -1.0), l2=l2)
+    if loss == "three classes":
+        return SoftmaxRegression(X, np.digitize(noisy, [-0.7, 0.7]).astype(float), l2=l2)
+    return LeastSquares(X, noisy * (1e7 if loss == "large targets" else 1.0), l2=l2)
+
+
+def fit(problem: Problem, steps: int = 1000, scheme: schemes.Scheme | None = None, **others: Any) -> Run:
+    engine = others.pop("engine", None) or VirtualEngine(Exponential(mean=0.5, seed=3))
+    optimizer = others.pop("optimizer", None) or QuasiNewton(problem.initial())
+    return train(problem, scheme or schemes.adaptive(WORKERS), optimizer, engine, steps, evaluate_every=0, **others)
+
+
+def least(problem: Problem) -> float:
+    """The minimum by SciPy, in variables in which the curvature bound of each parameter is 1: else it finds none."""
+    whole = problem.shard([slice(0, problem.n_samples)])
+    diagonal, x0 = np.zeros(problem.n_parameters), problem.initial()
+    held = slice(None) if whole.support is None else whole.support
+    there = diagonal[held].copy()
+    whole.curvature(np.ones(1), there)
+    diagonal[held] = there
+    scale = 1.0 / np.sqrt(diagonal + problem.penalty_gradient(np.ones(len(x0))) + 1e-300)
+
+    def both(z: Array) -> tuple[float, Array]:
+        x = scale * z
+        return problem.objective(x), scale * (problem.gradient(x) + problem.penalty_gradient(x))
+
+    z, options = x0 / scale, {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-16, "gtol": 1e-12, "maxcor": 30}
+    found = [float(problem.objective(x0))]
+    for _ in range(2):  # from where it stopped, without its memory
+        done: Any = minimize(both, z, jac=True, method="L-BFGS-B", options=options)
+        z = done.x
+        found.append(float(done.fun))
+    return min(found)
+
+
+def accepted(run: Run) -> Array:
+    return np.array([row.loss for row in run.steps if row.loss is not None and not row.rejected])
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_ends_by_itself_at_the_optimum(loss: str, design: str) -> None:
+    one = problem(loss, design)
+    run = fit(one)
+    assert run.ended in ("converged", "tolerance")
+    assert run.objective is not None
+    best, first = least(one), one.objective(one.initial())
+    assert run.objective - best <= 1e-10 * first
+    assert run.objective == pytest.approx(one.objective(run.x), rel=1e-13)
+    losses = accepted(run)
+    assert np.all(np.diff(losses) <= 1e-13 * np.abs(losses[:-1]))
+    assert run.rise is None
+    assert run.steps[0].kind == CURVATURE
+    assert run.steps[0].stepped
+    assert run.steps[0].loss is None
+    assert {row.kind for row in run.steps[1:]} == {"gradient"}
+
+
+def test_points_that_were_only_tried_are_no_rise_and_no_model() -> None:
+    """A loss that is far more curved elsewhere: whole steps overshoot."""
+    run = fit(Steep(), steps=60)
+    rejected = [row for row in run.steps if row.rejected]
+    assert rejected
+    assert run.rise is None
+    assert run.ended in ("converged", "tolerance")
+    short = [fit(Steep(), steps=steps) for steps in range(1, 12)]
+    assert any(one.steps[-1].rejected for one in short)
+    objectives = [one.objective for one in short]
+    assert objectives == sorted(objectives, reverse=True)  # type: ignore[type-var]
+    assert all(one.final is not None and not one.final.worse for one in short)
+
+
+def test_what_is_measured_on_the_way_is_the_model_that_a_run_would_end_with() -> None:
+    models: list[Array] = []
+
+    class Watch(Callback):
+        def on_step_end(self, row: Any, x: Array) -> None:
+            models.append(x)
+
+    steep = Steep()
+    optimizer = QuasiNewton(steep.initial())
+    run = train(steep, schemes.adaptive(WORKERS), optimizer, VirtualEngine(), 9, [Watch()], until="objective < 0")
+    values = [one.value for one in run.measured]
+    assert values == sorted(values, reverse=True)
+    assert values == [steep.objective(x) for x in models]
+    assert models[-1].tobytes() == run.x.tobytes()
+
+
+class Steep(Problem):
+    """The mean of exp(a . x - 5) + exp(-b . x): it overflows at what a first step without curvature may try."""
+
+    n_samples, l2 = 60, 0.0
+
+    def __init__(self, factor: float = 4.0) -> None:
+        self.rows = factor * np.random.default_rng(0).standard_normal((self.n_samples, 4))
+        self.n_parameters = 4
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        return SteepShard(self.rows, tasks, self.n_samples)
+
+    def metrics(self, x: Array) -> dict[str, float]:
+        return {}
+
+    def loss(self, x: Array) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.mean(np.exp(self.rows @ x - 5.0) + np.exp(-(self.rows @ x))))
+
+    def gradient(self, x: Array) -> Array:
+        out = np.empty(4)
+        self.shard([slice(0, self.n_samples)]).combine(x, np.ones(1), 0, out)
+        return out
+
+
+class SteepShard(Shard):
+    support = None
+
+    def __init__(self, rows: Array, tasks: Sequence[slice], n_samples: int) -> None:
+        self.rows, self.tasks, self.n_samples, self.n_tasks = rows, tasks, n_samples, len(tasks)
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        out[:], total = 0.0, 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for factor, task in zip(coefficients, self.tasks, strict=True):
+                if factor:
+                    up, down = np.exp(self.rows[task] @ local - 5.0), np.exp(-(self.rows[task] @ local))
+                    out += factor * ((up - down) @ self.rows[task]) / self.n_samples
+                    total += factor * float((up + down).sum()) / self.n_samples
+        return total
+
+
+def test_a_point_at_which_the_objective_overflows_is_no_divergence() -> None:
+    steep = Steep(factor=2000.0)  # the first step is of length 1: exp of thousands
+    run = fit(steep, steps=300, engine=VirtualEngine(NoDelay()))
+    assert any(row.rejected and row.loss is None for row in run.steps)
+    assert run.ended in ("converged", "tolerance")
+    assert run.final is not None
+    assert run.final.gradient_left < 1e-5
+    assert run.rise is None
+
+
+def test_a_first_model_at_which_it_overflows_is_one() -> None:
+    steep = Steep(factor=2000.0)
+    with pytest.raises(Diverged, match=r"not finite.*l2 gives it one"):
+        fit(steep, optimizer=QuasiNewton(np.ones(4)), engine=VirtualEngine(NoDelay()))
+
+
+def test_without_curvature_it_is_plain_lbfgs() -> None:
+    run = fit(Steep(factor=1.0))
+    assert {row.kind for row in run.steps} == {"gradient"}
+    assert run.ended in ("converged", "tolerance")
+    found: Any = minimize(Steep(1.0).loss, np.zeros(4), jac=Steep(1.0).gradient, options={"gtol": 1e-10})
+    assert run.objective == pytest.approx(float(found.fun), rel=1e-10)
+
+
+def test_squares_that_overflow_on_their_way_are_done_without() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 3)) * 1000.0  # a curvature of 250,000 is none of float16
+    one = LogisticRegression(X, np.sign(rng.standard_normal(N)))
+    run = fit(one, steps=20, wire=Cast("float16"))
+    assert run.steps[0].rejected
+    assert run.final is not None
+    assert run.final.objective == pytest.approx(least(one), rel=1e-2)
+
+
+def test_a_network_falls_to_where_the_gradient_vanishes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 4))
+    network = TwoLayerNetwork(X, (X[:, 0] * X[:, 1] > 0.0).astype(float), hidden=5, l2=0.01)
+    run = fit(network, steps=200)
+    assert run.final is not None
+    assert run.final.objective < 0.75 * run.final.first_objective
+    assert run.final.gradient_left < 0.02
+    losses = accepted(run)
+    assert np.all(np.diff(losses) <= 1e-13 * np.abs(losses[:-1]))
+
+
+@given(st.integers(0, 30), st.sampled_from(["float64", "float32"]))
+def test_it_goes_on_from_any_step_to_the_bit(step: int, dtype: str) -> None:
+    one: Problem = problem("logistic", "one-hot") if step % 2 else Steep()
+    states: list[Mapping[str, Any]] = []
+
+    class Keep(Callback):
+        def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
+            states.append(state())
+
+    x = one.initial().astype(dtype)
+    whole = fit(one, steps=40, optimizer=QuasiNewton(x), callbacks=[Keep()])
+    at = min(step, len(states) - 2)  # the last is of a run that is over
+    resume = Resumption(states[at], whole.steps[:at], whole.arrivals)
+    again = fit(one, steps=40, optimizer=QuasiNewton(x), resume=resume)
+    assert again.x.tobytes() == whole.x.tobytes()
+    assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
+    assert again.ended == whole.ended
+
+
+def test_runs_of_one_object_know_nothing_of_each_other() -> None:
+    one, other = problem("logistic", "dense"), problem("squares", "dense")
+    optimizer = QuasiNewton(one.initial())
+    first = fit(one, optimizer=optimizer)
+    optimizer.x, optimizer.step = other.initial(), 0
+    optimizer.begin(other)
+    second = fit(other, optimizer=QuasiNewton(other.initial()))
+    optimizer.x = other.initial()
+    again = fit(other, optimizer=optimizer)
+    assert again.x.tobytes() == second.x.tobytes()
+    assert first.x.tobytes() != second.x.tobytes()
+    goes_on = fit(other, steps=again.steps[-1].step + 40, optimizer=optimizer)  # from where it had ended
+    assert goes_on.objective == pytest.approx(again.objective, rel=1e-12)
+
+
+@given(st.lists(st.integers(-20, 20), min_size=5, max_size=5))
+def test_units_of_columns_do_not_matter(powers: list[int]) -> None:
+    """Columns times powers of two, without a penalty: every number is rounded in the same place."""
+    rng = np.random.default_rng(3)
+    X, factors = numbers(rng), 2.0 ** np.array(powers)
+    y = np.where(X[:, 0] + rng.standard_normal(N) > 0.0, 1.0, -1.0)
+    run, scaled = fit(LogisticRegression(X, y)), fit(LogisticRegression(X * factors, y))
+    assert run.ended in ("converged", "tolerance")
+    assert scaled.objective == pytest.approx(run.objective, rel=1e-9)
+    assert len(scaled.steps) <= 2 * len(run.steps) + 5
+
+
+def test_a_model_in_float32_stays_one() -> None:
+    one = problem("logistic", "dense")
+    run = fit(one, optimizer=QuasiNewton(one.initial().astype(np.float32)))
+    assert run.x.dtype == np.float32
+    assert run.ended in ("converged", "tolerance")
+    assert run.objective == pytest.approx(least(one), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_messages_in_float32_bring_it_as_far_as_they_tell(loss: str) -> None:
+    one = problem(loss, "one-hot")
+    run = fit(one, wire=Cast("float32"))
+    assert run.ended in ("converged", "tolerance")
+    assert run.objective is not None
+    assert run.objective - least(one) <= 1e-5 * one.objective(one.initial())
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_workers_that_die_for_good_leave_steps_that_never_run_away(design: str) -> None:
+    one = problem("logistic", design)
+    engine = VirtualEngine(Exponential(mean=0.5, seed=3))
+    for worker in (0, 1, 2):  # all that hold some tasks
+        engine.kill(worker, at=1.0)
+    run = fit(one, steps=100, engine=engine, fault_policy=FaultPolicy(death="leave", lost="go_on"), tolerance=None)
+    assert any(row.lost for row in run.steps)
+    assert run.final is not None
+    assert run.final.objective < run.final.first_objective
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_estimates_that_are_not_exact_lead_down(loss: str, design: str) -> None:
+    one = problem(loss, design)
+    code = codes.fractional_repetition(WORKERS, 2)
+    run = fit(one, 60, schemes.custom(code, "first(3) | decodable()"))
+    assert run.final is not None
+    assert run.final.objective < run.final.first_objective
+
+
+class Drawn(Problem):
+    """Mini-batches of a linear problem: each step draws rows of each task."""
+
+    stochastic = True
+
+    def __init__(self, whole: LinearProblem, curved: bool, share: float) -> None:
+        self.whole, self.curved, self.share = whole, curved, share
+        self.n_samples, self.n_parameters = whole.n_samples, whole.n_parameters
+
+    @property
+    def regularizer(self) -> Any:
+        return self.whole.regularizer
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        return DrawnShard(self, tasks)
+
+    def metrics(self, x: Array) -> dict[str, float]:
+        return {}
+
+    def loss(self, x: Array) -> float:
+        return self.whole.loss(x)
+
+    def gradient(self, x: Array) -> Array:
+        return self.whole.gradient(x)
+
+
+class DrawnShard(Shard):
+    def __init__(self, of: Drawn, tasks: Sequence[slice]) -> None:
+        self.of, self.tasks = of, tasks
+        self.inner, self.n_tasks = of.whole.shard(tasks), len(tasks)
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        noise = np.random.default_rng([step, self.tasks[0].start])
+        loss = self.inner.combine(local, coefficients, step, out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out *= 1.0 + self.of.share * noise.standard_normal(len(out))
+        return loss
+
+    @property
+    def support(self) -> Any:
+        return self.inner.support
+
+    def take(self, x: Array) -> Array:
+        return self.inner.take(x)
+
+    def curvature(self, coefficients: Array, out: Array) -> float:
+        return self.inner.curvature(coefficients, out)
+
+
+@pytest.mark.parametrize("curved", [True, False])
+@given(st.sampled_from(LOSSES), st.sampled_from(sorted(DESIGNS)), st.floats(0.0, 3.0))
+def test_gradients_of_samples_never_lead_to_infinity(curved: bool, loss: str, design: str, share: float) -> None:
+    drawn = Drawn(problem(loss, design), curved, share)
+    try:
+        run = fit(drawn, 30, schemes.uncoded(WORKERS))
+    except Diverged as error:  # thirty drawn gradients say too little of scales that nobody tells; and that is said
+        assert not curved
+        assert "worse" in str(error)
+    else:
+        assert np.isfinite(run.x).all()
+
+
+def test_asynchronous_messages_would_mix_curvatures_with_gradients() -> None:
+    one = problem("logistic", "dense")
+    with pytest.raises(InvalidArgument, match="curvature"):
+        fit(one, 10, schemes.asynchronous(WORKERS), engine=VirtualEngine(late="carry"))
+
+
+def test_a_flat_problem_is_converged_at_once() -> None:
+    run = fit(LeastSquares(np.ones((N, 1)), np.zeros(N)))
+    assert run.ended in ("converged", "tolerance")
+    assert run.objective == 0.0
+
+
+def test_a_penalty_that_does_not_say_its_subgradient_is_refused() -> None:
+    class Odd(L1):
+        def steepest(self, x: Array, slope: Array) -> Any:
+            return None
+
+    one = LeastSquares(numbers(np.random.default_rng(0)), np.ones(N), penalty=Odd(0.1))
+    with pytest.raises(InvalidArgument, match="steepest"):
+        fit(one)
+
+
+def test_an_order_of_curvature_is_asked_for_once() -> None:
+    one = problem("logistic", "dense")
+    optimizer = QuasiNewton(one.initial())
+    optimizer.begin(one)
+    assert optimizer.ask().kind == CURVATURE
+    optimizer.tell(None)  # nothing had come
+    assert optimizer.ask().kind == CURVATURE
+    optimizer.tell(np.ones(5))
+    assert optimizer.ask().kind == "gradient"
+
+
+DELAYS = st.one_of(
+    st.just(NoDelay()),
+    st.builds(Exponential, mean=st.floats(0.01, 10.0), seed=st.integers(0, 99)),
+    st.builds(Pareto, minimum=st.floats(0.01, 1.0), exponent=st.floats(1.1, 3.0), seed=st.integers(0, 99)),
+)
+
+
+@st.composite
+def data(draw: Any) -> tuple[Array, Array]:
+    """Columns of any ranges, constant ones, doubles, rows of zeros, heavy rows, samples fewer than columns."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n, columns = draw(st.integers(WORKERS, 24)), draw(st.integers(1, 6))
+    X = rng.standard_normal((n, columns)) * 10.0 ** rng.uniform(
+        *sorted(draw(st.tuples(*[st.floats(-8, 8)] * 2))), columns
+    )
+    if draw(st.booleans()):
+        X[rng.random(X.shape) < 0.7] = 0.0
+    if draw(st.booleans()):
+        X[0] *= 10.0 ** draw(st.floats(0.0, 6.0))
+    if draw(st.booleans()):
+        X[:, -1] = X[:, 0]
+    if draw(st.booleans()):
+        X[:, 0] = draw(st.sampled_from([0.0, 1.0, 1e6]))
+    return X, rng.standard_normal(n) * 10.0 ** draw(st.floats(-8, 8))
+
+
+@given(
+    data(), st.sampled_from(["logistic", "squares", "classes"]), st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
+    st.integers(1, 3), DELAYS, st.sampled_from(["preempt", "carry"]),
+)  # fmt: skip
+def test_nothing_that_a_user_can_reach_ends_in_infinity_or_in_a_silent_stall(
+    xy: tuple[Array, Array], loss: str, l2: float, load: int, delays: Any, late: Any
+) -> None:
+    X, values = xy
+    if loss == "logistic":
+        one: LinearProblem = LogisticRegression(X, np.where(values > 0.0, 1.0, -1.0), l2=l2)
+    elif loss == "classes":
+        one = SoftmaxRegression(X, np.digitize(values, np.quantile(values, [0.3, 0.6])).astype(float), l2=l2)
+    else:
+        one = LeastSquares(X, values, l2=l2)
+    run = fit(one, 400, schemes.adaptive(WORKERS, load=load), engine=VirtualEngine(delays, late))
+    assert run.final is not None
+    assert np.isfinite(run.x).all()
+    assert run.final.objective <= run.final.first_objective
+    if run.ended in ("converged", "tolerance"):
+        gap = run.final.objective - least(one)
+        assert gap <= 1e-6 * run.final.first_objective, f"{gap / run.final.first_objective:.2g} after {len(run.steps)}"
+    else:  # it says that it has not
+        assert run.ended == "steps"

@@ -1,0 +1,184 @@
+"""The bound on the curvature along each parameter: what a dense computation gives, and coded as gradients are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from erasurehead import codes, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets.reading import read
+from erasurehead.datasets.sharded import shard
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
+from erasurehead.engines.base import Order
+from erasurehead.optimizers import Optimizer
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.problems.base import CURVATURE, Problem, split_samples
+from erasurehead.problems.sharded import ShardedProblem
+from erasurehead.runs.config import parts
+from erasurehead.runs.config.sections import ProblemSection
+from erasurehead.training.loop import train
+
+N = 48
+WEIGHTS = np.random.default_rng(6).integers(0, 4, N).astype(float)
+FACTORS = {"logistic": 0.25, "squares": 2.0, "classes": 0.5}
+"""The largest second derivatives of the losses in a margin."""
+
+
+def design(form: str) -> Any:
+    rng = np.random.default_rng(5)
+    if form == "dense":
+        return rng.standard_normal((N, 7)) * 10.0 ** np.arange(-3, 4)
+    there = rng.random((N, 20)) < 0.2
+    there[:, 3] = False  # a column that no sample touches
+    return sparse.csr_array(there * (1.0 if form == "pattern" else rng.standard_normal(there.shape)))
+
+
+def problem(loss: str, form: str, weighted: bool = False) -> Any:
+    rng = np.random.default_rng(6)
+    X, values = design(form), rng.standard_normal(N)
+    weights = WEIGHTS if weighted else None
+    if loss == "logistic":
+        return LogisticRegression(X, np.sign(values), l2=0.1, sample_weight=weights)
+    if loss == "squares":
+        return LeastSquares(X, values, l2=0.1, sample_weight=weights)
+    return SoftmaxRegression(X, np.digitize(values, [-0.4, 0.4]).astype(float), l2=0.1, sample_weight=weights)
+
+
+def dense(loss: str, X: Any, coefficients: Array, tasks: list[slice], weights: Array) -> tuple[Array, float]:
+    """The same by its definition."""
+    rows = np.asarray(X.todense() if sparse.issparse(X) else X)
+    shares = np.zeros(len(rows))
+    for coefficient, task in zip(coefficients, tasks, strict=True):
+        shares[task] = coefficient * weights[task] / weights.sum()
+    outputs = 3 if loss == "classes" else 1
+    return np.tile(FACTORS[loss] * shares @ rows**2, outputs), float(shares @ np.count_nonzero(rows, axis=1))
+
+
+def spread(found: Array, held: Any, one: Problem) -> Array:
+    whole = np.zeros(one.n_parameters)
+    whole[slice(None) if held.support is None else held.support] = found
+    return whole
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", ["dense", "sparse", "pattern"])
+@pytest.mark.parametrize("loss", FACTORS)
+@given(st.lists(st.sampled_from([-1.5, 0.0, 1.0, 2.0]), min_size=3, max_size=3))
+def test_it_is_what_a_dense_computation_gives(loss: str, form: str, weighted: bool, coefficients: list[float]) -> None:
+    one = problem(loss, form, weighted)
+    tasks = [slice(0, 10), slice(10, 24), slice(30, N)]
+    held = one.shard(tasks)
+    out = np.full(one.n_parameters if held.support is None else len(held.support), np.nan)
+    entries = held.curvature(np.array(coefficients), out)
+    weights = WEIGHTS if weighted else np.ones(N)
+    expected, mean = dense(loss, design(form), np.array(coefficients), tasks, weights)
+    np.testing.assert_allclose(spread(out, held, one), expected, rtol=1e-12, atol=1e-15)
+    assert entries == pytest.approx(mean, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "pattern"])
+@pytest.mark.parametrize("loss", FACTORS)
+def test_no_second_derivative_along_a_parameter_is_above_it(loss: str, form: str) -> None:
+    one = problem(loss, form)
+    whole = one.shard([slice(0, N)])
+    out = np.empty(one.n_parameters if whole.support is None else len(whole.support))
+    whole.curvature(np.ones(1), out)
+    bound = spread(out, whole, one)
+    rng = np.random.default_rng(1)
+    for scale in (0.0, 1.0):
+        x = scale * rng.standard_normal(one.n_parameters)
+        for parameter in range(0, one.n_parameters, 3):
+            move = np.zeros(one.n_parameters)
+            move[parameter] = 1e-5 / max(1e-3, np.sqrt(bound[parameter]))
+            length = move[parameter]
+            bend = (one.gradient(x + move) - one.gradient(x - move))[parameter] / (2.0 * length)
+            assert bend <= bound[parameter] * (1.0 + 1e-4) + 1e-8
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "pattern"])
+def test_shards_of_a_folder_give_the_same(tmp_path: Path, form: str) -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, N)
+    if form == "dense":
+        np.save(tmp_path / "y.npy", y)
+        np.save(tmp_path / "rows.npy", rng.standard_normal((N, 5)))
+        path, options = tmp_path / "rows.npy", {"target": "y.npy"}
+    else:
+        path, options = tmp_path / "rows.svm", {}
+        dump_svmlight_file(design(form), y, str(path), zero_based=True)
+    data = read(path, **options)  # type: ignore[arg-type]
+    folder = shard(path, 4, tmp_path / "shards", **options)  # type: ignore[arg-type]
+    whole, stored = parts.build_problem(data, ProblemSection(loss=data.task, l2=0.01)), ShardedProblem(folder, l2=0.01)
+    assert whole.curved
+    assert stored.curved
+    tasks = split_samples(whole.n_samples, 4)
+    coefficients, found = np.array([1.0, -2.0]), []
+    for one in (whole, stored):
+        held = one.shard([tasks[0], tasks[2]])
+        out = np.empty(one.n_parameters if held.support is None else len(held.support))
+        entries = held.curvature(coefficients, out)
+        found.append((entries, spread(out, held, one)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-12, atol=1e-15)
+
+
+class Asking(Optimizer):
+    """Asks for curvatures alone, and keeps what it is told."""
+
+    kinds = (CURVATURE,)
+
+    def __init__(self, x: Array) -> None:
+        super().__init__(x)
+        self.told: list[tuple[Array, float | None, bool]] = []
+
+    def ask(self) -> Order:
+        return Order(step=self.step, points=(self.x,), kind=CURVATURE)
+
+    def tell(self, estimate: Array | None) -> None:
+        self.step += 1
+        assert estimate is not None
+        self.told.append((estimate.copy(), self.value, self.exact))
+
+
+CODES = {
+    "uncoded": codes.uncoded(8),
+    "repetition": codes.fractional_repetition(8, 2),
+    "cyclic": codes.cyclic_repetition(8, stragglers=2),
+    "nested": codes.nested(8, stragglers=2),
+    "several messages": codes.multi_message(8, 2),
+    "pieces": codes.communication_efficient_groups(8, load=4, n_pieces=2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "pattern"])
+@pytest.mark.parametrize("name", CODES)
+def test_coded_and_decoded_it_is_the_plain_sum(name: str, form: str) -> None:
+    one, code = problem("logistic", form), CODES[name]
+    optimizer = Asking(one.initial())
+    scheme = schemes.custom(code, "decodable()")
+    run = train(one, scheme, optimizer, VirtualEngine(Exponential(mean=0.5, seed=1)), 3, evaluate_every=0)
+    expected, mean = dense("logistic", design(form), np.ones(1), [slice(0, N)], np.ones(N))
+    for told, value, exact in optimizer.told:
+        np.testing.assert_allclose(told, expected, rtol=1e-8, atol=1e-9)
+        assert value == pytest.approx(mean, rel=1e-8)
+        assert exact
+    assert [row.kind for row in run.steps] == [CURVATURE] * 3
+    assert all(row.stepped and row.loss is None and row.gradient_norm is None for row in run.steps)
+    assert run.rise is None
+
+
+def test_problems_that_know_of_none_say_so() -> None:
+    network = TwoLayerNetwork(np.ones((4, 2)), np.array([0.0, 1.0, 0.0, 1.0]), hidden=2)
+    assert not network.curved
+    out = np.full(network.n_parameters, np.nan)
+    assert network.shard([slice(0, 4)]).curvature(np.ones(1), out) == 0.0
+    assert not out.any()

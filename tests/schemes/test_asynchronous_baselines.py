@@ -1,0 +1,80 @@
+"""Ringmaster and Rennala: which gradients they take, and which they throw away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from erasurehead import delays, engines, optimizers, problems, schemes, training
+from erasurehead.errors import InvalidArgument
+from erasurehead.schemes.text import parse_scheme
+
+
+def problem() -> problems.LeastSquares:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    return problems.LeastSquares(X, X @ np.array([1.0, -2.0, 0.5, 3.0]), l2=0.01)
+
+
+def trained(scheme: schemes.Scheme | str, steps: int, late: str = "carry", rate: float = 0.02) -> training.Run:
+    engine = engines.VirtualEngine(delays.Exponential(0.5, seed=1), late=late)
+    return training.train(problem(), scheme, optimizers.GradientDescent(np.zeros(4), rate), engine, steps)
+
+
+@pytest.mark.parametrize("threshold", [1, 3, 8])
+def test_ringmaster_takes_no_gradient_as_old_as_its_threshold(threshold: int) -> None:
+    """The models are those that the rows tell: each message below the threshold is a step, and no other is any."""
+    run = trained(schemes.ringmaster(6, threshold), 120)
+    asked, models, rate = problem(), [np.zeros(4)], 0.02
+    ages: list[int] = []
+    for row in run.steps:
+        came = [one for one in run.arrivals if one.taken == row.round and not one.refused]
+        taken = [one for one in came if row.step - one.step < threshold]
+        assert len(taken) == 1
+        ages += [row.step - one.step for one in came]
+        (one,) = taken
+        (samples,) = [training_samples(120, 6)[one.message]]
+        gradient, point = np.empty(4), models[one.step]
+        asked.shard([samples]).combine(point, np.ones(1), 0, gradient)
+        models.append(models[-1] - rate * (6 * gradient + asked.penalty_gradient(models[-1])))
+    np.testing.assert_allclose(run.x, models[-1], rtol=1e-9)
+    assert max(ages) >= 5  # of six workers: so that the threshold has something to throw away
+
+
+def training_samples(n_samples: int, n_tasks: int) -> list[slice]:
+    return list(problems.base.split_samples(n_samples, n_tasks))
+
+
+def test_ringmaster_without_a_threshold_that_binds_is_plain_asynchronous_training() -> None:
+    free = trained(schemes.ringmaster(6, 1000), 150)
+    plain = trained(schemes.asynchronous(6, adaptive=False), 150)
+    assert free.x.tobytes() == plain.x.tobytes()
+
+
+def test_ringmaster_converges_on_alike_tasks() -> None:
+    exact = problem()
+    run = trained(schemes.ringmaster(6, 8), 600, rate=0.05)
+    assert exact.objective(run.x) < 0.05 * exact.objective(np.zeros(4))
+
+
+def test_ringmaster_needs_late_work_to_be_carried_on() -> None:
+    with pytest.raises(InvalidArgument, match="must be 'carry' for the scheme ringmaster"):
+        trained(schemes.ringmaster(6, 3), 5, late="preempt")
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_rennala_takes_the_mean_of_the_first_fresh_gradients(late: str) -> None:
+    run = trained(schemes.rennala(6, 4), 40, late)
+    same = trained(schemes.ignore_stragglers(6, 4), 40, late)
+    assert run.x.tobytes() == same.x.tobytes()
+    assert all(len(row.used) == 4 for row in run.steps)
+    assert not any(row.late and row.used for row in run.arrivals)
+
+
+def test_their_texts_and_their_bounds() -> None:
+    assert parse_scheme("ringmaster(threshold=4)", 8).aggregation.greatest_age == 3
+    assert parse_scheme("rennala(batch=3)", 8).name == "rennala"
+    with pytest.raises(InvalidArgument, match="threshold"):
+        parse_scheme("ringmaster(threshold=0)", 8)
+    with pytest.raises(InvalidArgument, match="batch"):
+        parse_scheme("rennala(batch=9)", 8)
