@@ -14,11 +14,11 @@ help:  ## Show what there is to make
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	touch $(INSTALLED)
 
 $(READY): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --upgrade pip  # which knows groups
 	$(BIN)/python -m pip install --quiet --group dev --group docs --group torch
 	touch $(READY)
 
@@ -27,7 +27,7 @@ install: $(READY)  ## Create .venv and install the library with its development 
 
 .PHONY: demo
 demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training race on 30 real processes (about 2 minutes)
-	$(BIN)/erasurehead compare --preset paper --data amazon --workers 30 --steps 60 --delays 'exponential(mean=0.3, seed=0)' \
+	$(BIN)/erasurehead compare --preset paper --data amazon --workers 30 --steps 40 --delays 'exponential(mean=0.3, seed=0)' \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 
 # Tests run beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of
@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # One more than there are cores: the tests of real engines wait for processes to start, for most of their time.
 TEST := $(BIN)/python -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 # Where the tests are that measure time: the others need not be collected for them.
-ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl 'mark\.alone' tests)
+ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 
 .PHONY: test
 test: $(READY)  ## Run the whole test suite, on 2 cores

@@ -24,7 +24,7 @@ settings.load_profile("quick")  # but for what `--hypothesis-profile` says
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LONGEST = ("ray", "mpi", "documentation", "sabotage", "exhibits")
+LONGEST = ("ray", "mpi", "clusters", "documentation", "sabotage", "exhibits", "figures")
 """Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
 
 

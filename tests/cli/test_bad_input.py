@@ -27,6 +27,7 @@ def refused(typed: Typed, *arguments: object) -> str:
     return said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(
     ("options", "said"),

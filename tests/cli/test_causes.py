@@ -97,6 +97,7 @@ FORMATS: list[tuple[str, bytes, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "content", "said"), FORMATS)
 def test_formats(typed: Typed, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str) -> None:
     monkeypatch.setenv("ERASUREHEAD_MEMORY", "8e9")
@@ -177,6 +178,7 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(("command", "said"), NUMBERS)
 def test_numbers(typed: Typed, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...], said: str) -> None:
@@ -239,6 +241,7 @@ def test_run_files_are_named_with_the_line(typed: Typed, text: str, said: str) -
 PLACES = ["nowhere.csv", ".", "pipe", "/dev/zero", "/dev/null", "nowhere/x.csv", "shop.csv/x", "x" * 300, "a\0b"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("command", [("train", "--data"), ("delays", "show"), ("train",)])

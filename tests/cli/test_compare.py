@@ -13,6 +13,7 @@ from erasurehead.runs import RunFolder
 from .shop import SMALL, Typed
 
 
+@pytest.mark.slow
 def test_the_papers_schemes_race_by_default(typed: Typed, shop: Path) -> None:
     done = typed("compare", "--data", shop, "--label", "bought", *SMALL)
     assert done.code == 0
@@ -63,6 +64,7 @@ def test_schemes_of_one_name_are_told_apart(typed: Typed, shop: Path) -> None:
     assert folders == ["x/erasurehead-2-3", "x/erasurehead-3-2-1", "x/erasurehead-3-2-2"]
 
 
+@pytest.mark.slow
 def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: Path) -> None:
     command = ("compare", "--data", shop, *SMALL, "-o", "x", "--steps", 2)
     assert typed(*command).code == 0
@@ -72,6 +74,7 @@ def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: 
     assert not Path("x/figures").exists()
 
 
+@pytest.mark.slow
 def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None:
     rng = np.random.default_rng(3)
     features = rng.standard_normal((120, 3))

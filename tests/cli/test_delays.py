@@ -74,6 +74,7 @@ class TestFit:
         assert found["n"] == 200
         assert found["parameters"]["mean"] == pytest.approx(2.0 * rows.mean() / 1000.0)
 
+    @pytest.mark.slow
     def test_a_run_is_a_trace_whose_censored_delays_count(self, typed: Typed, shop: Path) -> None:
         options = ("--data", shop, "--categorical", "--engine", "virtual", "-w", 12, "--steps", 150)
         done = typed("train", *options, "--delays", "exponential(mean=0.5)", "--rate", 0.01, "--out", "r")

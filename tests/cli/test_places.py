@@ -98,6 +98,7 @@ def listing(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if "pipe" not in path.parts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(str, command[:4])))
 def test_whatever_lies_there_is_answered_with_a_sentence(
     typed: Typed, made: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...]
@@ -161,6 +162,7 @@ WRITERS: list[tuple[object, ...]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS, ids=lambda command: " ".join(map(str, command[:2])))
 def test_what_cannot_be_written_to_is_refused_and_left_as_it_was(
     typed: Typed, made: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...]

@@ -32,6 +32,7 @@ def exponential(steps: int = 200, workers: int = 12) -> np.ndarray:
 class TestNewcomer:
     """Nothing but latencies.csv."""
 
+    @pytest.mark.slow
     def test_one_command_gives_a_plan_a_picture_and_a_run_file_and_the_run_behaves_as_predicted(
         self, typed: Typed
     ) -> None:
@@ -90,6 +91,7 @@ class TestHonesty:
         done = typed("plan", "--delays", law, "--workers", 12, "-s", "exact(load=2)", "--no-figures")
         assert "Redundancy does not pay here: train uncoded" in done.out
 
+    @pytest.mark.slow
     def test_what_a_task_may_cost_is_said_of_a_trace(self, typed: Typed) -> None:
         write_rows(exponential())
         done = typed("plan", "--trace", "latencies.csv", *SHORT, "--no-figures")
@@ -97,6 +99,7 @@ class TestHonesty:
         dear = typed("plan", "--trace", "latencies.csv", *SHORT, "--no-figures", "--seconds-per-task", 5)
         assert "Redundancy does not pay here" in dear.out
 
+    @pytest.mark.slow
     def test_a_trace_that_is_too_short_to_tell_is_said(self, typed: Typed) -> None:
         settings = ("-s", "exact(load=4)", "-s", "exact(load=3)", "--seconds-per-task", 0.13)
         write_rows(exponential(steps=5))
@@ -214,6 +217,7 @@ class TestHonesty:
         more = typed("plan", "--trace", "latencies.csv", "--no-figures", "--max-load", 8, "--json").json
         assert max(row["load"] for row in more["settings"]) == 8
 
+    @pytest.mark.slow
     def test_what_was_not_said_is_advised_of_case_by_case(self, typed: Typed) -> None:
         done = typed("plan", *MODEL, "--seconds-per-task", 0.05, "--no-figures", "--json").json
         cases = {(case["data"], case["gap"]): case["best"] for case in done["cases"]}
@@ -231,6 +235,7 @@ class TestHonesty:
         for begin in ("\nWhy: ", "\nWhat would change it: ", "\nWhat it does not know: "):
             assert done.out.count(begin) == 1
 
+    @pytest.mark.slow
     def test_constant_delays_leave_nothing_to_gain(self, typed: Typed) -> None:
         write_rows(np.full((20, 12), 0.5))
         done = typed("plan", "--trace", "latencies.csv", *SHORT, "--no-figures", "--seconds-per-task", 0.1)
@@ -249,6 +254,7 @@ class TestHonesty:
 
 @pytest.mark.usefixtures("shop")
 class TestData:
+    @pytest.mark.slow
     def test_settings_are_tried_on_the_data_and_the_run_file_trains_on_them(self, typed: Typed) -> None:
         options = (*SHOP, "--steps", 40, "--rate", 2.0, "--repeats", 2, "--seconds-per-task", 0.01)
         done = typed("plan", *MODEL, *SHORT, *options, "--target", "auc=0.8", "--out", "p", "--json")
@@ -294,6 +300,7 @@ class TestData:
         assert all(row["trial"] is None for row in done.json["settings"])
         assert done.json["settings"][-1]["steps"] is None or done.json["settings"][-1]["steps"] > 1
 
+    @pytest.mark.slow
     def test_a_run_is_planned_anew_from_its_own_records(self, typed: Typed) -> None:
         options = (*SHOP, "--engine", "virtual", "-w", 12, "--steps", 150, "--delays", "exponential(mean=0.5)")
         trained = typed("train", *options, "-s", "erasurehead(load=2, wait_for=4)", "--out", "r", "--json")
@@ -323,6 +330,7 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
     assert not Path("q").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -94,11 +94,12 @@ def test_a_model_that_is_not_finite_is_refused(
     done = typed(command, trained, shop)
     assert (done.code, done.out) == (2, "")
     assert done.sentence == (
-        "erasurehead: The model in 'model' is not finite (status of the run: failed), so that it predicts nothing; "
+        "erasurehead: The model in 'model' is not finite (status of the run: failed), so it predicts nothing; "
         "train again with a smaller rate."
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -76,6 +76,7 @@ def test_a_copy_is_checked(typed: Typed) -> None:
     assert "task-00002.safetensors holds 0 bytes instead of" in broken.json["damaged"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize(
     ("arguments", "said"),

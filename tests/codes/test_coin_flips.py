@@ -43,6 +43,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "delta", "coins", "repeated", "even"), TABLE)
 def test_table_of_charles_et_al(
     load: int, delta: float, coins: tuple[float, float], repeated: tuple[float, float], even: tuple[float, float]
@@ -62,6 +63,7 @@ def test_table_of_charles_et_al(
 BLOCKS = [(10, 0.5, 0.02, 42, 9.680), (5, 0.8, 0.0182, 42, 9.04), (10, 0.3, 0.06, 30, 17.21), (5, 1.0, 0.0, 42, 4.794)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "within", "between", "r", "expected"), BLOCKS)
 def test_vectors_of_stochastic_block_codes(block: int, within: float, between: float, r: int, expected: float) -> None:
     def make(seed: int) -> GradientCode:

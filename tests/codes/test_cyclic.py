@@ -26,6 +26,7 @@ def test_support_goes_around_the_circle() -> None:
     assert [code.tasks_of(worker).tolist() for worker in (0, 5, 6)] == [[0, 1, 2], [0, 5, 6], [0, 1, 6]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "s", "median_of_one"), [(12, 3, 23.0), (30, 5, 59.0), (60, 5, 132.0)])
 def test_the_best_of_many_draws_beats_one_draw(n: int, s: int, median_of_one: float) -> None:
     ones = [np.abs(cyclic_repetition(n, s, seed=seed, draws=1).encoding.data).max() for seed in range(24)]

@@ -56,6 +56,7 @@ def test_biregular_columns_have_the_sums_asked_for(n_rows: int, n_columns: int, 
         assert (np.diff(row) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "degree"), [(100_000, 3), (1_000, 400), (1_000, 900)])
 def test_large_or_dense(n: int, degree: int) -> None:
     edges = random_regular_edges(n, degree, random())

@@ -10,6 +10,7 @@ from erasurehead.codes import GradientCode, affine_plane, expander, fractional_r
 from .oracles import residuals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [regular(40, 3), regular(500, 3), regular(400, 4, 800), regular(800, 4, 400)])
 def test_agrees_with_dense_singular_values(code: GradientCode) -> None:
     values = np.linalg.svd(code.encoding.toarray(), compute_uv=False)
@@ -24,6 +25,7 @@ def test_repetition_has_no_gap_and_one_worker_no_second_value() -> None:
     assert fractional_repetition(1, 1).spectrum.second == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [regular(12, 3), expander(10, 4), graph_code(12, 4), paley(11), affine_plane(3), fractional_repetition(12, 3)],

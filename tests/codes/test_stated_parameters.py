@@ -68,6 +68,7 @@ def test_margulis_has_eight_edges_and_says_how_many_tasks(side):
     assert f"{code.load}" in str(codes.family("margulis").guarantee)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 50, 5))
 def test_workers_without_a_task_do_no_harm(seed):
     for code in (

@@ -127,6 +127,19 @@ def test_what_cannot_be_is_said_of_the_key(rows: Path, tmp_path: Path, more: dic
     assert not (tmp_path / "run").exists()
 
 
+def test_a_network_of_two_layers_learns_classes(rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_to_the_end(rows, out, consensus={"hidden": 6, "rate": 0.3}, run={"steps": 60})
+    assert done.objective < 0.7 * done.means[0].objective
+    assert done.means[-1].metrics["accuracy"] > 0.8
+    with pytest.raises(DataError, match="a network with 6 hidden units"):
+        TrainedModel.load(out)
+    numbers = tmp_path / "numbers.csv"
+    numbers.write_text("\n".join(["a,b,y", *(f"{i % 7},{i % 5},{i / 3:.3f}" for i in range(90))]))
+    with pytest.raises(InvalidArgument, match=r"consensus\.hidden must be 0 for a target that is no class"):
+        ConsensusExperiment.from_tables(tables(numbers, tmp_path / "other", consensus={"hidden": 6}))
+
+
 def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no run folder"):
         ConsensusExperiment.resume(tmp_path)
@@ -145,4 +158,7 @@ def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pyt
     told = json.loads(out)
     assert 32 <= told["steps"] < 36
     assert told["against_full"]["seconds_full"]
+    assert told["slowest"]["peer"] == 0
+    assert 0 < told["slowest"]["rounds"] < told["slowest"]["of"]
+    assert told["slowest"]["times"] > 2.0
     assert "4 peers on ring()" in aside

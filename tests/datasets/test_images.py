@@ -72,6 +72,7 @@ def test_cifar_records(tmp_path: Path) -> None:
         read_cifar(tmp_path / "data_batch_2.bin")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_stand_ins_say_that_they_are_and_can_be_learned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ERASUREHEAD_DATA", raising=False)

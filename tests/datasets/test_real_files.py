@@ -60,6 +60,7 @@ def test_amazon_is_what_scikit_learn_makes_of_it(amazon: Any, data_folder: Path)
     np.testing.assert_array_equal(amazon.y_test, y_test)
 
 
+@pytest.mark.slow
 def test_the_saved_encoding_of_amazon_reads_the_raw_file(amazon: Any, data_folder: Path) -> None:
     text = amazon.encoding.to_json()
     assert len(text) < 1_200_000

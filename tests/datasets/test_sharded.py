@@ -162,6 +162,7 @@ def _check(folder: ShardFolder, data: Dataset, n_tasks: int) -> None:
         np.testing.assert_array_equal(test.y, data.y_test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].__name__[1:]}-{'-'.join(case[1]) or 'plain'}")
 @pytest.mark.parametrize("block", [300, 1 << 24], ids=["many buckets", "one bucket"])
 def test_shards_are_what_read_makes_of_the_file(tmp_path: Path, case: Any, block: int) -> None:

@@ -59,6 +59,7 @@ def test_block_designs_have_no_worst_set():
     assert found.residual == pytest.approx(largest(code, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("s", [3, 6])
 def test_the_adversary_comes_close_where_the_truth_is_known(s):
     for code in (codes.regular(14, load=3, seed=2), codes.bernoulli(14, 3, seed=5), codes.graph_code(15, 3)):
@@ -69,6 +70,7 @@ def test_the_adversary_comes_close_where_the_truth_is_known(s):
         assert 0.85 * truth.residual <= found.residual <= truth.residual + 1e-9
 
 
+@pytest.mark.slow
 def test_the_adversary_finds_the_blocks():
     # Charles and Papailiopoulos, k = 60: an adversary who knows the blocks, and the mean over random stragglers.
     for block, within, between, s, mean, informed in (

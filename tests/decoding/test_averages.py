@@ -96,6 +96,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "delta", "bernoulli_step", "bernoulli", "regular_step", "regular"), TABLE)
 def test_the_table_of_sixty_tasks(load, delta, bernoulli_step, bernoulli, regular_step, regular):
     s = round(60 * delta)

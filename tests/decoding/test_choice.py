@@ -76,6 +76,7 @@ def test_the_decoder_of_each_family(family):
     assert type(make_decoder(code)) is kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=12)
 @given(data=st.data())

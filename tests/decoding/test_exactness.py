@@ -42,6 +42,7 @@ ANY: dict[str, Callable[[int], GradientCode]] = {
 LARGE_SPARSE = {"bernoulli", "regular", "stochastic_block"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ANY)
 @settings(max_examples=4)
 @given(n=st.sampled_from([30, 61, 100, 150]), seed=st.integers(0, 10_000))
@@ -71,6 +72,7 @@ def test_so_do_large_sparse_codes_within_what_they_promise(family):
         assert session.exact() == session.decoding().exact
 
 
+@pytest.mark.slow
 def test_a_sparse_session_keeps_its_slack_when_nearly_all_have_arrived():
     code = codes.bernoulli(600, 6)
     rows, decoder = code.encoding.toarray(), make_decoder(code)
@@ -152,6 +154,7 @@ def test_the_stated_tolerance_holds_in_float64(family, n):
         assert error_without(code, stragglers) <= 1e-9 * stated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["cyclic_mds", "cyclic_repetition", "reed_solomon", "exact_cyclic"])
 def test_nobody_finds_a_much_worse_set_than_the_code_names(family):
     code = STATED[family](40)
@@ -169,6 +172,7 @@ def test_nobody_finds_a_much_worse_set_than_the_code_names(family):
 LOST = ((50, 19), (60, 15), (70, 13), (80, 11), (100, 11), (100, 21), (150, 9), (200, 9), (300, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "s"), LOST)
 def test_what_float64_does_not_bear_is_refused_and_another_construction_bears_it(n, s):
     with pytest.raises(InvalidArgument, match=rf"cannot bear {s}.*use reed_solomon\({n}, load={s + 1}\)"):

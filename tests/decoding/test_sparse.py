@@ -129,6 +129,7 @@ def test_a_small_budget_keeps_the_bound_sound():
     assert all(bounds[count - 1] >= best_residual(code, order[:count]) - 1e-9 for count in range(10, 200, 20))
 
 
+@pytest.mark.slow
 def test_huge_codes_stay_sparse():
     code = random_sparse(100_000, 3, seed=0)
     decoder = make_decoder(code)

@@ -32,6 +32,7 @@ SHORT: list[tuple[str, Callable[[Any], Any], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "text"), [case[1:] for case in SHORT], ids=[case[0] for case in SHORT])
 def test_what_is_written_short_is_the_same(function: Callable[[Any], Any], text: str) -> None:
     with jax.enable_x64(True):

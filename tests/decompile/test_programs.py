@@ -42,6 +42,7 @@ def compiled(name: str) -> Any:
     return jax.jit(CASES[name].function)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases())
 def test_jax(case: Case) -> None:
     source = decompile(case.function, *case.arguments, check=False)

@@ -161,6 +161,7 @@ def test_named_tuples_come_back_as_they_came() -> None:
         assert np.allclose(result.mean, V * 1.9)
 
 
+@pytest.mark.slow
 def test_large_constants_go_beside_the_source(tmp_path: Path) -> None:
     table = jnp.asarray(_random.normal(size=(40, 3)), jnp.float32)
     few = jnp.asarray([1.5, 2.5, 3.5], jnp.float32)

@@ -49,6 +49,7 @@ def test_the_true_parameters_are_within_their_intervals(name: str, first: int) -
     assert np.abs(found.empirical - found.fitted).max() <= found.gap
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     rows = delays.Weibull(0.5, 0.8, seed=4).rows(0, 3000, 20).reshape(150, 20, 20)
     inside = []
@@ -68,6 +69,7 @@ def test_ignoring_the_stragglers_would_be_wrong_and_is_not_done() -> None:
     assert fit(seconds[~censored]).parameters["mean"] < 0.34
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TRUTHS))
 def test_aic_prefers_the_family_that_the_delays_came_from(name: str) -> None:
     model, _ = TRUTHS[name]

@@ -35,6 +35,7 @@ def record(folder: Path, late: LateWork, steps: int = 150) -> Path:
     return folder / "arrivals.jsonl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_a_fit_of_a_run_finds_the_injected_delays(tmp_path: Path, late: LateWork) -> None:
     path = record(tmp_path, late)

@@ -52,6 +52,7 @@ def test_every_part_has_a_layer() -> None:
     assert {part_of(module_of(path)) for path in FILES} == set(DEPTH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_imports_run_one_way(path: Path) -> None:
     own = part_of(module_of(path))
@@ -60,6 +61,7 @@ def test_imports_run_one_way(path: Path) -> None:
         assert other == own or DEPTH[other] < DEPTH[own], f"{own} imports {module}, which is not above it"
 
 
+@pytest.mark.slow
 def test_no_two_files_import_each_other_in_a_circle() -> None:
     known = {module_of(path) for path in SOURCE.rglob("*.py")}
     graph: dict[str, set[str]] = {}
@@ -85,6 +87,7 @@ def _forbidden() -> list[tuple[str, str]]:
     return [(row[0].strip(), other.strip()) for row in rows for other in row[1].split(",")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "other"), _forbidden())
 def test_parts_do_not_know_each_other(part: str, other: str) -> None:
     assert part in DEPTH

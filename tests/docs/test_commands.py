@@ -48,6 +48,7 @@ def parse(line: str) -> dict[str, Any]:
         return dict(context.params)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
 def test_commands_are_understood(page: str, line: str) -> None:
     said = parse(line)

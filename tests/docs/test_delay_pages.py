@@ -56,6 +56,7 @@ def test_the_number_of_processes_is_the_one_that_the_page_names() -> None:
     assert f"more than {PROCESSES} workers" in " ".join(PLANNING.read_text().split())
 
 
+@pytest.mark.slow
 def test_the_files_of_a_plan_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = delays.Exponential(0.5, seed=0).rows(0, 40, 8)

@@ -132,6 +132,7 @@ def modules() -> Iterator[str]:
             yield name
 
 
+@pytest.mark.slow
 def test_no_sentence_of_the_library_is_read() -> None:
     found = [f"{name}:{line}" for name in modules() for line in read_in((SOURCE / name).read_text(encoding="utf-8"))]
     assert not found

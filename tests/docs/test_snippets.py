@@ -12,7 +12,7 @@ from .pages import blocks, name, pages
 WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
 
 
-_CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("ray"))
+_CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("clusters"))
 _MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 
@@ -23,6 +23,7 @@ def _marked(page: Path) -> Any:
     return pytest.param(page, id=name(page), marks=_MARKS.get(page.name, ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [_marked(page) for page in WITH_PYTHON])
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in _NEEDS.get(page.name, ()):

@@ -33,6 +33,7 @@ def numbers(line: str) -> list[float]:
     return [float(text) for text in re.findall(r"\d+\.\d+", line)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_number_of_the_page_is_made_anew(tables: ModuleType, name: str) -> None:
     for line, again in zip(shown(name), tables.TABLES[name](), strict=True):

@@ -60,6 +60,7 @@ def test_retired_modules_are_gone() -> None:
     assert not {path.stem for path in SOURCE.iterdir()} & MODULES
 
 
+@pytest.mark.slow
 def test_retired_names_are_gone() -> None:
     found: list[str] = []
     for path in sorted(SOURCE.rglob("*.py")):

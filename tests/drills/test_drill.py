@@ -108,7 +108,7 @@ def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.timeout(240)
-@pytest.mark.xdist_group("ray")
+@pytest.mark.xdist_group("clusters")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")

@@ -20,7 +20,7 @@ from .namespaces import Host, several_hosts
 
 pytest.importorskip("ray", reason="the Ray engine needs ray: pip install 'erasurehead[ray]'")
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("clusters")]
 
 PATIENCE = 60.0
 LENGTH = 20_000  # elements of a message: 160 kB

@@ -134,7 +134,7 @@ def test_ranks_import_nothing_from_the_current_folder(places: tuple[Path, Path],
 
 @pytest.mark.processes
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
+@pytest.mark.xdist_group("clusters")
 def test_actors_import_nothing_from_the_current_folder(places: tuple[Path, Path]) -> None:
     pytest.importorskip("ray")
     trapped, own = places

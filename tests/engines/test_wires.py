@@ -266,6 +266,8 @@ def test_a_run_folder_keeps_the_wire_and_is_replayed_on_it(tmp_path: Path) -> No
         {**tables, "delays": recorded, "run": {**tables["run"], "out": str(tmp_path / "c")}}
     ).run()
     assert again.x.tobytes() == run.x.tobytes() != plain.x.tobytes()
+    elsewhere = Experiment.from_config({**tables, "run": {**tables["run"], "out": str(tmp_path / "e")}})
+    assert elsewhere.run(engine=VirtualEngine(elsewhere.delays)).x.tobytes() == run.x.tobytes()  # on no wire of its own
     with pytest.raises(InvalidArgument, match=r"run\.wire was .*bfloat16.* and is "):
         Experiment.resume(tmp_path / "a", {"run": {"steps": 9, "wire": "none"}})
     whole = Experiment.from_config({**tables, "run": {**tables["run"], "steps": 6, "out": str(tmp_path / "d")}}).run()

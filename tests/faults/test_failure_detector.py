@@ -36,6 +36,7 @@ HEAVY: dict[str, Delays] = {
 WAYS: list[tuple[Late, int | None]] = [("preempt", None), ("preempt", 11), ("carry", None), ("carry", 11)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, first: int | None) -> None:
@@ -43,6 +44,7 @@ def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, fi
     assert play(LAWS[name].rows(0, 500, 30), suspicion, first).rate <= 1.3 * 2e-3  # 30 are expected, give or take 5.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, first: int | None) -> None:
@@ -50,6 +52,7 @@ def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, fir
     assert play(HEAVY[name].rows(0, 500, 30), suspicion, first).rate <= 3.0 * 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("late", "first", "workers"), [("preempt", None, 6), ("carry", 3, 6), ("carry", 40, 100)])
 def test_few_answers_make_no_false_alarms(late: Late, first: int | None, workers: int) -> None:
     runs_of = 12 if workers == 100 else 50

@@ -368,6 +368,7 @@ def same(one: Sequence[Array], other: Sequence[Array]) -> bool:
     return [x.tobytes() for x in one] == [x.tobytes() for x in other]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(storm=storms(), after=st.integers(1, STEPS - 1))
 def test_a_storm_has_the_same_bits_again_and_when_it_is_resumed_in_the_midst_of_it(storm: Storm, after: int) -> None:

@@ -110,6 +110,7 @@ def test_liars_are_named_or_it_is_said_that_they_cannot_be(
         assert found.error <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size"),
     [("draco 15", 1e-6), ("draco 31", 1e-3), ("draco 51", 1.0), ("cyclic repetition", 1e-4), ("Reed-Solomon", 1e-6)],

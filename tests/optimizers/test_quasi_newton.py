@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
@@ -374,17 +374,16 @@ class DrawnShard(Shard):
 
 
 @pytest.mark.parametrize("curved", [True, False])
-@settings(max_examples=10)
 @given(st.sampled_from(LOSSES), st.sampled_from(sorted(DESIGNS)), st.floats(0.0, 3.0))
 def test_gradients_of_samples_never_lead_to_infinity(curved: bool, loss: str, design: str, share: float) -> None:
     drawn = Drawn(problem(loss, design), curved, share)
     said = ""
     try:
-        assert np.isfinite(fit(drawn, 30, schemes.uncoded(WORKERS)).x).all()
-    except Diverged as error:
-        said = str(error)
-    # Where nothing is known of the curvature, the first step may be far too long; then the run says so.
-    assert not said or (not curved and "training has made the model worse" in said)
+        x = fit(drawn, 30, schemes.uncoded(WORKERS)).x
+    except Diverged as error:  # thirty drawn gradients say too little of scales that nobody tells; and that is said
+        x, said = drawn.initial(), str(error)
+    assert np.isfinite(x).all()
+    assert not said or ("worse" in said and not curved)
 
 
 def test_asynchronous_messages_would_mix_curvatures_with_gradients() -> None:

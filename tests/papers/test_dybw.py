@@ -21,6 +21,7 @@ def test_figures_are_chosen_by_their_beginning() -> None:
         reproduce(settings=Settings(engine="processes"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["lrm", "2nn"])
 def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

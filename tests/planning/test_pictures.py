@@ -86,6 +86,7 @@ def test_the_pp_plot_of_the_right_family_keeps_to_the_diagonal(trace: Trace) -> 
         assert tails.get_ylim()[0] == pytest.approx(0.5 / 300)
 
 
+@pytest.mark.slow
 def test_equal_fits_give_equal_files(tmp_path: Path, trace: Trace) -> None:
     fits = fit_trace(trace, ["weibull"])
     one = draw_fits(trace, fits, tmp_path / "a")

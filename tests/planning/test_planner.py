@@ -66,6 +66,7 @@ def test_the_ranking_is_by_time_to_target_and_the_speed_ups_follow(small: Plan) 
     assert low < small.best.seconds_to_target < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SHORTLIST)
 def test_a_run_of_the_run_file_takes_the_time_that_was_planned(small: Plan, setting: str) -> None:
     item = next(item for item in small.ranked if item.setting == setting)

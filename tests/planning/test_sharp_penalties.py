@@ -1,4 +1,4 @@
-"""What cannot be had with a sharp penalty is refused, and not computed without it."""
+"""What a sharp penalty does not allow is refused, and not computed without it."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", sorted(RULES))
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual(code: str, rule: str) -> None:

@@ -62,6 +62,7 @@ def sent(problem: problems.JaxProblem, step: int = 2) -> np.ndarray:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "precision"), [("float64", 1e-13), ("float32", 1e-5)])
 def test_workers_without_jax_send_the_same_messages_to_rounding(dtype: str, precision: float) -> None:
     reference = made(dtype)
@@ -119,6 +120,7 @@ def edited(tmp_path: Path, backend: str, rows: int = ROWS) -> tuple[Source, Path
     return source, path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "numpy"])
 def test_an_edited_gradient_is_the_problems_gradient_and_stays_finite_where_jaxs_does_not(
     tmp_path: Path, backend: str
@@ -150,6 +152,7 @@ def test_an_edited_gradient_runs_on_workers_without_jax(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_edits_that_are_another_function_are_refused(tmp_path: Path) -> None:
     def refused(
         said: str, old: str = "", new: str = "", rows: int = ROWS, backend: str = "jax", **options: Any

@@ -12,7 +12,7 @@ import pytest
 from ..engines.mpi_jobs import environment, job
 from . import differentiable_driver
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("clusters")]  # with one baseline
 
 for library in ("jax", "torch"):
     pytest.importorskip(library, reason=f"the problems need {library}: pip install 'erasurehead[{library}]'")
@@ -43,7 +43,7 @@ def test_processes_train_to_the_bits_of_the_virtual_clock(what: str, here: Outco
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("engine", ["mpi", pytest.param("ray", marks=pytest.mark.xdist_group("ray"))])
+@pytest.mark.parametrize("engine", ["mpi", "ray"])
 def test_engines_of_clusters_train_to_the_same_bits(engine: str, here: Outcomes, tmp_path: Path) -> None:
     if engine == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("ray is not installed (pip install 'erasurehead[ray]')")

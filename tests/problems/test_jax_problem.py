@@ -49,6 +49,7 @@ def test_float64_is_computed_in_float64_whatever_jax_does_by_default() -> None:
     assert not jax.config.jax_enable_x64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "precision"), [("float32", 1e-6), ("bfloat16", 2e-2), ("float16", 3e-3)])
 def test_models_of_narrower_dtypes_compute_in_them(dtype: str, precision: float) -> None:
     seen: list[str] = []

@@ -22,6 +22,7 @@ def test_other_types_are_refused() -> None:
             total(wrong)
 
 
+@pytest.mark.slow
 def test_importing_problems_and_building_shards_loads_no_numba_and_computing_does() -> None:
     script = """
 import sys, numpy as np

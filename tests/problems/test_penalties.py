@@ -46,6 +46,7 @@ def solved(problem: problems.LinearProblem, optimizer: Optimizer, steps: int = 4
     return train(problem, schemes.uncoded(4), optimizer, engines.VirtualEngine(), steps, evaluate_every=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["GradientDescent", "HeavyBall", "Nesterov"])
 def test_every_method_finds_the_minimum_with_l1_and_it_is_sparse(name: str) -> None:
     problem = LeastSquares(X, Y, penalty=L1(0.2), intercept=-1)

@@ -17,6 +17,7 @@ FORMS = {"dense": np.asarray, "sparse": sparse.csr_array, "pattern": lambda X: s
 LABELS = {LogisticRegression: [-1.0, 1.0], SoftmaxRegression: [0.0, 1.0, 2.0], LeastSquares: [-1.5, 0.25, 3.0, 7.0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", LABELS, ids=lambda kind: kind.__name__)
 @settings(max_examples=20)

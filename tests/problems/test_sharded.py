@@ -72,6 +72,7 @@ SCHEMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: f"{scheme.name}-{scheme.code.n_tasks}")
 def test_the_model_is_that_of_the_file_to_the_bit(tmp_path: Path, kind: str, scheme: Scheme) -> None:
@@ -84,6 +85,7 @@ def test_the_model_is_that_of_the_file_to_the_bit(tmp_path: Path, kind: str, sch
     assert [row.metrics for row in found.evaluations] == [row.metrics for row in expected.evaluations]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_whole_loss_and_gradient_are_read_task_by_task(tmp_path: Path, kind: str) -> None:
     whole, sharded = both(tmp_path, kind)

@@ -19,6 +19,8 @@ from erasurehead.training.result import Run
 
 pytest.importorskip("matplotlib")
 
+pytestmark = pytest.mark.xdist_group("figures")  # drawn once
+
 TARGET = ("auc", 0.8)
 NAMES = ["comparison", "progress", "step_times", "speed_up", "timeline"]
 
@@ -31,6 +33,7 @@ def drawn(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Mapping[
     return {path.name: path for path in paths}
 
 
+@pytest.mark.slow
 def test_each_picture_comes_in_each_format(drawn: Mapping[str, Path]) -> None:
     assert list(drawn) == [f"{name}.{form}" for name in NAMES for form in ("png", "svg")]
     for name, path in drawn.items():
@@ -38,12 +41,14 @@ def test_each_picture_comes_in_each_format(drawn: Mapping[str, Path]) -> None:
         assert head.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml"), name
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_files(runs: list[Run], drawn: Mapping[str, Path], tmp_path: Path) -> None:
     again = draw_comparison(runs, tmp_path, target=TARGET, title="Costs $5, and $6 later")
     for path in again:
         assert path.read_bytes() == drawn[path.name].read_bytes(), path.name
 
 
+@pytest.mark.slow
 def test_files_have_no_date(drawn: Mapping[str, Path], runs: list[Run], tmp_path: Path) -> None:
     for name in NAMES:
         assert "<dc:date>" not in drawn[f"{name}.svg"].read_text()
@@ -111,12 +116,14 @@ def test_boxes_span_the_quartiles_of_the_steps(runs: list[Run]) -> None:
         assert box.get_x() + box.get_width() == pytest.approx(np.quantile(seconds, 0.75))
 
 
+@pytest.mark.slow
 def test_runs_without_a_step_can_be_drawn(runs: list[Run], tmp_path: Path) -> None:
     nothing = Run("exact", "virtual", x=runs[0].x, stopped="stopped by Ctrl-C")
     assert len(draw_comparison([nothing], tmp_path / "one", formats=["svg"])) == 5
     assert len(draw_comparison([runs[0], nothing], tmp_path / "two", formats=["svg"])) == 5
 
 
+@pytest.mark.slow
 def test_long_names_are_cut_to_fit(runs: list[Run], tmp_path: Path) -> None:
     name = "custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')"
     many = [replace(run, scheme=f"{name} number {number}") for number in range(3) for run in runs]
@@ -134,6 +141,7 @@ def test_looks_differ_in_more_than_colour() -> None:
     assert look(8) == look(0)
 
 
+@pytest.mark.slow
 def test_the_users_settings_are_neither_used_nor_changed(
     runs: list[Run], drawn: Mapping[str, Path], tmp_path: Path
 ) -> None:
@@ -164,6 +172,7 @@ def test_without_matplotlib_the_error_says_what_to_install(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_tables_do_not_load_matplotlib_and_pictures_do_not_load_pyplot(tmp_path: Path) -> None:
     program = (
         "import sys, numpy\n"

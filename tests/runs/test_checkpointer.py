@@ -100,6 +100,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(tmp_path: Path, whole: dict[s
     assert (folder.summary["status"], folder.summary["resumed"]) == ("finished", [after])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault_policy",
     [

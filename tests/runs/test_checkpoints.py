@@ -192,6 +192,7 @@ def loaded_or_refused(run: Path) -> int | None:
     return found.step
 
 
+@pytest.mark.slow
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damage_is_noticed_whatever_it_is(whole: Path, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:

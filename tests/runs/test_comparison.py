@@ -95,6 +95,7 @@ class _Press(Callback):
             raise self.event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 3])
 def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Path, step: int) -> None:
     comparison = small(tmp_path)
@@ -113,6 +114,7 @@ def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Pat
     assert outcome.target == common_target(runs[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "formats"), [(0, ("svg",)), (3, ())])
 def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, formats: tuple[str, ...]) -> None:
     comparison = small(tmp_path)

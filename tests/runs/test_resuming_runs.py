@@ -148,7 +148,7 @@ def test_on_real_workers_the_same_arrivals_give_the_same_model(first: str) -> No
         ({"run": {"evaluate_every": 3}}, "run.evaluate_every was 2 and is 3"),
         ({"data": {"test_fraction": 0.3}}, "data.test_fraction was 0.2 and is 0.3"),
         ({"run": {"steps": 3}}, "run.steps must be at least the 4 steps that are done, but it is 3"),
-        ({"run": {"out": "other"}}, "must be left out when a run goes on in its own folder"),
+        ({"run": {"out": "other"}}, "must be left out when a run is resumed in its own folder"),
         ({"run": {"step": 9}}, "There is no key 'step' in [run]"),
     ],
 )
@@ -192,6 +192,7 @@ def test_a_run_that_is_finished_is_not_gone_on_with() -> None:
         Experiment.resume("bare", {"run": {"steps": 20}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoints", [{"every_steps": 1}, {"every_steps": 0, "every_seconds": 0.0}, {"keep": 3}])
 @pytest.mark.parametrize("evaluate_every", [0, 2, 7])
 def test_a_finished_run_is_continued_as_if_more_steps_had_been_asked_for_from_the_start(
@@ -223,6 +224,7 @@ def test_a_finished_run_keeps_no_model_for_each_evaluation() -> None:
     assert [held for _, _, held in kept] == [one.metrics for one in RunFolder.open("run").run.evaluations]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ended", [KeyboardInterrupt, lambda text: Terminated(signal.SIGTERM), EngineError], ids=["ctrl-c", "term", "error"]
 )

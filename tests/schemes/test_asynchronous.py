@@ -120,6 +120,7 @@ def test_the_steady_variance_is_that_of_the_closed_form(age: int) -> None:
     assert measured == pytest.approx(closed_form(rate, age), rel=0.1)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_with_shorter_steps_for_older_messages_any_bounded_delays_converge(data: st.DataObject) -> None:

@@ -51,6 +51,7 @@ def allowed(code: codes.GradientCode) -> float:
     return 1e-9 * max(1.0, decoding.conditioning(code, samples=20).amplification)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", PROMISING, ids=name_of)
 def test_waiting_until_it_decodes_gives_the_model_of_gradient_descent(family: Family) -> None:
     code = family.example_code
@@ -61,6 +62,7 @@ def test_waiting_until_it_decodes_gives_the_model_of_gradient_descent(family: Fa
     assert all(row.stepped and row.residual <= EXACT * code.n_tasks for row in done.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TOLERANT, ids=name_of)
 def test_as_many_silent_workers_as_it_tolerates_change_nothing(family: Family) -> None:
     code = family.example_code
@@ -74,6 +76,7 @@ def test_as_many_silent_workers_as_it_tolerates_change_nothing(family: Family) -
     assert not {row.worker for row in done.arrivals if not row.censored} & set(np.flatnonzero(silent).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=name_of)
 def test_three_quarters_of_the_workers_are_enough_to_come_closer_to_the_minimum(family: Family) -> None:
     code = family.example_code
@@ -93,6 +96,7 @@ def normal_equations(problem: Quadratic) -> tuple[Array, Array]:
     return problem.rows.T @ problem.rows / n + 2 * problem.l2 * np.eye(size), problem.rows.T @ problem.centres / n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=name_of)
 def test_a_residual_that_can_be_borne_ends_the_waiting(family: Family) -> None:
     code = family.example_code

@@ -126,7 +126,7 @@ def test_when_the_process_dies_the_target_is_measured_between_steps_and_nothing_
 
     run = go(400, Models(kill), until="gap < 1e-3")
     assert run.ended == "until"
-    (said,) = [notice for notice in run.notices if notice.kind == "not_measured_beside"]
+    (said,) = [notice for notice in run.notices if notice.kind == "measured_between"]
     assert said.reason == "killed by SIGKILL"
     between = [one.step for one in run.measured if not one.beside]
     assert between == list(range(between[0], len(run.steps) + 1))
@@ -147,7 +147,7 @@ def test_a_problem_that_cannot_be_sent_is_measured_between_steps() -> None:
     run = go(400, problem=Stuck(), until="gap < 1e-3")
     assert run.ended == "until"
     assert not any(one.beside for one in run.measured)
-    (said,) = [notice for notice in run.notices if notice.kind == "not_measured_beside"]
+    (said,) = [notice for notice in run.notices if notice.kind == "measured_between"]
     assert "cannot pickle" in said.reason
 
 

@@ -65,6 +65,7 @@ def test_parts_of_the_data_make_the_whole(problem: LogisticRegression) -> None:
     assert problem.exact(points, [slice(0, n)])[0].n_samples == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [schemes.erasurehead(8, 3, 3), schemes.ignore_stragglers(8, 3), schemes.uncoded(8)])
 @pytest.mark.parametrize("seed", [1])
 def test_more_steps_make_the_default_no_worse(scheme: schemes.Scheme, seed: int) -> None:

@@ -198,6 +198,7 @@ def test_messages_beyond_the_greatest_age_are_recorded_and_not_passed_on() -> No
     assert all(one.age <= 2 for came in keeps.came for one in came)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 def test_rounds_are_remembered_while_somebody_is_at_them_and_no_longer(late: Any) -> None:
     delays = timetable({(0, 0, 0): 1500.5}, steps=1800)

@@ -95,6 +95,7 @@ def test_time_ends_a_run_in_the_middle_of_a_step() -> None:
     assert (run.ended, len(run.steps)) == ("max_seconds", 3)
 
 
+@pytest.mark.slow
 def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not() -> None:
     run = go()
     assert run.ended == "tolerance"

@@ -103,6 +103,7 @@ def test_tasks_that_died_with_their_workers_are_named_too() -> None:
     assert run.final.share == pytest.approx(70 / 80)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sets(st.integers(0, 5)), min_size=WINDOW, max_size=150))
 def test_it_is_as_defined(history: list[set[int]]) -> None:

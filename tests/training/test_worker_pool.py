@@ -208,6 +208,7 @@ def test_if_nobody_starts_the_reason_is_told() -> None:
         train(PROBLEM, schemes.exact(6, 2), GradientDescent(np.zeros(6), 0.1), engine, 8)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
@@ -231,6 +232,7 @@ def test_whatever_dies_when_an_exact_scheme_ends_at_the_model_of_plain_gradient_
     assert [row.step for row in run.steps] == list(range(6))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(n_hosts=st.integers(2, 5), groups=st.integers(1, 6), load=st.integers(2, 5))
 def test_replicas_of_a_task_are_never_all_on_one_host(n_hosts: int, groups: int, load: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,20 +15,6 @@ if TYPE_CHECKING:
     from erasurehead.decoding import Analysis
 
 _WIDE = 120  # columns of a terminal from which on four columns of text are readable
-
-
-def few_words(guarantee: str) -> str:
-    """Return the part of a guarantee that tells a code from others, without its conditions.
-
-    >>> few_words("exact when all workers answer. With s stragglers the residual is at most x; close to 4 / load.")
-    'with s stragglers the residual is at most x'
-    >>> few_words("exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.")
-    'exact for any set of at most stragglers stragglers, at the least possible load for n tasks'
-    """
-    first, *rest = re.split(r"\.\s+(?=[A-Z])", guarantee.rstrip("."))
-    told = rest[0] if rest and first == "exact when all workers answer" else first
-    short = re.split(r"; |, so | \(", told)[0].replace("`", "")
-    return short[0].lower() + short[1:]
 
 
 @dataclass(frozen=True)
@@ -46,7 +31,7 @@ class CatalogueTable:
         wide = options.max_width >= _WIDE
         table = _plain("Code", "Kind", *(("Guarantees", "Choose it") if wide else ("Guarantees / choose it",)))
         for family in self.families:
-            words, choose = few_words(family.guarantee), family.choose.replace("`", "")
+            words, choose = (text.replace("`", "") for text in (family.promise, family.choose))
             told = (words, choose) if wide else (f"{words}\n→ {choose}",)
             table.add_row(*map(plain_text, (family.name, family.status, *told)))
         yield table

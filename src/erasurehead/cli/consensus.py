@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import FileOptions, OutputOptions, option, options_of
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
+from erasurehead.consensus.config import ConsensusConfig
 
 if TYPE_CHECKING:
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.result import ConsensusRun
+    from erasurehead.consensus.waiting import SlowestPeer
     from erasurehead.training.notices import Notice
 
 HELP = """
@@ -44,151 +45,12 @@ only for some of them.
   A run that was cut off, from its newest checkpoint, to the bit.
 """
 
-_NETWORK, _DATA, _OUTPUT = "Peers", "Data", "Output"
-
-_KEYS = {
-    "peers": "consensus.peers", "graph": "consensus.graph", "policy": "consensus.policy", "mixing": "consensus.mixing",
-    "algorithm": "consensus.algorithm", "split": "consensus.split", "batch": "consensus.batch",
-    "rate": "consensus.rate", "faults": "consensus.faults", "delays": "delays.model", "late": "delays.late",
-    "latency": "delays.latency", "data": "data.source", "path": "data.path", "synthetic": "data.synthetic",
-    "rows": "data.rows", "label": "data.target", "engine": "run.engine", "steps": "run.steps",
-    "evaluate_every": "run.evaluate_every", "seed": "run.seed", "out": "run.out", "overwrite": "run.overwrite",
-}  # fmt: skip
+_OUTPUT = "Output"
 
 
-@dataclass(frozen=True)
-class ConsensusOptions:
-    """What a run file of this command can say, as options; None is what was not given."""
-
-    peers: Annotated[
-        int | None, option("--peers", "-n", panel=_NETWORK, text="How many; 10 unless a run file says otherwise.")
-    ] = None
-    graph: Annotated[
-        str | None,
-        option(
-            "--graph",
-            "-g",
-            panel=_NETWORK,
-            metavar="GRAPH",
-            text="Who is whose neighbour: 'ring()', 'path()', 'torus()', 'star()', 'complete()', 'exponential()', "
-            "'erdos_renyi(p=0.4, seed=0)' (the default), 'random_regular(degree=4)', 'small_world()', or "
-            "\"edges(['a-b', 'b-c'])\".",
-        ),
-    ] = None
-    policy: Annotated[
-        str | None,
-        option(
-            "--policy",
-            panel=_NETWORK,
-            metavar="POLICY",
-            text="Whom a peer waits for: 'full()', 'static(wait_for=2)', 'dynamic()' (cb-DyBW, the default), "
-            "'local()', 'bounded_staleness(steps=4)', or 'pairwise()' (AD-PSGD).",
-        ),
-    ] = None
-    mixing: Annotated[
-        str | None,
-        option("--mixing", panel=_NETWORK, metavar="MIXING", text="metropolis (the default), max_degree or fixed."),
-    ] = None
-    algorithm: Annotated[
-        str | None,
-        option(
-            "--algorithm",
-            panel=_NETWORK,
-            metavar="ALGORITHM",
-            text="'sgd()' (the default), 'momentum()', 'quasi_global()' or 'gradient_tracking()'.",
-        ),
-    ] = None
-    split: Annotated[
-        str | None,
-        option("--split", panel=_NETWORK, metavar="SPLIT", text="'even()' (the default) or 'dirichlet(alpha=0.3)'."),
-    ] = None
-    batch: Annotated[
-        int | None, option("--batch", panel=_NETWORK, text="Samples of a gradient (32); 0 for all that a peer has.")
-    ] = None
-    rate: Annotated[
-        str | None, option("--rate", panel=_NETWORK, metavar="RATE", text="Step size, or a schedule; 0.05 by default.")
-    ] = None
-    delays: Annotated[
-        str | None,
-        option(
-            "--delays",
-            panel=_NETWORK,
-            metavar="MODEL",
-            text="What a gradient takes; by default 1 + Exp(1) seconds, and five times as much for peer 0.",
-        ),
-    ] = None
-    late: Annotated[
-        str | None,
-        option(
-            "--late",
-            panel=_NETWORK,
-            text="Whether work that nobody waits for is carried to its end, or dropped: "
-            "carry (the default) or preempt.",
-        ),
-    ] = None
-    latency: Annotated[float | None, option("--latency", panel=_NETWORK, text="Seconds that a message takes.")] = None
-    faults: Annotated[
-        str | None,
-        option("--faults", panel=_NETWORK, metavar="FILE", text="A fault schedule of kills, stops and disconnections."),
-    ] = None
-    engine: Annotated[
-        str | None,
-        option(
-            "--engine",
-            "-e",
-            panel=_NETWORK,
-            text="Where peers run: virtual (the default: a clock that jumps), processes, or mpi, with one rank more "
-            "than there are peers.",
-        ),
-    ] = None
-    data: Annotated[
-        str | None, option("--data", "-d", panel=_DATA, metavar="DATA", text="mnist (the default), cifar10, or a file.")
-    ] = None
-    path: Annotated[
-        str | None, option("--path", panel=_DATA, metavar="FOLDER", text="Where the files of mnist or cifar10 are.")
-    ] = None
-    synthetic: Annotated[
-        str | None,
-        option("--synthetic", panel=_DATA, text="Whether a stand-in is made: never, fallback (the default) or always."),
-    ] = None
-    rows: Annotated[int | None, option("--rows", panel=_DATA, text="Training rows of mnist or cifar10 (10,000).")] = (
-        None
-    )
-    label: Annotated[
-        str | None, option("--label", panel=_DATA, metavar="COLUMN", text="Of a file: the column to predict.")
-    ] = None
-    steps: Annotated[int | None, option("--steps", panel=_OUTPUT, text="Of each peer, on the mean (200).")] = None
-    evaluate_every: Annotated[
-        float | None, option("--evaluate-every", panel=_OUTPUT, text="Steps between two looks at the mean model (2).")
-    ] = None
-    seed: Annotated[int | None, option("--seed", panel=_OUTPUT, text="Of mini-batches.")] = None
-    out: Annotated[
-        str | None, option("--out", "-o", panel=_OUTPUT, metavar="FOLDER", text="The run folder; by default a new one.")
-    ] = None
-    overwrite: Annotated[
-        bool | None, typer.Option("--overwrite", help="Remove an earlier run there.", rich_help_panel=_OUTPUT)
-    ] = None
-
-    def tables(self) -> dict[str, Any]:
-        """Return what was given, as a run file would have it."""
-        made: dict[str, Any] = {}
-        for name, key in _KEYS.items():
-            value = getattr(self, name)
-            if value is not None:
-                section, _, entry = key.partition(".")
-                made.setdefault(section, {})[entry] = _number(value) if name == "rate" else value
-        return made
-
-    def spelled(self) -> dict[str, str]:
-        """Return key -> option, for those that were given."""
-        return {key: f"--{name.replace('_', '-')}" for name, key in _KEYS.items() if getattr(self, name) is not None}
-
-
-def _number(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+@options_of(ConsensusConfig)
+class ConsensusOptions(FileOptions):
+    """What a run file of this command can say."""
 
 
 def run(
@@ -222,6 +84,7 @@ def run(
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
+    from erasurehead.consensus.waiting import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
 
@@ -236,10 +99,11 @@ def run(
     else:
         experiment = ConsensusExperiment.from_tables(tables, spelled)
     _introduce(screen, experiment)
-    done = experiment.run([_lines(screen)])
+    slowest = SlowestPeer()
+    done = experiment.run([_lines(screen), slowest])
     full = _full(screen, experiment, done) if against and resume is None else None
     drawn = _draw(screen, experiment, done, full) if pictures else []
-    _conclude(screen, experiment, done, full, drawn)
+    _conclude(screen, experiment, done, full, drawn, slowest)
     if done.stopped:
         raise typer.Exit(130 if done.status == "interrupted" else 1)
 
@@ -333,7 +197,12 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
 
 
 def _conclude(
-    screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None, drawn: list[str]
+    screen: Screen,
+    experiment: ConsensusExperiment,
+    done: ConsensusRun,
+    full: ConsensusRun | None,
+    drawn: list[str],
+    slowest: SlowestPeer,
 ) -> None:
     from erasurehead.reports.units import seconds_text
 
@@ -346,6 +215,13 @@ def _conclude(
         f"mean model: objective {last.objective:.5g}{measured}; distance from consensus {last.distance:.3g}",
         f"{summary['messages_per_step']:.1f} messages a step, {done.vectors / max(1, done.steps):.1f} with models",
     ]
+    if slowest.peer is not None:
+        own, rounds = slowest.rounds
+        lines.append(
+            f"peer {slowest.peer}, whose gradients take {slowest.times:.2g} times as long as the others', took part in "
+            f"{own} of {rounds} rounds ({own / rounds:.0%})"
+        )
+        summary["slowest"] = {"peer": slowest.peer, "times": slowest.times, "rounds": own, "of": rounds}
     if full is not None:
         goal = max(last.objective, full.means[-1].objective)
         own, other = done.time_to(goal), full.time_to(goal)

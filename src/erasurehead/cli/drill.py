@@ -34,6 +34,10 @@ Rehearse what clusters do to a run, and see that it survives.
 [bold]erasurehead drill --schedule drills/virtual-7-1/faults.toml[/bold]
   A fault schedule that was kept, once more.
 
+[bold]erasurehead drill --peers 'local()' --workers 10 --seconds 60[/bold]
+  Peers without a coordinator, that wait by this policy: one is killed, one
+  is killed and comes back, the network is cut and heals.
+
 [bold]erasurehead drill --lives 200 --workers 6[/bold]
   Two hundred short runs, each killed in another way and continued.
 
@@ -101,6 +105,16 @@ class SubjectOptions:
             text="As for erasurehead train; by default exact with three replicas, two of which must agree.",
         ),
     ] = None
+    peers: Annotated[
+        str | None,
+        option(
+            "--peers",
+            panel=_RUN,
+            metavar="POLICY",
+            text="In place of workers with a coordinator, peers that wait by this policy: 'full()', 'dynamic()', "
+            "'local()', ... (see erasurehead consensus --help).",
+        ),
+    ] = None
     data: Annotated[
         str,
         shared(
@@ -162,8 +176,11 @@ def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions,
     from erasurehead.drills.schedule import read_schedule
 
     screen = Screen(output)
-    if faults.lives is not None:
+    if faults.lives is not None and subject.peers is None:
         _live(faults.lives, faults, subject, report, screen)
+        return
+    if subject.peers is not None:
+        _peers(subject.peers, faults, subject, report, screen)
         return
     schedule = None if faults.schedule is None else read_schedule(faults.schedule)
     drill = Drill(_settings(faults, subject), schedule, report.out)
@@ -189,6 +206,32 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
     found = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
     broken = [f"life {one.number}, {one.strike}: {text}" for one in found.broken for text in one.broken]
     screen.result(found.as_dict(), "\n".join([*broken, f"{found.verdict}; the report is in {found.folder}"]))
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
+    from erasurehead.consensus.drill import PeerDrill
+    from erasurehead.drills.report import conclusion, verdict_line
+    from erasurehead.errors import InvalidArgument, invalid
+
+    others = (
+        ("--schedule", faults.schedule), ("--kinds", faults.kinds), ("--lives", faults.lives),
+        ("--scheme", subject.scheme), ("--address", subject.address), ("--label", subject.label),
+        ("--drop", subject.drop),
+    )  # fmt: skip
+    for name, value in others:
+        if value is not None:
+            raise invalid(name, "must be left out with --peers", value)
+    try:
+        drill = PeerDrill(policy, engine=subject.engine, peers=subject.workers, seconds=subject.seconds,
+                          seed=faults.seed, delays=subject.delays)  # fmt: skip
+    except InvalidArgument as error:
+        names = {"peers": "--workers", "engine": "--engine", "seconds": "--seconds", "policy": "--peers"}
+        raise error.about(names[error.subject]) if error.subject in names else error from None
+    found = drill.run(screen.say, report.out)
+    verdicts = [verdict_line(verdict) for verdict in found.verdicts]
+    screen.result(found.as_dict(), "\n".join([*verdicts, "", conclusion(found)]))
     if not found.passed:
         raise typer.Exit(1)
 

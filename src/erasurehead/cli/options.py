@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import typer
+from pydantic import BaseModel
 
 from erasurehead.cli.ranks import stand_by
 from erasurehead.runs.config.keys import Key, keys
-
-if TYPE_CHECKING:
-    from erasurehead.runs.config import Config
+from erasurehead.runs.config.sections import Config
 
 
 def option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
@@ -21,12 +20,12 @@ def option(*names: str, text: str, panel: str, metavar: str | None = None) -> An
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
-def _field(key: Key) -> str:
-    """Return how the field of `RunOptions` for a key is called."""
-    return key.option.removeprefix("--").replace("-", "_")
+def _with_options(of: type[BaseModel]) -> Mapping[str, Key]:
+    """Return the keys that have an option, by the names of the fields of groups of options."""
+    return {key.option.removeprefix("--").replace("-", "_"): key for key in keys(of) if key.options}
 
 
-_KEYS: Mapping[str, Key] = {_field(key): key for key in keys() if key.options}
+_KEYS: Mapping[str, Key] = _with_options(Config)
 
 KEYS: Mapping[str, str] = {name: key.path for name, key in _KEYS.items()}
 """Option, as the field of `RunOptions` is called -> section and key."""
@@ -43,17 +42,24 @@ def shared(path: str, *, text: str = "", panel: str = "", default: bool = False,
         off: whether a switch can be switched off, if the key's own option can.
     """
     key = next(key for key in keys() if key.path == path)
-    names = key.options if off else (key.option, *key.options[1:])
+    return _typer_option(key, key.options if off else (key.option, *key.options[1:]), text, panel, default)
+
+
+def _typer_option(key: Key, names: Sequence[str] = (), text: str = "", panel: str = "", default: bool = False) -> Any:
     return typer.Option(
-        *names, help=text or key.help, rich_help_panel=panel or key.panel, metavar=key.metavar or None,
-        show_default=default,
+        *(names or key.options), help=text or key.help, rich_help_panel=panel or key.panel,
+        metavar=key.metavar or None, show_default=default,
     )  # fmt: skip
 
 
 def value_of(option: str, given: Any) -> Any:
     """Return what a run file would have in place of what was given as an option."""
     key = _KEYS.get(option)
-    if key is None or key.kind not in _READ:
+    return given if key is None else _value(key, given)
+
+
+def _value(key: Key, given: Any) -> Any:
+    if key.kind not in _READ:
         return given
     return given.strip() if given.strip() in key.values else _READ[key.kind](given)
 
@@ -98,17 +104,10 @@ class OutputOptions:
     ] = False
 
 
-def _options(group: type[RunOptions]) -> type[RunOptions]:
-    """Give a class a field for each option of a run file, None by default, and make a dataclass of it."""
-    group.__annotations__ = {name: Annotated[key.type | None, shared(key.path)] for name, key in _KEYS.items()}
-    for name in _KEYS:
-        setattr(group, name, None)
-    return dataclass(frozen=True)(group)
-
-
-@_options
-class RunOptions:
+class FileOptions:
     """What a run file can say, as options; None is what was not given."""
+
+    known: ClassVar[Mapping[str, Key]]
 
     if TYPE_CHECKING:
 
@@ -119,11 +118,42 @@ class RunOptions:
     def tables(self) -> dict[str, Any]:
         """Return what was given, as a run file would have it."""
         tables: dict[str, Any] = {}
-        for name, key in _KEYS.items():
+        for name, key in self.known.items():
             value = getattr(self, name)
             if value is not None:
-                tables.setdefault(key.section, {})[key.name] = value_of(name, value)
+                tables.setdefault(key.section, {})[key.name] = _value(key, value)
         return tables
+
+    def spelled(self) -> Mapping[str, str]:
+        """Return key -> option, for those that were given."""
+        return {key.path: key.option for name, key in self.known.items() if getattr(self, name) is not None}
+
+
+Options = TypeVar("Options", bound=FileOptions)
+
+
+def options_of(file: type[BaseModel]) -> Callable[[type[Options]], type[Options]]:
+    """Give a class a field for each option of a kind of run files, None by default, and make a dataclass of it.
+
+    Arguments:
+        file: all that such a run file may say.
+    """
+
+    def fill(group: type[Options]) -> type[Options]:
+        group.known = _with_options(file)
+        group.__annotations__ = {
+            name: Annotated[key.type | None, _typer_option(key)] for name, key in group.known.items()
+        }
+        for name in group.known:
+            setattr(group, name, None)
+        return dataclass(frozen=True)(group)
+
+    return fill
+
+
+@options_of(Config)
+class RunOptions(FileOptions):
+    """What a run file of training with a coordinator can say."""
 
     def config(self, run_file: str | None, **more: Any) -> Config:
         """Return the configuration: the options, before the run file, before the defaults.
@@ -138,7 +168,3 @@ class RunOptions:
         tables = {} if run_file is None else read_tables(run_file)
         stand_by(given, tables)
         return build_config(overridden(tables, given), self.spelled())
-
-    def spelled(self) -> Mapping[str, str]:
-        """Return key -> option, for those that were given."""
-        return {key.path: key.option for name, key in _KEYS.items() if getattr(self, name) is not None}

@@ -78,7 +78,7 @@ def run(
             "--resume",
             panel="Output",
             metavar="FOLDER",
-            text="Go on with the run in this folder from its newest checkpoint; with more --steps if it is finished. "
+            text="Resume the run in this folder from its newest checkpoint, with more --steps if it is finished. "
             "Its settings stay; where it runs may change.",
         ),
     ] = None,

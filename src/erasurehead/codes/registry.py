@@ -55,11 +55,13 @@ class Family:
         constructor: builds a code from its parameters.
         status: `"exact"` if a positive number of stragglers can be borne exactly, `"approximate"` if not,
             `"depends"` if that depends on the parameters.
+        promise: the guarantee in a few words, without its conditions; `guarantee` has all of it.
         example: builds a small code of the family.
     """
 
     constructor: Callable[..., GradientCode]
     status: Status
+    promise: str
     example: Callable[[], GradientCode]
 
     @property
@@ -116,6 +118,7 @@ class Family:
             "signature": self.signature,
             "status": self.status,
             "summary": self.summary,
+            "promise": self.promise,
             "guarantee": self.guarantee,
             "choose": self.choose,
             "source": self.source,
@@ -167,48 +170,220 @@ _TRIANGLE = ((0, 1), (1, 2), (0, 2))
 _CHANCES = (0.05, 0.1, 0.1, 0.2, 0.4)
 
 FAMILIES: tuple[Family, ...] = (
-    Family(uncoded, "approximate", lambda: uncoded(12)),
-    Family(fractional_repetition, "exact", lambda: fractional_repetition(12, load=3)),
-    Family(binary_repetition, "exact", lambda: binary_repetition(11, stragglers=3)),
-    Family(cyclic_repetition, "exact", lambda: cyclic_repetition(12, stragglers=2)),
-    Family(cyclic_mds, "exact", lambda: cyclic_mds(12, stragglers=3)),
-    Family(complex_cyclic_mds, "exact", lambda: complex_cyclic_mds(12, stragglers=2)),
-    Family(exact_cyclic, "exact", lambda: exact_cyclic(12, stragglers=2)),
-    Family(reed_solomon, "exact", lambda: reed_solomon(10, load=2, n_tasks=5)),
-    Family(partial_stragglers, "depends", lambda: partial_stragglers(fractional_repetition(12, load=3), slowness=2)),
-    Family(nested, "exact", lambda: nested(8, stragglers=2)),
-    Family(multi_message, "exact", lambda: multi_message(12, load=3)),
-    Family(communication_efficient_groups, "exact", lambda: communication_efficient_groups(12, load=4, n_pieces=2)),
+    Family(uncoded, "approximate", "exact when every worker answers", lambda: uncoded(12)),
     Family(
-        communication_efficient_cyclic, "exact", lambda: communication_efficient_cyclic(10, n_pieces=2, stragglers=2)
+        fractional_repetition,
+        "exact",
+        "exact as soon as one worker of every group has answered",
+        lambda: fractional_repetition(12, load=3),
     ),
-    Family(batched_coupons, "depends", lambda: batched_coupons(24, load=6)),
-    Family(draco_repetition, "exact", lambda: draco_repetition(12, corrupted=1)),
-    Family(draco_cyclic, "exact", lambda: draco_cyclic(9, corrupted=2)),
-    Family(regular, "approximate", lambda: regular(30, load=4)),
-    Family(expander, "approximate", lambda: expander(30, load=4)),
-    Family(margulis, "approximate", lambda: margulis(5)),
-    Family(graph_code, "approximate", lambda: graph_code(30, replication=3)),
-    Family(edge_code, "approximate", lambda: edge_code(_TRIANGLE)),
-    Family(bernoulli, "approximate", lambda: bernoulli(30, load=5)),
-    Family(regularised_bernoulli, "approximate", lambda: regularised_bernoulli(30, load=3)),
-    Family(stochastic_block, "approximate", lambda: stochastic_block(30, block=5, within=0.8, between=0.04)),
-    Family(projective_plane, "approximate", lambda: projective_plane(3)),
-    Family(affine_plane, "approximate", lambda: affine_plane(4)),
-    Family(paley, "approximate", lambda: paley(11)),
-    Family(biquadratic, "approximate", lambda: biquadratic(37)),
-    Family(twin_primes, "approximate", lambda: twin_primes(3)),
-    Family(block_design, "approximate", lambda: block_design(_TRIANGLE)),
-    Family(design_for, "approximate", lambda: design_for(30, load=5)),
-    Family(soft_design, "approximate", lambda: soft_design(24, load=6, density=0.35)),
-    Family(stochastic_gradient, "approximate", lambda: stochastic_gradient(20, replication=3, straggling=0.2)),
-    Family(heterogeneous_staircase, "approximate", lambda: heterogeneous_staircase(_CHANCES)),
-    Family(heterogeneous_exclusive, "approximate", lambda: heterogeneous_exclusive(_CHANCES)),
-    Family(heterogeneous_held, "approximate", lambda: heterogeneous_held(_CHANCES, [[0, 1], [1, 2], [3, 4, 0]])),
-    Family(heterogeneous_balanced, "approximate", lambda: heterogeneous_balanced(_CHANCES, load=2)),
-    Family(kronecker, "depends", lambda: kronecker(projective_plane(2), block_design(_TRIANGLE))),
-    Family(refine, "depends", lambda: refine(cyclic_mds(6, stragglers=3), n_tasks=15)),
-    Family(custom, "depends", lambda: custom([[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]])),
+    Family(
+        binary_repetition,
+        "exact",
+        "exact for any set of at most `stragglers` stragglers, with no rounding at all",
+        lambda: binary_repetition(11, stragglers=3),
+    ),
+    Family(
+        cyclic_repetition,
+        "exact",
+        "exact for any set of at most `stragglers` stragglers, at the least possible load",
+        lambda: cyclic_repetition(12, stragglers=2),
+    ),
+    Family(
+        cyclic_mds,
+        "exact",
+        "exact for any set of at most `stragglers` stragglers, at the least possible load",
+        lambda: cyclic_mds(12, stragglers=3),
+    ),
+    Family(
+        complex_cyclic_mds,
+        "exact",
+        "exact for any set of at most `stragglers` stragglers, at the least possible load",
+        lambda: complex_cyclic_mds(12, stragglers=2),
+    ),
+    Family(
+        exact_cyclic,
+        "exact",
+        "exact for any set of at most `stragglers` stragglers",
+        lambda: exact_cyclic(12, stragglers=2),
+    ),
+    Family(
+        reed_solomon,
+        "exact",
+        "exact for any set of fewer than n_workers * load / n_tasks stragglers",
+        lambda: reed_solomon(10, load=2, n_tasks=5),
+    ),
+    Family(
+        partial_stragglers,
+        "depends",
+        "exact when all first messages are in, and all but `code.tolerance` of the second ones",
+        lambda: partial_stragglers(fractional_repetition(12, load=3), slowness=2),
+    ),
+    Family(
+        nested,
+        "exact",
+        "exact as soon as n - t workers have finished t + 1 tasks, for any t",
+        lambda: nested(8, stragglers=2),
+    ),
+    Family(multi_message, "exact", "exact as soon as every task has arrived once", lambda: multi_message(12, load=3)),
+    Family(
+        communication_efficient_groups,
+        "exact",
+        "exact as soon as every group has enough messages",
+        lambda: communication_efficient_groups(12, load=4, n_pieces=2),
+    ),
+    Family(
+        communication_efficient_cyclic,
+        "exact",
+        "exact for any set of at most load - n_pieces stragglers",
+        lambda: communication_efficient_cyclic(10, n_pieces=2, stragglers=2),
+    ),
+    Family(
+        batched_coupons, "depends", "exact as soon as every batch has been seen", lambda: batched_coupons(24, load=6)
+    ),
+    Family(
+        draco_repetition,
+        "exact",
+        "exact, and liars are named, if at most `corrupted` workers lie and all answer",
+        lambda: draco_repetition(12, corrupted=1),
+    ),
+    Family(
+        draco_cyclic,
+        "exact",
+        "exact, and liars are located, if at most `corrupted` workers lie and all answer",
+        lambda: draco_cyclic(9, corrupted=2),
+    ),
+    Family(
+        regular,
+        "approximate",
+        "a bound on the residual for any stragglers, by the spectrum of the draw",
+        lambda: regular(30, load=4),
+    ),
+    Family(
+        expander,
+        "approximate",
+        "a bound on the residual for any stragglers, by the graph's second eigenvalue",
+        lambda: expander(30, load=4),
+    ),
+    Family(margulis, "approximate", "a bound on the residual for any stragglers, without a draw", lambda: margulis(5)),
+    Family(
+        graph_code,
+        "approximate",
+        "exact as long as every task lies on a component of answering workers with an odd cycle",
+        lambda: graph_code(30, replication=3),
+    ),
+    Family(
+        edge_code,
+        "approximate",
+        "exact when all workers answer, if every connected part has an odd cycle or equal sides",
+        lambda: edge_code(_TRIANGLE),
+    ),
+    Family(
+        bernoulli,
+        "approximate",
+        "the residual in the mean over draws; nothing for any one draw",
+        lambda: bernoulli(30, load=5),
+    ),
+    Family(
+        regularised_bernoulli,
+        "approximate",
+        "no worker holds more than 2 load tasks",
+        lambda: regularised_bernoulli(30, load=3),
+    ),
+    Family(
+        stochastic_block,
+        "approximate",
+        "nothing for any one draw",
+        lambda: stochastic_block(30, block=5, within=0.8, between=0.04),
+    ),
+    Family(
+        projective_plane,
+        "approximate",
+        "the guarantee of a block design: all stragglers are as bad as random ones",
+        lambda: projective_plane(3),
+    ),
+    Family(
+        affine_plane,
+        "approximate",
+        "the guarantee of a block design: all stragglers are as bad as random ones",
+        lambda: affine_plane(4),
+    ),
+    Family(
+        paley,
+        "approximate",
+        "the guarantee of a block design: all stragglers are as bad as random ones",
+        lambda: paley(11),
+    ),
+    Family(
+        biquadratic,
+        "approximate",
+        "the guarantee of a block design: all stragglers are as bad as random ones",
+        lambda: biquadratic(37),
+    ),
+    Family(
+        twin_primes,
+        "approximate",
+        "the guarantee of a block design: all stragglers are as bad as random ones",
+        lambda: twin_primes(3),
+    ),
+    Family(
+        block_design,
+        "approximate",
+        "the least spectral bound of all biregular codes: all stragglers are as bad as random ones",
+        lambda: block_design(_TRIANGLE),
+    ),
+    Family(
+        design_for, "approximate", "the guarantee of the best design of about this size", lambda: design_for(30, load=5)
+    ),
+    Family(
+        soft_design,
+        "approximate",
+        "the residual in the mean over draws; nothing for any one draw",
+        lambda: soft_design(24, load=6, density=0.35),
+    ),
+    Family(
+        stochastic_gradient,
+        "approximate",
+        "the fixed-weight sum is unbiased",
+        lambda: stochastic_gradient(20, replication=3, straggling=0.2),
+    ),
+    Family(
+        heterogeneous_staircase,
+        "approximate",
+        "the plain sum of what arrives is unbiased, with the least possible variance",
+        lambda: heterogeneous_staircase(_CHANCES),
+    ),
+    Family(
+        heterogeneous_exclusive,
+        "approximate",
+        "the plain sum of what arrives is unbiased, with the least possible variance",
+        lambda: heterogeneous_exclusive(_CHANCES),
+    ),
+    Family(
+        heterogeneous_held,
+        "approximate",
+        "the plain sum of what arrives is unbiased, with the least residual for these holders",
+        lambda: heterogeneous_held(_CHANCES, [[0, 1], [1, 2], [3, 4, 0]]),
+    ),
+    Family(
+        heterogeneous_balanced,
+        "approximate",
+        "the plain sum of what arrives is unbiased, with the least residual for its holders",
+        lambda: heterogeneous_balanced(_CHANCES, load=2),
+    ),
+    Family(
+        kronecker,
+        "depends",
+        "exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that bear t1 and t2",
+        lambda: kronecker(projective_plane(2), block_design(_TRIANGLE)),
+    ),
+    Family(refine, "depends", "the code's own tolerance", lambda: refine(cyclic_mds(6, stragglers=3), n_tasks=15)),
+    Family(
+        custom,
+        "depends",
+        "the tolerance of the matrix",
+        lambda: custom([[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]]),
+    ),
 )
 
 

@@ -4,105 +4,159 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from erasurehead._internal.storage import Access
+from erasurehead.runs.config.described import Section, key
 from erasurehead.runs.config.sections import CheckpointsSection, DataSection, ProblemSection
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class ConsensusSection(Section):
+    """`[consensus]`: who talks to whom, whom they wait for, and how their models move."""
 
-
-class ConsensusSection(_Section):
-    """`[consensus]`: who talks to whom, whom they wait for, and how their models move.
-
-    Attributes:
-        peers: how many.
-        graph: who is whose neighbour, such as `"ring()"` or `"edges(['a-b', 'b-c'])"`.
-        policy: whom a peer waits for: `full()`, `static(wait_for=2)`, `dynamic()`, `local()`, `bounded_staleness()` or
-            `pairwise()`.
-        mixing: with which weights neighbours average: `metropolis()`, `max_degree()` or `fixed()`.
-        algorithm: `sgd()`, `momentum()`, `quasi_global()` or `gradient_tracking()`.
-        split: how the samples are dealt out: `even()` or `dirichlet(alpha=0.3)`.
-        batch: samples of a gradient; 0 for all that a peer has.
-        rate: step size, or a schedule such as `"geometric(0.1, 0.99)"`.
-        orphans: what becomes of the share of one who leaves: `out`, or `taken over` by its neighbours.
-        faults: a fault schedule, as `erasurehead drill` writes it.
-        notice: seconds until it is noticed that somebody is gone.
-    """
-
-    peers: int = Field(default=10, ge=2)
-    graph: str = "erdos_renyi(p=0.4, seed=0)"
-    policy: str = "dynamic()"
-    mixing: str = "metropolis()"
-    algorithm: str = "sgd()"
-    split: str = "even()"
-    batch: int = Field(default=32, ge=0)
-    rate: float | str = 0.05
-    orphans: Literal["out", "taken over"] = "out"
-    faults: str | None = None
-    notice: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    peers: int = key(10, "How many.", option="--peers, -n", metavar="N", ge=2)
+    graph: str = key(
+        "erdos_renyi(p=0.4, seed=0)",
+        "Who is whose neighbour: 'ring()', 'path()', 'torus()', 'star()', 'complete()', 'exponential()', "
+        "'erdos_renyi(p=0.4, seed=0)' (the default), 'random_regular(degree=4)', 'small_world()', or "
+        "\"edges(['a-b', 'b-c'])\".",
+        option="--graph, -g",
+        metavar="GRAPH",
+    )
+    policy: str = key(
+        "dynamic()",
+        "Whom a peer waits for: 'full()', 'static(wait_for=2)', 'dynamic()' (cb-DyBW, the default), 'local()', "
+        "'bounded_staleness(steps=4)', or 'pairwise()' (AD-PSGD).",
+        option="--policy",
+        metavar="POLICY",
+    )
+    mixing: str = key(
+        "metropolis()",
+        "With which weights neighbours average: metropolis (the default), max_degree or fixed.",
+        option="--mixing",
+        metavar="MIXING",
+    )
+    algorithm: str = key(
+        "sgd()",
+        "How models move: 'sgd()' (the default), 'momentum()', 'quasi_global()' or 'gradient_tracking()'.",
+        option="--algorithm",
+        metavar="ALGORITHM",
+    )
+    split: str = key(
+        "even()",
+        "How the samples are dealt out: 'even()' (the default) or 'dirichlet(alpha=0.3)'.",
+        option="--split",
+        metavar="SPLIT",
+    )
+    hidden: int = key(
+        0,
+        "Units of a hidden layer: a network of two layers learns classes, in place of a linear model; 0 for none. "
+        "What it has learned is not read by erasurehead predict.",
+        option="--hidden",
+        metavar="N",
+        ge=0,
+    )
+    batch: int = key(32, "Samples of a gradient; 0 for all that a peer has.", option="--batch", metavar="N", ge=0)
+    rate: float | str = key(
+        0.05, "Step size, or a schedule such as 'geometric(0.1, 0.99)'.", option="--rate", metavar="RATE"
+    )
+    orphans: Literal["out", "taken over"] = key(
+        "out", "What becomes of the share of one who leaves: out (the default), or taken over by its neighbours.",
+        option="--orphans", metavar="WHAT",
+    )  # fmt: skip
+    faults: str | None = key(
+        None, "A fault schedule of kills, stops and disconnections, as erasurehead drill writes it.",
+        option="--faults", metavar="FILE",
+    )  # fmt: skip
+    notice: float = key(
+        1.0, "Seconds until it is noticed that somebody is gone.", option="--notice", metavar="SECONDS", ge=0,
+        allow_inf_nan=False,
+    )  # fmt: skip
 
 
 class PeerDataSection(DataSection):
-    """`[data]`: as for training with a coordinator, and `mnist` (the default) or `cifar10` besides.
+    """`[data]`: as for training with a coordinator, and `mnist` (the default) or `cifar10` besides."""
 
-    Attributes:
-        source: a data set of images, or one of the paper, or a file of the user's own.
-    """
-
-    source: str = "mnist"
-
-
-class PeerDelaysSection(_Section):
-    """`[delays]`: what a gradient takes.
-
-    Attributes:
-        model: such as `"exponential(mean=0.5, seed=0)"`; by default 1 + Exp(1) seconds, and five times as much for
-            peer 0.
-        late: what becomes of work that nobody waits for any more: it is carried to its end, or dropped.
-        rows_every: seconds of the clock after which the next row of the model holds, for traces; by default each step
-            of a peer draws its own.
-        seconds_per_step: what a gradient takes besides.
-        latency: seconds that a message takes.
-    """
-
-    model: str | None = None
-    late: Literal["carry", "preempt"] = "carry"
-    rows_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    seconds_per_step: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    source: str = key(
+        "mnist",
+        "A data set of images: mnist (the default) or cifar10; or one of the paper, or a file of your own, as for "
+        "erasurehead train.",
+        option="--data, -d",
+        metavar="NAME|FILE",
+    )
+    rows: int | None = key(
+        None,
+        "Training rows of mnist or cifar10 that are read (10,000 by default), or of a synthetic stand-in.",
+        option="--rows",
+        metavar="N",
+        ge=1,
+    )
 
 
-class PeerRunSection(_Section):
-    """`[run]`: how long, and where the records go.
+class PeerDelaysSection(Section):
+    """`[delays]`: what a gradient takes."""
 
-    Attributes:
-        engine: where peers run: the virtual clock, processes of this machine, or ranks of an MPI job. Real peers sit
-            their delays out; `delays.seconds_per_step` and `delays.latency` are for the virtual clock.
-        start_patience: seconds that ranks of MPI may be missing at the start; 30 by default.
-        start_limit: seconds that the start of MPI may take in all; 120 by default.
-        steps: of each peer, on the mean.
-        evaluate_every: steps a peer between two looks at the mean model.
-        seed: of mini-batches.
-        out: the run folder; by default a new one in `runs`.
-        overwrite: whether `out` may hold an earlier run, which is then removed.
-        access: who may read a new run folder.
-    """
+    model: str | None = key(
+        None,
+        "What a gradient takes, such as 'exponential(mean=0.5)'; by default 1 + Exp(1) seconds, and five times as much "
+        "for peer 0.",
+        option="--delays",
+        metavar="MODEL",
+    )
+    late: Literal["carry", "preempt"] = key(
+        "carry",
+        "What becomes of work that nobody waits for any more: it is carried to its end (carry, the default), or "
+        "dropped (preempt).",
+        option="--late",
+        metavar="HOW",
+    )
+    rows_every: float | None = key(
+        None,
+        "Seconds of the clock after which the next row of the model holds, for traces; by default each step of a peer "
+        "draws its own.",
+        option="--rows-every",
+        metavar="SECONDS",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    seconds_per_step: float = key(
+        0.0, "On the virtual clock: seconds that a gradient takes besides.", ge=0, allow_inf_nan=False
+    )
+    latency: float = key(
+        0.0, "On the virtual clock: seconds that a message takes.", option="--latency", metavar="SECONDS", ge=0,
+        allow_inf_nan=False,
+    )  # fmt: skip
 
-    engine: Literal["virtual", "processes", "mpi"] = "virtual"
-    start_patience: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    start_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    steps: int = Field(default=200, ge=1)
-    evaluate_every: float = Field(default=2.0, gt=0, allow_inf_nan=False)
-    seed: int = Field(default=0, ge=0)
-    out: str | None = None
-    overwrite: bool = False
-    access: Access = "private"
+
+class PeerRunSection(Section):
+    """`[run]`: where, how long, and where the records go."""
+
+    engine: Literal["virtual", "processes", "mpi"] = key(
+        "virtual",
+        "Where peers run: virtual (the default: a clock that jumps), processes, or mpi, with one rank more than there "
+        "are peers. Real peers sit their delays out.",
+        option="--engine, -e",
+        metavar="ENGINE",
+        panel="Peers",
+    )
+    start_patience: float | None = key(
+        None, "For MPI: seconds for which a rank may be missing at the start.", gt=0, allow_inf_nan=False
+    )
+    start_limit: float | None = key(None, "For MPI: seconds that its start may take in all.", gt=0, allow_inf_nan=False)
+    steps: int = key(200, "Of each peer, on the mean.", option="--steps", metavar="N", panel="Output", ge=1)
+    evaluate_every: float = key(
+        2.0, "Steps a peer between two looks at the mean model.", option="--evaluate-every", metavar="N",
+        panel="Output", gt=0, allow_inf_nan=False,
+    )  # fmt: skip
+    seed: int = key(0, "Of mini-batches.", option="--seed", metavar="N", panel="Output", ge=0)
+    out: str | None = key(
+        None, "The run folder; by default a new one in runs.", option="--out, -o", metavar="FOLDER", panel="Output"
+    )
+    overwrite: bool = key(
+        False, "Remove an earlier run that is in the run folder.", option="--overwrite", panel="Output"
+    )
+    access: Access = key("private", "Who may read a new run folder.", option="--access", metavar="WHO", panel="Output")
 
 
-class ConsensusConfig(_Section):
+class ConsensusConfig(Section):
     """All that such a run file may say.
 
     Attributes:

@@ -26,6 +26,7 @@ from erasurehead.datasets.base import Dataset
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.errors import DataError, InvalidArgument, invalid
 from erasurehead.problems.base import Problem
+from erasurehead.problems.network import TwoLayerNetwork
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
 from erasurehead.runs.config.toml import located, read_tables, to_toml
@@ -84,7 +85,9 @@ class ConsensusExperiment:
         loss = config.problem.loss or data.task
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
-        problem: Problem = parts.build_problem(data, minimised)
+        problem = (
+            _network(data, section.hidden, l2, run.seed) if section.hidden else parts.build_problem(data, minimised)
+        )
         troubles = () if section.faults is None else from_schedule(read_schedule(section.faults))
         try:
             ready = plan(
@@ -257,6 +260,23 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
     rows, how = section.rows or _ROWS, section.synthetic or "fallback"
     data = datasets.load_images(section.source, section.path, synthetic=how, rows=rows, seed=section.seed)
     return data, section.model_copy(update={"rows": rows, "synthetic": how})
+
+
+def _network(data: Dataset, hidden: int, l2: float, seed: int) -> Problem:
+    """Return a network with a hidden layer for the classes of a data set."""
+    if data.task == "least_squares":
+        raise invalid("consensus.hidden", "must be 0 for a target that is no class", hidden, "a linear model learns it")
+
+    def numbered(labels: Any) -> Any:
+        return (labels > 0).astype(np.int64) if data.task == "logistic" else labels
+
+    test = None if data.X_test is None or data.y_test is None else (_dense(data.X_test), numbered(data.y_test))
+    return TwoLayerNetwork(_dense(data.X_train), numbered(data.y_train), hidden=hidden, l2=l2, test=test, seed=seed)
+
+
+def _dense(matrix: Any) -> Any:
+    """Return a matrix that may be sparse as an array."""
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
 def _one_slow(peers: int) -> str:

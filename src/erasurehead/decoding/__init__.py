@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from erasurehead.decoding.graph import GraphComponents as GraphComponents
     from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
     from erasurehead.decoding.inspection import Fingerprints as Fingerprints
+    from erasurehead.decoding.layout import Layout as Layout
     from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
     from erasurehead.decoding.null_space import NullSpace as NullSpace
     from erasurehead.decoding.rounding import Conditioning as Conditioning
@@ -65,6 +66,7 @@ __getattr__, __dir__ = lazy_names(
         "FixedWeights": "fixed_weights",
         "Folded": "folded",
         "GraphComponents": "graph",
+        "Layout": "layout",
         "LeastSquares": "least_squares",
         "Located": "error_location",
         "MeanResidual": "averages",

@@ -21,7 +21,7 @@ class Copy(Lease):
 
     @classmethod
     def of(cls, arrived: Arrived) -> Copy:
-        """Read and copy a message's vector, or keep why it cannot be had."""
+        """Read and copy a message's vector, or keep why it cannot be read."""
         try:
             return cls(arrived.read().copy())
         except MessageLost as lost:

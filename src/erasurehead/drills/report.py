@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finding
@@ -85,7 +86,17 @@ def verdict_line(verdict: Verdict) -> str:
     return f"{_MARKS[verdict.kept]}{verdict.text}"
 
 
-def conclusion(found: Findings) -> str:
+class Verdicts(Protocol):
+    """What any drill has found."""
+
+    @property
+    def verdicts(self) -> Sequence[Verdict]: ...
+
+    @property
+    def folder(self) -> str: ...
+
+
+def conclusion(found: Verdicts) -> str:
     """Return the last line."""
     broken = sum(verdict.kept is False for verdict in found.verdicts)
     said = f"{broken} promise{'s were' if broken > 1 else ' was'} broken"

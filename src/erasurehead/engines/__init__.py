@@ -20,6 +20,10 @@ from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Program as Program
 from erasurehead.engines.fault_injection import FaultInjection as FaultInjection
+from erasurehead.engines.mail import Correspondence as Correspondence
+from erasurehead.engines.mail import Mail as Mail
+from erasurehead.engines.mail import Post as Post
+from erasurehead.engines.mail import Received as Received
 
 if TYPE_CHECKING:
     from erasurehead.engines.mpi import MPIEngine as MPIEngine

@@ -234,7 +234,7 @@ CLOSED = "the engine is closed, and its workers are gone; make a new one for ano
 
 
 class MessageLost(EngineError):
-    """A message was announced, but its vector cannot be had: the loop counts it as an erasure."""
+    """A message was announced, but its vector cannot be read: the loop counts it as an erasure."""
 
 
 class NoRoom(EngineError):

@@ -55,8 +55,7 @@ def ask_for_workers(folder: Path, workers: int) -> None:
     check_tame(folder)
     if not is_locked(folder / LOCK):
         raise DataError(
-            f"No run is going on in {str(folder)!r}, so that nobody would take workers there; name the folder of one "
-            "that is."
+            f"No run is under way in {str(folder)!r}, so nobody would take the workers; name the folder of one that is."
         )
     with writing(folder / CONTROL), Folder.open(folder) as opened:
         opened.write_whole(CONTROL, [json.dumps({"workers": workers}).encode()])

@@ -195,7 +195,9 @@ class Experiment:
                 raise DataError(damage) from None
             raise
         if config.run.out is not None or config.run.overwrite:
-            raise invalid("run.out and run.overwrite", "must be left out when a run goes on in its own folder", folder)
+            raise invalid(
+                "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
+            )
         check_unfinished(opened, config.run.steps)
         if not has_steps(opened.path):  # it was ended before it began in earnest
             return replace(cls.from_config(config), out=opened.path)
@@ -271,7 +273,10 @@ class Experiment:
             Unreachable, Diverged, EngineError: what ended the run; the records so far are in the folder.
         """
         section = self.config.run
-        engine, optimizer = engine or self.engine(), self.optimizer()
+        optimizer, wire = self.optimizer(), parts.build_wire(section)
+        engine = engine or self.engine()
+        if engine.message_rounding:  # it is on the wire already
+            wire = None
         watching, recorder, checkpointer, control = [*callbacks], None, None, None
         if self.out is not None:
             with uninterrupted():  # a folder that is there can be continued
@@ -289,7 +294,7 @@ class Experiment:
                     resume=None if recorder is None else recorder.resumption,
                     wanted=lambda step: None if control is None else control.wanted(),
                     until=section.until, patience=section.patience, max_seconds=section.max_seconds,
-                    tolerance=self._tolerance,
+                    tolerance=self._tolerance, wire=wire,
                 )  # fmt: skip
         except BaseException as error:
             if recorder is None or checkpointer is None:

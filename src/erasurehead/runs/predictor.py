@@ -118,11 +118,16 @@ class TrainedModel:
         if not np.isfinite(x).all():
             status = "unknown" if run.damage(SUMMARY) else run.summary.get("status", "unknown")
             raise DataError(
-                f"The model in {str(folder)!r} is not finite (status of the run: {status}), so that it predicts"
+                f"The model in {str(folder)!r} is not finite (status of the run: {status}), so it predicts"
                 f" nothing; train again with a smaller rate."
             )
         if damage := run.damage(CONFIG):
             raise DataError(damage)
+        if hidden := run.tables.get("consensus", {}).get("hidden"):
+            raise DataError(
+                f"The model in {str(folder)!r} is a network with {hidden} hidden units, and only linear models predict"
+                " here; its parameters are those of problems.TwoLayerNetwork."
+            )
         loss = run.tables.get("problem", {}).get("loss", encoding.target.task)
         model = LinearModel.named(str(loss), x, max(2, encoding.target.n_classes))
         if model.n_features != encoding.n_columns:

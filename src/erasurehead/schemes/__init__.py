@@ -3,7 +3,9 @@
 from erasurehead.schemes.aggregation import Aggregation as Aggregation
 from erasurehead.schemes.aggregation import ByCoverage as ByCoverage
 from erasurehead.schemes.aggregation import ByExpectation as ByExpectation
+from erasurehead.schemes.aggregation import LateMessage as LateMessage
 from erasurehead.schemes.aggregation import Plain as Plain
+from erasurehead.schemes.aggregation import Vectors as Vectors
 from erasurehead.schemes.asynchronous import Asynchronous as Asynchronous
 from erasurehead.schemes.named import Scheme as Scheme
 from erasurehead.schemes.named import adaptive as adaptive
@@ -15,3 +17,5 @@ from erasurehead.schemes.named import ignore_stragglers as ignore_stragglers
 from erasurehead.schemes.named import rennala as rennala
 from erasurehead.schemes.named import ringmaster as ringmaster
 from erasurehead.schemes.named import uncoded as uncoded
+from erasurehead.schemes.recorded import RecordedArrival as RecordedArrival
+from erasurehead.schemes.recorded import RecordedStep as RecordedStep

@@ -59,7 +59,7 @@ FIELDS = ("words", "disorder", "vectors", "newest", "torn", "whole")
 
 
 class _Flooding(_Telling):
-    """Peer 0 sends many letters at once; peer 1 tells what came."""
+    """Peer 0 sends many letters at once, and peer 1 tells what came; the run ends with the one step of each."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
@@ -67,7 +67,6 @@ class _Flooding(_Telling):
                 self.port.send(1, Message("word", number))
                 self.port.send(1, Message("vector", number, (), np.full(len(self.seen), float(number))))
             self.port.send(1, Message("long", 0, tuple(range(NUMBERS))))
-        if self.peer == 0 or self.steps:
             self.finish((), self.steps)
 
     def on_message(self, sender: int, message: Message) -> None:
@@ -89,12 +88,10 @@ class _Flooding(_Telling):
 
 
 class _PingPong(_Telling):
-    """Two that wait for each other's words, many times in one step."""
+    """Two that wait for each other's words, many times in the one step that each takes."""
 
     def offer(self) -> None:
-        if self.steps:
-            self.finish((), self.steps)
-        elif self.peer == 0:
+        if self.peer == 0 and not self.steps:
             self.port.send(1, Message("ping", 1))
 
     def on_message(self, sender: int, message: Message) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from erasurehead.training.loop import train as train
     from erasurehead.training.notices import Notice as Notice
     from erasurehead.training.result import Evaluation as Evaluation
+    from erasurehead.training.result import Resumption as Resumption
     from erasurehead.training.result import Run as Run
     from erasurehead.training.rows import ArrivalRow as ArrivalRow
     from erasurehead.training.rows import StepRow as StepRow
@@ -23,6 +24,7 @@ __getattr__, __dir__ = lazy_names(
         "Callback": "callbacks",
         "Evaluation": "result",
         "Notice": "notices",
+        "Resumption": "result",
         "Run": "result",
         "StepRow": "rows",
         "train": "loop",

@@ -39,7 +39,16 @@ def spare_core(hosts: Iterable[str]) -> bool:
 
 
 class EvaluatorLost(ErasureHeadError):
-    """The process beside training cannot be started, is gone, or cannot measure."""
+    """The process beside training cannot be started, is gone, or cannot measure.
+
+    Arguments:
+        said: why.
+        found: what it had measured since it was asked last.
+    """
+
+    def __init__(self, said: str, found: Sequence[Measured] = ()) -> None:
+        super().__init__(said)
+        self.found = tuple(found)
 
 
 class _Judge(Program):
@@ -138,7 +147,7 @@ class Evaluator:
                 self._under_way = None
                 self._feed()
             elif isinstance(event, Died | Failed):
-                raise EvaluatorLost(event.reason)
+                raise EvaluatorLost(event.reason, found)
 
     @property
     def unmeasured(self) -> tuple[int, float, Array] | None:

@@ -182,7 +182,7 @@ def _why_worse(run: Run, optimizer: Optimizer) -> str:
         )
     if rise is not None and rise.exact and final.above_first(rise.last):
         return (
-            f"training goes up and down without end: the last steps have a mean training loss of {rise.last:.5g}, "
+            f"the training loss goes up and down and does not settle: the mean of the last steps is {rise.last:.5g}, "
             f"and it was {first}{optimizer.remedy}."
         )
     return ""
@@ -304,7 +304,7 @@ class _Training:
 
     def _not_beside(self, why: str) -> None:
         text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
-        self.rounds.notice(Notice("not_measured_beside", data={"reason": why}, text=text))
+        self.rounds.notice(Notice("measured_between", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""

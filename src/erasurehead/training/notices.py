@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 NoticeKind: TypeAlias = Literal[
     "died", "ended", "joined", "suspected", "cleared", "lied", "failed", "refused", "doubted",
     "resized", "not_resized", "offered",
-    "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost", "not_measured_beside", "not_connected",
+    "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost", "measured_between", "not_connected",
     "older_checkpoint", "rewritten", "unrecorded", "model_moved", "model_lost",
 ]  # fmt: skip
 """What a notice is about, and what its data hold.
@@ -43,7 +43,7 @@ Of the model:
 `tasks_lost`          nobody can bring `tasks` any more; training goes on without them
 `tasks_neglected`     `tasks` are hardly ever counted
 `not_connected`       over the last `steps` no path of links led from each peer to every other (without a coordinator)
-`not_measured_beside` the target is measured between steps from now on, and not in a process of its own; `reason`
+`measured_between`    the target is measured between steps from now on, and not in a process of its own; `reason`
 `verification_cost`   comparing messages took `seconds` a step, a `share` of it, for `comparisons` a step
 ===================== ================================================================================================
 

@@ -49,7 +49,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
         first: the first model.
 
     Raises:
-        InvalidArgument: if it cannot be had: samples are out of reach, the objective has no minimum or L-BFGS does not
+        InvalidArgument: if it is not found: samples are out of reach, the objective has no minimum or L-BFGS does not
             come to it, or the first model is the minimum.
     """
     from scipy import optimize
@@ -57,7 +57,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     if problem.regularizer.sharp:
         raise _refused(f"the penalty {problem.regularizer} is not smooth, which L-BFGS needs")
     if not problem.convex:
-        raise _refused("the objective need not be convex, so that what is found need not be its least value")
+        raise _refused("the objective need not be convex, so a minimum that is found need not be the least")
 
     def both(x: Array) -> tuple[float, Array]:
         (found,) = problem.exact([x])
@@ -125,6 +125,6 @@ def _polished(
 
 def _refused(why: str) -> InvalidArgument:
     return InvalidArgument(
-        f"until 'gap ...' needs the least value of the objective, which cannot be had: {why}. Another target, such as "
-        "'objective < 0.3', needs none."
+        f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another target, such "
+        "as 'objective < 0.3', needs none."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -218,15 +218,19 @@ class Stopping:
         beside = self._beside
         if beside is None:
             return
+        lost: EvaluatorLost | None = None
         try:
-            for measured in beside.answers(wait):
-                if self.ended is None:
-                    self._judge(measured)
-        except EvaluatorLost as lost:
+            found: Sequence[Measured] = beside.answers(wait)
+        except EvaluatorLost as error:
+            lost, found = error, error.found
+        for measured in found:
+            if self.ended is None:
+                self._judge(measured)
+        if lost is not None:
             self._tell(str(lost))
             left = beside.unmeasured
             self.close()
-            if left is not None:
+            if left is not None and self.ended is None:
                 self._measure(*left)
 
     def _judge(self, measured: Measured) -> None:

@@ -76,6 +76,7 @@ def _everything(run: Path, data: Path) -> list[object]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_one_changed_bit_is_noticed_or_changes_nothing(runs: Path, tmp_path: Path, data: st.DataObject) -> None:

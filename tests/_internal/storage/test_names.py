@@ -37,6 +37,7 @@ def test_what_leads_elsewhere_is_no_name(tmp_path: Path, name: Any) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20))
 def test_a_name_never_has_a_folder_in_it(name: str) -> None:
     if is_name(name):

@@ -95,7 +95,7 @@ def test_plans_and_simulations_take_the_steps_of_training() -> None:
 def test_an_experiment_runs_with_it_and_says_so() -> None:
     tables = {
         "scheme": "ignore_stragglers(wait_for=2)",
-        "data": {"source": "amazon", "synthetic": "always", "rows": 400},
+        "data": {"source": "amazon", "synthetic": "always", "rows": 500},
         "delays": {"late": "drop(1)"},
         "run": {"engine": "virtual", "workers": 4, "steps": 12, "evaluate_every": 0},
     }

@@ -57,6 +57,7 @@ def trained(
     return train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, steps, fault_policy=fault_policy)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.floats(1e-3, 50.0), st.booleans(), st.floats(0.0, 2.0))
 def test_a_rule_that_stops_at_its_own_wake_up_stops(seconds: float, strictly: bool, computing: float) -> None:

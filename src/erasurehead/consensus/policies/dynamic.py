@@ -142,6 +142,10 @@ class DynamicPeer(LocalPeer):
     def settle(self) -> None:
         if self.joining:
             return
+        if self.ready is not None and self.taking_part is None and not self.tree_links:
+            self.round += 1
+            self.finish((), self.round - 1)  # it is alone: nobody is left, or can be reached
+            return
         if self.ready is not None and self.taking_part is None and not self.declared:
             self._declare()
         if self.best is not None:

@@ -20,6 +20,7 @@ _PANELS: Mapping[str, str] = {
     "run": "Workers and steps",
     "checkpoints": "Output",
     "faults": "Death, hanging and lies",
+    "consensus": "Peers",
 }
 """Section -> the panel of the help that its options stand in."""
 
@@ -89,13 +90,13 @@ _KINDS: Mapping[Any, str] = {bool: "true or false", int: "whole number", float: 
 
 
 @cache
-def keys() -> tuple[Key, ...]:
-    """Return all keys, in the order of the sections.
+def keys(of: type[BaseModel] = Config) -> tuple[Key, ...]:
+    """Return all keys of a kind of run files, in the order of the sections.
 
     >>> {key.path: (key.option, key.range, key.default) for key in keys()}["run.workers"]
     ('--workers', 'whole number >= 1', 30)
     """
-    return tuple(_keys_of(Config, ""))
+    return tuple(_keys_of(of, ""))
 
 
 def _keys_of(model: type[BaseModel], section: str) -> list[Key]:

@@ -7,15 +7,17 @@ table in the documentation are made from it.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model
+from pydantic import AfterValidator, Field, Strict, create_model
 from pydantic_core import PydanticCustomError
 
 from erasurehead._internal.late_work import DROP, check_late
 from erasurehead._internal.storage import Access
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
+from erasurehead.runs.config.described import Section as _Section
+from erasurehead.runs.config.described import key as _key
 
 Texts = Annotated[tuple[str, ...], Strict(False)]
 """Several texts; TOML brings them as a list."""
@@ -29,26 +31,6 @@ def _drop(text: str) -> str:
 
 
 _Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
-
-
-def _key(default: Any, text: str, *, option: str = "", metavar: str = "", panel: str = "", **rules: Any) -> Any:
-    """Return the field of a key.
-
-    Arguments:
-        default: its value where it is left out; None for a value that depends on the others.
-        text: what it means, in a sentence or two, for help and documentation.
-        option: how the command line spells it, such as `"--workers, -w"`; empty if it has no option.
-        metavar: stands for its value in the help.
-        panel: of the help, if not that of its section.
-        **rules: of pydantic, such as `ge`, and `examples`.
-    """
-    extra = {"x-option": option, "x-metavar": metavar, "x-panel": panel}
-    shown: Any = {name: said for name, said in extra.items() if said}
-    return Field(default=default, description=text, json_schema_extra=shown, **rules)
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class DataSection(_Section):

@@ -1,0 +1,79 @@
+"""Drills of peers: promises that are kept, promises that are broken, and bad input in the user's words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from erasurehead.consensus import Cut, Leave
+from erasurehead.consensus.drill import PeerDrill, PeerFindings
+from erasurehead.errors import InvalidArgument
+
+
+@pytest.mark.parametrize("policy", ["full()", "static(wait_for=1)", "dynamic()", "local()", "pairwise()"])
+def test_promises_are_kept_on_the_virtual_clock(tmp_path: Path, policy: str) -> None:
+    found = PeerDrill(policy, peers=8, seconds=60.0, seed=3).run(out=tmp_path)
+    assert found.passed, [one.text for one in found.verdicts if one.kept is False]
+    assert len(found.verdicts) >= 8
+    kept = json.loads((tmp_path / "drill.json").read_text())
+    assert kept["passed"] is True
+    assert [one["kind"] for one in kept["faults"]] == ["leave", "leave", "cut"]
+    assert [row["gone"] for row in kept["troubles"]][-1]
+
+
+@pytest.mark.processes
+def test_promises_are_kept_on_processes(tmp_path: Path) -> None:
+    faults = (Leave(0, 0.4, 0.9), Cut((1, 2), 1.2, 1.6), Leave(3, 2.0))
+    drill = PeerDrill("dynamic()", "ring()", "processes", 4, 3.0, delays="exponential(mean=0.02)", faults=faults)
+    found = drill.run(out=tmp_path)
+    assert found.passed, [one.text for one in found.verdicts if one.kept is False]
+
+
+def test_broken_promises_are_said(tmp_path: Path) -> None:
+    drill = PeerDrill("local()", peers=6, seconds=40.0)
+    found = drill.run(out=tmp_path)
+    dead = drill.plan.troubles[0]
+    assert isinstance(dead, Leave)
+    met = [replace(row, links=[dead.peer]) if row.begin > 15.0 else row for row in found.faulty.rows]
+    idle = [row for row in found.faulty.rows if row.peer != 3 or row.end < 5.0]
+    late = [replace(row, time=row.time + 2.0) for row in found.faulty.troubles]
+
+    def broken(**changed: Any) -> str:
+        again = PeerFindings(drill, found.baseline, replace(found.faulty, **changed))
+        return " ".join(one.text for one in again.verdicts if one.kept is False)
+
+    assert "who is gone" in broken(rows=met)
+    assert "peer 3 stood still" in broken(rows=idle)
+    assert "noticed, at most 2 s after" in broken(troubles=late)
+    assert "0 of 2000 samples" in broken(shares=())
+    assert "of 40 s: all wait" in broken(stopped="all wait")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"engine": "mpi"}, "engine must be one of virtual, processes for peers"),
+        ({"peers": 3}, "peers must be"),
+        ({"seconds": 0.1}, "seconds must be at least 1"),
+        ({"policy": "fully()"}, "fully"),
+    ],
+)
+def test_what_cannot_be_drilled_is_said(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        PeerDrill(**more)
+
+
+def test_the_command_drills_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from erasurehead.cli.app import build
+
+    words = ["drill", "--peers", "local()", "--workers", "6", "--seconds", "40", "--out", str(tmp_path), "--json"]
+    build()(words, standalone_mode=False)
+    told = json.loads(capsys.readouterr().out)
+    assert told["passed"] is True
+    assert told["policy"] == "local()"
+    build()([*words, "--kinds", "kill"], standalone_mode=False)
+    assert "--kinds must be left out with --peers" in capsys.readouterr().err
