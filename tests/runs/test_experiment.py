@@ -70,7 +70,7 @@ def test_nothing_need_be_set(data: str) -> None:
     table = own() if data == "own" else merged(TWIN, {"data": {"source": data}})
     table["run"].pop("steps", None)
     mine = experiment(table)
-    assert mine.config.scheme == "adaptive()"
+    assert mine.config.scheme == ("adaptive(load=1)" if data == "own" else "adaptive()")
     assert mine.config.optimizer.model_dump(exclude_none=True) == {"name": "quasi_newton"}
     assert isinstance(mine.optimizer(), optimizers.QuasiNewton)
     assert mine.config.run.steps == 1000
@@ -87,7 +87,8 @@ def test_nothing_need_be_set(data: str) -> None:
         ({"scheme": "exact(load=2)", "optimizer": {"name": "quasi_newton"}}, "exact(load=2)", "quasi_newton"),
         ({"scheme": "adaptive(load=2)"}, "adaptive(load=2)", "quasi_newton"),
         ({"scheme": "adaptive", "optimizer": {"rate": 0.1}}, "adaptive", "nesterov"),
-        ({"problem": {"l1": 0.1}}, "adaptive()", "quasi_newton"),
+        ({"problem": {"l1": 0.1}}, "adaptive(load=1)", "quasi_newton"),
+        (DELAYED, "adaptive()", "quasi_newton"),
         (PAPER, "erasurehead(load=3, wait_for=2)", "nesterov"),
         ({**PAPER, "scheme": "exact(load=2)"}, "exact(load=2)", "nesterov"),
         ({**PAPER, "optimizer": {"name": "quasi_newton"}}, "erasurehead(load=3, wait_for=2)", "quasi_newton"),
@@ -143,7 +144,7 @@ def test_the_configuration_on_record_is_complete() -> None:
     mine = experiment(own(out="x", initial="randn"))
     mine.run()
     tables = RunFolder.open("x").tables
-    assert tables["scheme"] == "adaptive()"
+    assert tables["scheme"] == "adaptive(load=1)"
     assert set(tables["problem"]) == {"loss", "l2", "l1"}
     assert tables["optimizer"] == {"name": "quasi_newton"}
     assert "out" not in tables["run"]
@@ -164,7 +165,7 @@ def test_another_scheme_shares_everything_else() -> None:
     assert second.problem is first.problem
     assert second.delays is first.delays
     assert (second.scheme.name, second.config.scheme, second.out) == ("mine", "exact(load=2)", Path("y"))
-    assert first.config.scheme == "adaptive()"
+    assert first.config.scheme == "adaptive(load=1)"
     assert (first.config.optimizer.name, second.config.optimizer.name) == ("quasi_newton", "nesterov")
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from erasurehead.runs.config.sections import Config, OptimizerSection
 
 
+_CLUSTERS = ("mpi", "ray")  # engines whose workers may be on machines that are slow at different times
+
 MOST_STEPS = 1000
 """Steps where none are named, of an optimizer that ends by itself."""
 
@@ -21,9 +23,10 @@ def chosen_scheme(config: Config) -> str:
         return config.scheme
     if config.run.preset == "paper":
         return default_scheme(config.run.workers)
-    if _finds_steps(config):
-        return "adaptive()"
     delayed = config.data.source in NAMES or config.delays.model is not None
+    if _finds_steps(config):
+        # Workers of one machine without delays are late together: to compute all thrice would cost, and gain nothing.
+        return "adaptive()" if delayed or config.run.engine in _CLUSTERS else "adaptive(load=1)"
     return default_scheme(config.run.workers) if delayed else "uncoded()"
 
 
