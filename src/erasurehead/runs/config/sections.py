@@ -384,8 +384,9 @@ class Config(_Section):
         None,
         "Who computes what, and how long is waited: by default adaptive(), which goes to the optimum with nothing to "
         "set; adaptive(load=1) for data other than the paper's on one machine without delays, where redundancy costs "
-        "and gains nothing. Where a step size or another optimizer than quasi_newton is given, it is erasurehead(load=3, "
-        "wait_for=11) for 30 workers, and uncoded() for data other than the paper's without delays.",
+        "and gains nothing. Where a step size or another optimizer than quasi_newton is given, it is "
+        "erasurehead(load=3, wait_for=11) for 30 workers, and uncoded() for data other than the paper's without "
+        "delays.",
         examples=["erasurehead(load=3, wait_for=11)", "exact(load=3)"],
     )
     data: DataSection = DataSection()
