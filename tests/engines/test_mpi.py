@@ -24,7 +24,7 @@ from .mpi_jobs import environment, job, mpiexec, running
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("mpi")]  # one job at a time
 
-RANKS = 17  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
+RANKS = 24  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
 
 INSIDE = """
 import sys

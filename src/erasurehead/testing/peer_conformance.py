@@ -138,7 +138,7 @@ class PeerConformance:
     @pytest.mark.parametrize("policy", ["full()", "dynamic()"])
     def test_a_peer_that_is_killed_is_left_out_and_comes_back(self, policy: str) -> None:
         faults = [Leave(1, 0.1, 0.4)]
-        done = self.run(policy, steps=100, faults=faults, orphans="taken over", split="even()")
+        done = self.run(policy, steps=250, faults=faults, orphans="taken over", split="even()")
         assert not done.stopped
         assert done.there == [0, 1, 2, 3]
         assert [row.gone for row in done.troubles] == [[1], []]
