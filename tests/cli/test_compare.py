@@ -92,7 +92,7 @@ def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None
     assert "uncoded ended early" in done.out
     assert "| uncoded" in Path("x/comparison.md").read_text()
     assert Path("x/figures/comparison.svg").is_file()
-    assert RunFolder.open("x/uncoded").summary["status"] == "unreachable"
+    assert RunFolder.open("x/uncoded").summary["status"] == "diverged"
 
 
 @pytest.mark.parametrize(

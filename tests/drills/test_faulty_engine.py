@@ -131,7 +131,8 @@ class TestSlow:
                     assert [event.worker for event in arrivals(engine, 1)] == [1]
                 found = arrivals(engine, len(came))
                 assert [(event.worker, event.order_round, event.time) for event in found] == came
-                assert found[0].read().tolist() == [float(found[0].order_round), 0, 0, 0][: len(found[0].read())]
+                step = float(found[0].order_round)  # which is its point, too
+                assert found[0].read().tolist() == [step, 0, 0, step]
 
     def test_under_carry_it_comes_late_and_then_the_newest_order_is_taken(self) -> None:
         with _schedule(VirtualEngine(late="carry"), Fault("slow", 0.0, 0, 3.0, by=2.0)) as engine:
