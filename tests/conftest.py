@@ -44,14 +44,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ctrl_c_as_in_a_terminal() -> Generator[None]:
-    """Let SIGINT be what it is in a terminal: a shell ignores it for what it starts in the background.
+def signals_as_in_a_terminal() -> Generator[None]:
+    """Let SIGINT and SIGHUP be what they are in a terminal: shells, and nohup, ignore them for what they start behind.
 
     Python then installs no handler, and whatever the tests start would inherit that.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGHUP, before[1])
 
 
 @pytest.fixture

@@ -157,7 +157,8 @@ def test_ctrl_c_before_the_workers_are_there_leaves_nothing(start: Callable[...,
 
 @pytest.mark.parametrize("policy", ["replace", "leave"])
 def test_a_killed_worker_is_named_and_replaced_or_left_out(start: Callable[..., Typed], policy: str) -> None:
-    command = start("--preset", "paper", "--steps", "60", "--delays", "exponential(mean=0.05)", "--json", "--on-death", policy)
+    settings = ("--preset", "paper", "--steps", "60", "--delays", "exponential(mean=0.05)")
+    command = start(*settings, "--json", "--on-death", policy)
     command.wait_until(lambda: command.steps() >= 3)
     os.kill(command.workers()[0], signal.SIGKILL)
     code, out, err = command.finish()
