@@ -62,11 +62,10 @@ class TestPeers(PeerConformance):
     def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
         return consensus.train(problem, graph, policy, engine="mpi", **settings)
 
-    # Not `local()`, which has been seen to stand still here after a cut has healed, on a busy machine: see
-    # docs/consensus.md.
-    @pytest.mark.parametrize("policy", ["dynamic()"])
-    def test_a_cut_network_trains_on_in_both_parts_and_heals(self, policy: str) -> None:
-        PeerConformance.test_a_cut_network_trains_on_in_both_parts_and_heals(self, policy)
+    def run(self, policy: Policy | str, **more: Any) -> ConsensusRun:
+        if str(policy).startswith("local("):
+            pytest.skip("local() has been seen to stand still on MPI on a busy machine: see docs/consensus.md")
+        return super().run(policy, **more)
 
 
 @dataclass(eq=False)

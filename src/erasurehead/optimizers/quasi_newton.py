@@ -19,7 +19,7 @@ _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
-_NOTHING = 1e-9  # of the objective: what a step may promise when there is nothing to gain any more
+_NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
 
@@ -43,7 +43,7 @@ class QuasiNewton(Optimizer):
     On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
-    gradient vanishes, without a rate. The run ends when a step promises less than 1e-9 of the objective three times in
+    gradient vanishes, without a rate. The run ends when a step promises less than 1e-12 of the objective five times in
     a row, or no step lowers it any more: it has `converged`.
 
     With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
@@ -112,7 +112,7 @@ class QuasiNewton(Optimizer):
 
     @property
     def converged(self) -> bool:
-        return self._stuck or self._calm >= 3
+        return self._stuck or self._calm >= 5
 
     @property
     def decision(self) -> Mapping[str, Any]:

@@ -24,10 +24,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def made(shop: Path, problem: dict[str, Any]) -> Experiment:
+def made(shop: Path, problem: dict[str, Any], optimizer: str | None = None) -> Experiment:
     run = {"engine": "virtual", "workers": 4, "steps": 200, "out": str(shop.parent / "run"), "overwrite": True}
     data = {"source": str(shop), "target": "bought"}
-    return Experiment.from_config({"data": data, "problem": problem, "run": run})
+    return Experiment.from_config({"data": data, "problem": problem, "run": run, "optimizer": {"name": optimizer}})
 
 
 def test_l1_reaches_the_problem_and_leaves_parameters_out(shop: Path) -> None:
@@ -41,7 +41,7 @@ def test_l1_reaches_the_problem_and_leaves_parameters_out(shop: Path) -> None:
 
 
 def test_balanced_classes_weigh_the_same_and_the_step_size_is_safe(shop: Path) -> None:
-    plain, balanced = made(shop, {}), made(shop, {"class_weight": "balanced"})
+    plain, balanced = (made(shop, problem, "nesterov") for problem in ({}, {"class_weight": "balanced"}))
     assert isinstance(balanced.problem, LinearProblem)
     assert balanced.problem.heaviest > 2
     rates = [float(experiment.config.optimizer.rate or 0) for experiment in (plain, balanced)]

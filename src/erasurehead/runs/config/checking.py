@@ -33,8 +33,8 @@ def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = 
     Traceback (most recent call last):
     erasurehead.runs.config.checking.UnknownKey: There is no key 'step' in [run]; did you mean 'steps'? \
 The keys of [run] are engine, workers, steps, until, patience, max_seconds, tolerance, \
-evaluate_every, initial, seed, seconds_per_task, wire, start_patience, start_limit, address, out, overwrite, records, \
-access.
+evaluate_every, preset, initial, seed, seconds_per_task, wire, start_patience, start_limit, address, out, overwrite, \
+records, access.
     """
     return build(Config, tables, options)
 
