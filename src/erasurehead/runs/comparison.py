@@ -17,9 +17,10 @@ from erasurehead.errors import Diverged, Unreachable, invalid
 from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
-from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
+from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
+from erasurehead.runs.summaries import describe
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import LOWER_IS_BETTER, Run, Status
