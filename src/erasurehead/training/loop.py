@@ -312,7 +312,9 @@ class _Training:
         """Take all steps; return what ended them early, if it is for the caller to know."""
         try:
             self.rounds.time_is_up = self._origin + self.stopping.max_seconds
-            while self.optimizer.step < steps and self.stopping.ended is None:
+            if self._over(steps):  # it was cut off after its last step
+                self._tell_state()
+            while not self._over(steps):
                 self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
                 self.pool.settle()
                 self._between = False
@@ -325,11 +327,7 @@ class _Training:
                     self.stopping.after(self.history.steps[-1], self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
                         self.stopping.ended = self.stopping.ended or "converged"
-                if self.stopping.ended is not None:
-                    for watcher in self.watchers:
-                        watcher.on_last_step(self.optimizer.step)
-                for watcher in self.watchers:
-                    watcher.on_state(self.optimizer.step, self.state)
+                self._tell_state()
             self.rounds.end()
             if found := self.counting.neglected():
                 text = f"at the end of training {sentence(found, self._sizes)}"
@@ -341,6 +339,17 @@ class _Training:
             self.status, self.stopped = _status_after(failure), str(failure)
             return failure
         return None
+
+    def _over(self, steps: int) -> bool:
+        return self.optimizer.step >= steps or self.stopping.ended is not None
+
+    def _tell_state(self) -> None:
+        """Tell the callbacks that all is done and recorded up to here; and that it is the end, if that is early."""
+        if self.stopping.ended is not None:
+            for watcher in self.watchers:
+                watcher.on_last_step(self.optimizer.step)
+        for watcher in self.watchers:
+            watcher.on_state(self.optimizer.step, self.state)
 
     def state(self) -> dict[str, Tree]:
         """Return all that is needed to go on from here to the bit: see `Callback.on_state`."""
@@ -378,7 +387,9 @@ class _Training:
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
         self.counting.restore(state["counting"])
-        self.stopping.restore(state["stopping"])
+        self.stopping.restore(state["stopping"], float(state["elapsed"]))
+        if self.optimizer.converged:
+            self.stopping.ended = self.stopping.ended or "converged"
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
         self._round, self._origin = int(state["round"]), float(state["origin"])
