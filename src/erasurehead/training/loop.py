@@ -233,7 +233,9 @@ class _Training:
         self._between = True  # steps, when the engine's state can be taken
 
     def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
-        programs, layout = build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
+        curvature = CURVATURE in self.optimizer.kinds and self.problem.curved
+        points = self.optimizer.max_points
+        programs, layout = build_programs(scheme.code, self.problem, points, self._shards, curvature)
         used = {id(shard) for program in programs for shard in program.shards}
         for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
             del self._shards[tasks]  # workers that keep theirs are the only ones to hold those of earlier codes
@@ -395,7 +397,7 @@ class _Training:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
         plain = not (self.problem.stochastic or self.problem.regularizer.sharp)
-        exact = plain and order.kind == "gradient" and not order.coefficients and result.exact
+        exact = plain and not order.coefficients and result.exact
         self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():
             text = sentence(self.counting.neglected(neglected), self._sizes)
@@ -403,9 +405,8 @@ class _Training:
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
+            optimizer.curvature = self._curvature(result)
             optimizer.tell(gradient)
-            if order.kind == CURVATURE:
-                gradient, loss = None, None  # no step, and no loss: these are sums of another kind
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
@@ -429,12 +430,8 @@ class _Training:
         estimate = result.estimate
         if estimate is None:
             return None, None
-        if result.lost:  # the mean over the samples that are left
-            lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
-            estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
+        estimate = self._of_all(estimate, result)
         gradient = estimate[:-1]
-        if order.kind == CURVATURE:
-            return gradient, float(estimate[-1])
         if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)
@@ -445,6 +442,19 @@ class _Training:
         if order.coefficients:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
+
+    def _curvature(self, result: RoundResult) -> tuple[Array, float] | None:
+        if result.curvature is None:
+            return None
+        sums = self._of_all(result.curvature, result)
+        return sums[:-1], float(sums[-1])
+
+    def _of_all(self, sums: Array, result: RoundResult) -> Array:
+        """Scale sums over the samples that are left to all of them."""
+        if not result.lost:
+            return sums
+        lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
+        return sums * (self.problem.n_samples / (self.problem.n_samples - lost))
 
 
 class _History(Callback):
