@@ -72,8 +72,16 @@ class Optimizer(ABC):
 
     @property
     def best(self) -> Array:
-        """The model to end with, shape (n_parameters,): by default the current one."""
+        """The model that there is now, shape (n_parameters,): by default the current one."""
         return self.x
+
+    @property
+    def known(self) -> Array:
+        """The model to end with where that one is no better: its objective is known. By default it is the same.
+
+        The training loop compares both, exactly, when the run is over.
+        """
+        return self.best
 
     @property
     def trying(self) -> bool:

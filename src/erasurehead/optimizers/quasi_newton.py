@@ -97,12 +97,23 @@ class QuasiNewton(Optimizer):
                 "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
                 problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
             )  # fmt: skip
-        self.x = self.best  # a run of its own, which knows of no other problem
+        self.x = self.known  # a run of its own, which knows of no other problem
         self._know_nothing()
         self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
 
     @property
     def best(self) -> Array:
+        """The newest model, as long as nothing speaks against it.
+
+        That is the point which is asked for next, if the direction to it is one of curvatures, those of the data or of
+        earlier steps, and no nearer or farther point along it has been rejected; else the last model that a search
+        began at. Nearly all such points turn out lower: a run has gained them before it has heard so.
+        """
+        informed = bool(self._steps or self._diagonals) and self._length == 1.0
+        return self.x if self._base is None or (informed and not self.rejected) else self._base[0]
+
+    @property
+    def known(self) -> Array:
         """The last model that a search began at: its objective is known, and none before it had a lower one."""
         return self.x if self._base is None else self._base[0]
 

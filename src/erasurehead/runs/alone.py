@@ -98,7 +98,7 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
         spent += time.process_time() - begin
         if to_target is None and target is not None and _reached(problem.metrics(optimizer.best), target):
             to_target = spent
-    x = optimizer.best
+    x = optimizer.known
     yield Alone("quasi_newton", spent, to_target, optimizer.converged, problem.objective(x), problem.metrics(x))
 
 

@@ -143,7 +143,8 @@ def train(
     run = training.run
     try:
         if not training.hurried and not isinstance(failure, Diverged):
-            run.final = training.final()
+            run.x, run.final = training.final()
+            snapshots.settle(run.x)
         for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
@@ -246,26 +247,36 @@ class _Training:
         """All that there is so far, but for the evaluations."""
         history = self.history
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.best, history.steps, history.arrivals,
+            self._scheme.name, self.engine.name, self.optimizer.known, history.steps, history.arrivals,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
         )  # fmt: skip
 
-    def final(self) -> FinalModel | None:
-        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are."""
-        problem, first, x = self.problem, self.first, self.optimizer.best
-        lost = self.history.steps[-1].lost if self.history.steps else []
+    def final(self) -> tuple[Array, FinalModel | None]:
+        """Return the final model: of the newest one and the one before, if its objective is not known yet, the lower.
+
+        With it, what it comes to, from the data that are in reach and were not lost; None if none are.
+        """
+        problem, first, steps = self.problem, self.first, self.history.steps
+        models = [self.optimizer.known]
+        if self.optimizer.best is not self.optimizer.known:
+            newest = self.stopping.reached(len(steps))  # and was measured: it is what was asked for
+            models = [self.optimizer.best] if newest else [*models, self.optimizer.best]
+        lost = steps[-1].lost if steps else []
         with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
-            start, end = problem.exact([first, x], [self._samples[task] for task in lost])
+            start, *ends = problem.exact([first, *models], [self._samples[task] for task in lost])
+            values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
+        lower = len(values) > 1 and values[1] < values[0]
+        x, end = models[lower], ends[lower]
         if not end.n_samples:
-            return None
+            return x, None
         norms = [
             math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
             for found, point in ((start, first), (end, x))
         ]
-        return FinalModel(
-            objective=end.loss + problem.penalty(x),
+        return x, FinalModel(
+            objective=values[lower],
             first_objective=start.loss + problem.penalty(first),
             share=end.n_samples / problem.n_samples,
             gradient_norm=norms[1],
