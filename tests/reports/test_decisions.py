@@ -16,18 +16,19 @@ from erasurehead.training.result import Run
 
 @pytest.fixture(scope="module")
 def deciding() -> Run:
-    rng = np.random.default_rng(3)
-    X = rng.lognormal(0.0, 1.5, (240, 6)) * np.logspace(-2, 3, 6)
-    problem = problems.LogisticRegression(X, np.sign(X[:, 2] - 1.0 + rng.standard_normal(240)), l2=1e-6)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6))
+    problem = problems.LogisticRegression(X, np.sign(X[:, 0] + 0.5 * rng.standard_normal(60)), l2=1e-6)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=0))
-    return train(problem, schemes.adaptive(6), optimizers.QuasiNewton(problem.initial()), engine, steps=60)
+    far = optimizers.QuasiNewton(10.0 * rng.standard_normal(6))  # from where some steps are too long
+    return train(problem, schemes.adaptive(6), far, engine, steps=60)
 
 
 def test_every_decision_is_a_mark_and_rejected_points_are_told_apart(deciding: Run) -> None:
     pytest.importorskip("matplotlib")
     assert decides(deciding)
     acts = Counter(row.decision["act"] for row in deciding.steps if row.decision)
-    assert len(acts) > 2
+    assert {"accept", "shorten"} <= set(acts)
     with drawing():
         figure = new_figure(10.0, 6.0)
         draw_decisions(figure, deciding, "adaptive")
