@@ -1,8 +1,8 @@
 """All that can happen between a few peers: a model checker for what policies say to each other.
 
-A peer's handlers see nothing but the peer and what they are told, so a handler is a function of both: it is called once,
-and its outcome is looked up after that. What is searched are then tuples of numbers: which state each peer is in, and
-which letters are on their way between each two, in their order. What may happen next:
+A peer's handlers see nothing but the peer and what they are told, so a handler is a function of both: it is called
+once, and its outcome is looked up after that. What is searched are then tuples of numbers: which state each peer is in,
+and which letters are on their way between each two, in their order. What may happen next:
 
 - the oldest letter between two peers comes, or is left out because two newer ones with a vector are behind it;
 - a gradient is there, as long as there is `work` left, so that the search ends;
@@ -89,7 +89,9 @@ class _Ear(Port):
         self.one.memory["x"] = np.zeros(self.n_peers)
         links = zip(step.links, step.weights, strict=True)
         self.done.append(
-            Mixed(step.step, tuple((peer, round(average[peer] / weight) - 1, round(weight, 9)) for peer, weight in links))
+            Mixed(
+                step.step, tuple((peer, round(average[peer] / weight) - 1, round(weight, 9)) for peer, weight in links)
+            )
         )
 
 
@@ -321,8 +323,7 @@ class Interleavings:
             if state.peers[peer] >= 0 and state.views[peer] < state.happened:
                 view = state.views[peer] + 1
                 heard = replace(state, views=_put(state.views, peer, view))
-                if not isinstance(self.faults[view - 1], Return) or True:
-                    yield self._tell(heard, peer, ("change", view))
+                yield self._tell(heard, peer, ("change", view))
         if faults and state.happened < len(self.faults):
             yield from self._befall(state, self.faults[state.happened])
 
@@ -401,7 +402,7 @@ class Interleavings:
                     )
 
     def _goes_on(self, state: State, came: dict[State, State | None]) -> None:
-        """All that was said has been heard: if nothing else goes wrong, everybody takes another step, whoever is slow."""
+        """All that was said has been heard: if nothing else goes wrong, everybody takes another step."""
         seen: list[State] = []
         wanted = [len(own) for own in state.mixed]
         now, turn = state, 0

@@ -283,7 +283,7 @@ class VirtualClock:
             "time": self.time, "total": self.total, "messages": self.messages, "vectors": self.vectors,
             "count": self._count, "gone": sorted(self.gone), "noticed": sorted(self._noticed),
             "sides": [sorted(side) for side in self.sides], "told": [sorted(side) for side in self._told],
-            "changes": [[count, sorted(gone), [sorted(side) for side in sides]] for count, gone, sides in self._changes],
+            "changes": [[count, sorted(gone), [*map(sorted, sides)]] for count, gone, sides in self._changes],
             "heap": [[when, kind, count, peer, _payload(kind, payload)] for when, kind, count, peer, payload in
                      sorted(self._heap, key=lambda entry: entry[:3])],
             "work": list(self._work), "working": list(self._working), "steps": list(self._steps),
