@@ -6,7 +6,7 @@ the virtual clock, so that a busy machine changes none of them.
 
     python benchmarks/consensus.py            the whole table, about half an hour
     python benchmarks/consensus.py --keep F   the same; what is in the file F is not run again, and what is not, added
-    python benchmarks/consensus.py --quick    two graphs, one slow peer, two seeds
+    python benchmarks/consensus.py --quick    to a gap of 1e-1 on two graphs, with one slow peer: seconds
     python benchmarks/consensus.py --cost     what the virtual clock costs a peer and step, above the gradients
     python benchmarks/consensus.py --coordinator          coordinator and peers in one table, on the same delays
     python benchmarks/consensus.py --processes            what a step of real peers takes longer than on that clock
@@ -23,6 +23,7 @@ import math
 import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -49,7 +50,7 @@ GRAPHS = {
     "torus(16)": ("torus()", 16),
 }  # fmt: skip
 STRAGGLERS = ("none", "fixed", "moving", "trace")
-OURS = ("dynamic()", "local(window=8)", "local(window=16)")
+OURS = ("dynamic()", "local()", "local(window=8)", "local(window=16)")
 OTHERS = ("bounded_staleness(steps=4)", "pairwise()")
 PUBLISHED = "dynamic(tree='fixed')"
 RATES = tuple(0.4 * 2.0**power for power in range(-2, 4))
@@ -129,8 +130,11 @@ Setting = tuple[str, str, str, str]
 class Race:
     """One setting, in which all policies meet the same delays."""
 
-    def __init__(self, made: tuple[LogisticRegression, float], graph: Graph, kind: str, split: str, late: str) -> None:
+    def __init__(
+        self, made: tuple[LogisticRegression, float], graph: Graph, kind: str, split: str, late: str, gaps: Times
+    ) -> None:
         self.problem, self.best = made
+        self.gaps = gaps
         self.graph, self.kind, self.split, self.late = graph, kind, split, late
 
     def times(self, policy: str, rate: float, seed: int, until: float = ROWS - 100.0) -> Times:
@@ -139,16 +143,16 @@ class Race:
         try:
             done: ConsensusRun = train(
                 self.problem, self.graph, policy, rate=rate, batch=BATCH, split=self.split, delays=model,
-                rows_every=rows_every, late=self.late, steps=400, seed=seed, target=self.best + 0.98 * GAPS[-1],  # type: ignore[arg-type]
+                rows_every=rows_every, late=self.late, steps=400, seed=seed, target=self.best + 0.98 * self.gaps[-1],  # type: ignore[arg-type]
                 metrics=False, records=False, until=until,
             )  # fmt: skip
         except ArithmeticError:  # the rate is too large
-            return (math.inf,) * len(GAPS)
-        return tuple(found if (found := done.time_to(self.best + gap)) else math.inf for gap in GAPS)
+            return (math.inf,) * len(self.gaps)
+        return tuple(found if (found := done.time_to(self.best + gap)) else math.inf for gap in self.gaps)
 
     def best_rate(self, policy: str) -> float:
         """Return the rate with which a policy reaches the last gap first; none is tried beyond the best so far."""
-        best, least = RATES[0], (math.inf,) * len(GAPS)
+        best, least = RATES[0], (math.inf,) * len(self.gaps)
         for rate in reversed(RATES):
             times = self.times(policy, rate, 1_000, min(ROWS - 100.0, least[0]))[::-1]
             if times < least:
@@ -157,15 +161,15 @@ class Race:
 
 
 @cache
-def set_up(setting: Setting) -> Race:
-    """Return the race of a setting."""
+def set_up(setting: Setting, gaps: Times = GAPS) -> Race:
+    """Return the race of a setting to some gaps."""
     name, kind, split, late = setting
-    return Race(problem(), parse_graph(*GRAPHS[name]), kind, split, late)
+    return Race(problem(), parse_graph(*GRAPHS[name]), kind, split, late, gaps)
 
 
-def measured(setting: Setting, policy: str, seeds: int) -> list[Times]:
-    """Return the times of a policy, seed by seed, at its own best rate."""
-    made = set_up(setting)
+def measured(setting: Setting, policy: str, seeds: int, gaps: Times = GAPS) -> list[Times]:
+    """Return the times of a policy to some gaps, seed by seed, at its own best rate."""
+    made = set_up(setting, gaps)
     rate = made.best_rate(policy)
     return [made.times(policy, rate, seed) for seed in range(seeds)]
 
@@ -176,41 +180,40 @@ class Kept:
     Arguments:
         path: of the file; None to keep nothing.
         seeds: how many belong to an entry.
+        trusted: commits whose times count, too, besides those of the commit that is there.
     """
 
-    def __init__(self, path: str | None, seeds: int) -> None:
-        self.seeds = seeds
+    def __init__(self, path: str | None, seeds: int, trusted: Sequence[str] = ()) -> None:
+        self.seeds, self.commit = seeds, commit()
         self.found: dict[tuple[Setting, str], list[Times]] = {}
+        self.commits = Counter[str]()
         self._file: TextIO | None = None
         if path is None:
             return
-        head = {"commit": commit()}
         place = Path(path)
-        lines = [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else [head]
-        if lines[0] != head:
-            raise SystemExit(f"{path} holds times of {lines[0]}, and this is {head}: name another file.")
-        for line in lines[1:]:
-            if line["seeds"] == seeds:
+        for line in map(json.loads, place.read_text().splitlines() if place.exists() else ()):
+            if line["seeds"] == seeds and line["commit"] in (self.commit, *trusted):
                 times = [tuple(math.inf if one is None else one for one in own) for own in line["times"]]
                 self.found[tuple(line["setting"]), line["policy"]] = times
+                self.commits[line["commit"]] += 1
         self._file = place.open("a")
-        if not place.stat().st_size:
-            self._write(head)
 
     def add(self, setting: Setting, policy: str, times: list[Times]) -> None:
         """Take up an entry."""
         self.found[setting, policy] = times
         plain = [[one if math.isfinite(one) else None for one in own] for own in times]
-        self._write({"setting": setting, "policy": policy, "seeds": self.seeds, "times": plain})
-
-    def _write(self, line: object) -> None:
+        self.commits[self.commit] += 1
         if self._file is not None:
+            line = {"commit": self.commit, "setting": setting, "policy": policy, "seeds": self.seeds, "times": plain}
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
 
 
-def gain(found: dict[str, list[Times]], policy: str, gap: int) -> float:
-    """Return how many times as long full waiting takes, the median over the seeds; 0 where a gap is not reached."""
+def gain(found: dict[str, list[Times]], policy: str, gap: int = -1) -> float:
+    """Return how many times as long full waiting takes to a gap, by default the last, the median over the seeds.
+
+    A seed in which the policy does not reach it counts 0; where full waiting does not, either, nothing can be said.
+    """
     pairs = zip(found["full()"], found[policy], strict=True)
     return statistics.median(_over(full[gap], own[gap]) for full, own in pairs)
 
@@ -219,22 +222,38 @@ def _over(full: float, own: float) -> float:
     return full / own if math.isfinite(own) else 0.0
 
 
-def best(found: dict[str, list[Times]], names: Sequence[str], gap: int) -> str:
-    """Return the one of some policies that is ahead."""
-    return max(names, key=lambda policy: gain(found, policy, gap))
+def best(found: dict[str, list[Times]], names: Sequence[str]) -> str:
+    """Return the one of some policies that is ahead at the last gap."""
+    return max(names, key=lambda policy: gain(found, policy))
 
 
-def table(seeds: int, graphs: list[str], kinds: list[str], splits: list[str], lates: list[str], jobs: int = 2,
-          keep: str | None = None) -> None:  # fmt: skip
-    """Run the races, several policies beside each other, and print the table."""
-    settings = [(name, kind, split, late) for late in lates for split in splits for name in graphs for kind in kinds]
-    wanted = {setting: policies(set_up(setting).graph) for setting in settings}
-    kept, begin = Kept(keep, seeds), time.perf_counter()
+def table(
+    settings: Sequence[Setting],
+    seeds: int,
+    jobs: int = 2,
+    kept: Kept | None = None,
+    only: Sequence[str] = (),
+    gaps: Times = GAPS,
+    name: str = "consensus",
+) -> None:
+    """Run the races, several policies beside each other, and print the table.
+
+    Arguments:
+        settings: where.
+        seeds: how many.
+        jobs: policies that are run beside each other.
+        kept: times that are there already.
+        only: policies that are run, to be kept, and no table; empty for all.
+        gaps: that are to be reached.
+        name: of the benchmark, in the table of results.
+    """
+    kept, begin = Kept(None, seeds) if kept is None else kept, time.perf_counter()
+    wanted = {setting: only or policies(set_up(setting).graph) for setting in settings}
     ratios: dict[str, float] = {}
     targets: dict[str, str] = {}
     with ProcessPoolExecutor(jobs) as pool:
         running = {
-            pool.submit(measured, setting, policy, seeds): (setting, policy)
+            pool.submit(measured, setting, policy, seeds, gaps): (setting, policy)
             for setting, names in wanted.items()
             for policy in names
             if (setting, policy) not in kept.found
@@ -243,39 +262,45 @@ def table(seeds: int, graphs: list[str], kinds: list[str], splits: list[str], la
             left = [run for run, (whose, _) in running.items() if whose == setting]
             for run in as_completed(left):
                 kept.add(*running[run], run.result())
-            show(setting, {policy: kept.found[setting, policy] for policy in names}, ratios, targets)
-    print(f"\n{time.perf_counter() - begin:.0f} s, {jobs} at a time")
-    report("consensus", ratios, targets)
+            if not only:
+                show(setting, {policy: kept.found[setting, policy] for policy in names}, gaps, ratios, targets)
+    print(f"\n{time.perf_counter() - begin:.0f} s, {jobs} at a time; times measured at {dict(kept.commits)}")
+    report(name, ratios, targets)
 
 
-def show(setting: Setting, found: dict[str, list[Times]], ratios: dict[str, float], targets: dict[str, str]) -> None:
+def show(
+    setting: Setting, found: dict[str, list[Times]], gaps: Times, ratios: dict[str, float], targets: dict[str, str]
+) -> None:
     """Print a setting, and add what is to be reached in it."""
     name, kind, split, late = setting
     print(f"\n{name}, stragglers {kind}, {split}, {late}")
-    print(f"  {'policy':<28} {'to 1e-1':>9} {'to 1e-2':>9}   against full waiting")
+    print(f"  {'policy':<28}" + "".join(f" {f'to {gap:.0e}':>9}" for gap in gaps) + "   against full waiting")
     for policy, times in found.items():
-        medians = [statistics.median(own[gap] for own in times) for gap in range(len(GAPS))]
-        shown = "  ".join(f"{gain(found, policy, gap):5.2f}" for gap in range(len(GAPS)))
-        print(f"  {policy:<28} {medians[0]:9.4g} {medians[1]:9.4g}   {shown}")
+        medians = "".join(f" {statistics.median(own[gap] for own in times):9.4g}" for gap in range(len(gaps)))
+        print(f"  {policy:<28}{medians}   " + "  ".join(f"{gain(found, policy, gap):5.2f}" for gap in range(len(gaps))))
     static = [policy for policy in found if policy.startswith("static")]
-    ours, fixed, other = (best(found, names, 1) for names in (OURS, static, OTHERS))
+    ours, fixed, other = (best(found, names) for names in (OURS, static, OTHERS))
     print(f"  ahead: {ours} of ours, {fixed} of those that always wait for as many; of the others {other}, which is "
-          f"{gain(found, other, 1) / gain(found, ours, 1):.2f} times as fast as ours", flush=True)  # fmt: skip
+          f"{_share(gain(found, other), gain(found, ours)):.2f} times as fast as ours", flush=True)  # fmt: skip
     where = f"{name} {kind} {split.partition('(')[0]}{'' if late == 'carry' else ' preempt'}"
-    ratios[f"{where}: best of ours"] = gain(found, ours, 1)
+    ratios[f"{where}: best of ours"] = gain(found, ours)
     if late == "carry":
         if kind == "none" and name != "complete(10)":
             targets[f"{where}: best of ours"] = ">= 1.1"
         elif kind in ("fixed", "moving"):
             targets[f"{where}: best of ours"] = ">= 1.7"
-    if gain(found, fixed, 1) > 0.0:
-        ratios[f"{where}: ours over best static k"] = gain(found, ours, 1) / gain(found, fixed, 1)
+    if gain(found, fixed) > 0.0:
+        ratios[f"{where}: ours over best static k"] = gain(found, ours) / gain(found, fixed)
         if late == "carry":
             targets[f"{where}: ours over best static k"] = ">= 0.95"
-    ratios[f"{where}: cb-DyBW as published"] = gain(found, PUBLISHED, 1)
+    ratios[f"{where}: cb-DyBW as published"] = gain(found, PUBLISHED)
     for policy, said in zip(OTHERS, ("bounded staleness", "AD-PSGD"), strict=True):
-        if gain(found, policy, 1) > gain(found, ours, 1):
-            ratios[f"{where}: {said}, which is faster"] = gain(found, policy, 1)
+        if gain(found, policy) > gain(found, ours):
+            ratios[f"{where}: {said}, which is faster"] = gain(found, policy)
+
+
+def _share(above: float, below: float) -> float:
+    return above / below if below else math.nan
 
 
 def cost(peers: list[int], steps: int) -> None:
@@ -383,9 +408,9 @@ def peers_on(engine: str) -> Engine:
     return MPIEngine()
 
 
-def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two graphs, one slow peer, two seeds")
+    parser.add_argument("--quick", action="store_true", help="to a gap of 1e-1 on two graphs, two seeds")
     parser.add_argument("--preempt", action="store_true", help="late work is dropped, besides")
     parser.add_argument("--cost", action="store_true", help="what the virtual clock costs")
     parser.add_argument("--coordinator", action="store_true", help="coordinator and peers in one table")
@@ -393,6 +418,8 @@ def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -
     parser.add_argument("--mpi", action="store_true", help="what real peers cost, as ranks")
     parser.add_argument("--jobs", type=int, default=2, help="policies that are run beside each other")
     parser.add_argument("--keep", metavar="FILE", help="times that are there already, and those that are added")
+    parser.add_argument("--trust", metavar="COMMIT", action="append", help="times in FILE of this commit count, too")
+    parser.add_argument("--only", metavar="POLICY", action="append", help="run this one only, for --keep")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args(arguments)
     if given.cost:
@@ -408,10 +435,18 @@ def main(arguments: list[str] | None = None, run: Callable[..., None] = table) -
     if "trace" not in kinds:
         print("No trace: ERASUREHEAD_DATA names no folder with traces/aws_lambda.")
     if given.quick:
-        run(2, ["ring(6)", "erdos_renyi(10, 0.4)"], ["fixed"], ["even()"], ["carry"], given.jobs, given.keep)
+        quick = [(name, "fixed", "even()", "carry") for name in ("ring(6)", "erdos_renyi(10, 0.4)")]
+        table(quick, 2, given.jobs, gaps=GAPS[:1], name="consensus quick")
         return
-    lates = ["carry", "preempt"] if given.preempt else ["carry"]
-    run(given.seeds, list(GRAPHS), kinds, ["even()", "dirichlet(alpha=0.5)"], lates, given.jobs, given.keep)
+    settings = [
+        (name, kind, split, late)
+        for late in (("carry", "preempt") if given.preempt else ("carry",))
+        for split in ("even()", "dirichlet(alpha=0.5)")
+        for name in GRAPHS
+        for kind in kinds
+    ]
+    kept = Kept(given.keep, given.seeds, given.trust or ())
+    table(settings, given.seeds, given.jobs, kept, given.only or ())
 
 
 if __name__ == "__main__":
