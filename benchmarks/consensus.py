@@ -16,6 +16,7 @@ the virtual clock, so that a busy machine changes none of them.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import gzip
 import json
@@ -25,17 +26,16 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from scipy import optimize
 
 import erasurehead as eh
-from common import commit, report
+from common import commit, report, verdict
 from erasurehead.consensus import Conduct, ConsensusRun, parse_graph, plan, train
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.training import carry_out
@@ -49,6 +49,7 @@ GRAPHS = {
     "ring(6)": ("ring()", 6), "erdos_renyi(10, 0.4)": ("erdos_renyi(p=0.4)", 10), "complete(10)": ("complete()", 10),
     "torus(16)": ("torus()", 16),
 }  # fmt: skip
+SKEWED = {"torus(16)": "dirichlet(alpha=0.5, seed=1)"}  # of seed 0 one of 16 peers would have no data
 STRAGGLERS = ("none", "fixed", "moving", "trace")
 OURS = ("dynamic()", "local()", "local(window=8)", "local(window=16)")
 OTHERS = ("bounded_staleness(steps=4)", "pairwise()")
@@ -187,26 +188,23 @@ class Kept:
         self.seeds, self.commit = seeds, commit()
         self.found: dict[tuple[Setting, str], list[Times]] = {}
         self.commits = Counter[str]()
-        self._file: TextIO | None = None
-        if path is None:
-            return
-        place = Path(path)
-        for line in map(json.loads, place.read_text().splitlines() if place.exists() else ()):
+        self._path = None if path is None else Path(path)
+        there = self._path is not None and self._path.exists()
+        for line in map(json.loads, self._path.read_text().splitlines() if self._path and there else ()):
             if line["seeds"] == seeds and line["commit"] in (self.commit, *trusted):
                 times = [tuple(math.inf if one is None else one for one in own) for own in line["times"]]
                 self.found[tuple(line["setting"]), line["policy"]] = times
                 self.commits[line["commit"]] += 1
-        self._file = place.open("a")
 
     def add(self, setting: Setting, policy: str, times: list[Times]) -> None:
         """Take up an entry."""
         self.found[setting, policy] = times
         plain = [[one if math.isfinite(one) else None for one in own] for own in times]
         self.commits[self.commit] += 1
-        if self._file is not None:
+        if self._path is not None:
             line = {"commit": self.commit, "setting": setting, "policy": policy, "seeds": self.seeds, "times": plain}
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
+            with self._path.open("a") as file:
+                file.write(json.dumps(line) + "\n")
 
 
 def gain(found: dict[str, list[Times]], policy: str, gap: int = -1) -> float:
@@ -241,7 +239,7 @@ def table(
     Arguments:
         settings: where.
         seeds: how many.
-        jobs: policies that are run beside each other.
+        jobs: policies that are run beside each other; 0 for one after the other in this process.
         kept: times that are there already.
         only: policies that are run, to be kept, and no table; empty for all.
         gaps: that are to be reached.
@@ -251,20 +249,26 @@ def table(
     wanted = {setting: only or policies(set_up(setting).graph) for setting in settings}
     ratios: dict[str, float] = {}
     targets: dict[str, str] = {}
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs) if jobs else contextlib.nullcontext() as pool:
         running = {
-            pool.submit(measured, setting, policy, seeds, gaps): (setting, policy)
-            for setting, names in wanted.items()
-            for policy in names
-            if (setting, policy) not in kept.found
+            key: None if pool is None else pool.submit(measured, *key, seeds, gaps)
+            for key in ((setting, policy) for setting, names in wanted.items() for policy in names)
+            if key not in kept.found
         }
         for setting, names in wanted.items():  # in their order, as soon as all of one are there
-            left = [run for run, (whose, _) in running.items() if whose == setting]
-            for run in as_completed(left):
-                kept.add(*running[run], run.result())
+            for policy in names:
+                key = setting, policy
+                if key in running:
+                    run = running[key]
+                    kept.add(*key, measured(*key, seeds, gaps) if run is None else run.result())
             if not only:
                 show(setting, {policy: kept.found[setting, policy] for policy in names}, gaps, ratios, targets)
     print(f"\n{time.perf_counter() - begin:.0f} s, {jobs} at a time; times measured at {dict(kept.commits)}")
+    missed = [key for key, target in targets.items() if verdict(ratios[key], target) == "missed"]
+    print(
+        f"{len(targets) - len(missed)} of {len(targets)} targets are met"
+        + "".join(f"\n  missed: {key}" for key in missed)
+    )
     report(name, ratios, targets)
 
 
@@ -416,7 +420,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--coordinator", action="store_true", help="coordinator and peers in one table")
     parser.add_argument("--processes", action="store_true", help="what real peers cost, as processes")
     parser.add_argument("--mpi", action="store_true", help="what real peers cost, as ranks")
-    parser.add_argument("--jobs", type=int, default=2, help="policies that are run beside each other")
+    parser.add_argument("--jobs", type=int, default=2, help="policies that are run beside each other; 0: here")
     parser.add_argument("--keep", metavar="FILE", help="times that are there already, and those that are added")
     parser.add_argument("--trust", metavar="COMMIT", action="append", help="times in FILE of this commit count, too")
     parser.add_argument("--only", metavar="POLICY", action="append", help="run this one only, for --keep")
@@ -441,9 +445,10 @@ def main(arguments: list[str] | None = None) -> None:
     settings = [
         (name, kind, split, late)
         for late in (("carry", "preempt") if given.preempt else ("carry",))
-        for split in ("even()", "dirichlet(alpha=0.5)")
+        for skewed in (False, True)
         for name in GRAPHS
         for kind in kinds
+        for split in [SKEWED.get(name, "dirichlet(alpha=0.5)") if skewed else "even()"]
     ]
     kept = Kept(given.keep, given.seeds, given.trust or ())
     table(settings, given.seeds, given.jobs, kept, given.only or ())

@@ -168,6 +168,7 @@ def images(out: Path, **more: dict[str, Any]) -> dict[str, Any]:
         "consensus": {"peers": 3, "graph": "ring()", "model": "cnn", "hidden": 16, "rate": 0.3, "batch": 16},
         "data": {"source": "mnist", "synthetic": "always", "rows": 120},
         "delays": {"model": "none()", "seconds_per_step": 1.0},
+        "problem": {"l2": 0.0},
         "run": {"steps": 12, "out": str(out), "evaluate_every": 6.0},
         "checkpoints": {"every_steps": 6},
     }
@@ -181,7 +182,7 @@ def test_a_convolutional_network_learns_images_and_predicts(tmp_path: Path) -> N
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     skewed = {"consensus": {"split": "dirichlet(alpha=1.0)"}}
     done = ConsensusExperiment.from_tables(images(whole, **skewed)).run()
-    assert done.objective < 0.95 * done.means[0].objective
+    assert done.objective < done.means[0].objective - 0.01
     assert set(done.means[-1].metrics) == {"accuracy", "log_loss"}
     data = load_images("mnist", synthetic="always", rows=120)
     told = TrainedModel.load(whole).model.evaluate(data.X_test, data.y_test)
@@ -207,7 +208,10 @@ def test_a_convolutional_network_needs_images_and_pytorch(
 def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no run folder"):
         ConsensusExperiment.resume(tmp_path)
-    RunFolder.create(tmp_path / "other")
+    other = RunFolder.create(tmp_path / "other")
+    with pytest.raises(DataError, match=r"There is no config\.toml in"):
+        ConsensusExperiment.resume(tmp_path / "other")
+    other.write("config.toml", "scheme = 'uncoded'")
     with pytest.raises(DataError, match="is no run without a coordinator"):
         ConsensusExperiment.resume(tmp_path / "other")
 

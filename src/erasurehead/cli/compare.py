@@ -135,16 +135,15 @@ def _compare_finished(
     """Put finished runs beside each other."""
     from erasurehead._internal.atomic_files import write_whole
     from erasurehead.consensus.finished import compare_finished
-    from erasurehead.errors import MissingExtra, invalid
-    from erasurehead.runs.experiment import RUNS
+    from erasurehead.errors import InvalidArgument, MissingExtra
     from erasurehead.runs.jsonl import to_text
-    from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, make_folder, next_free
+    from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
 
     screen, spelled = Screen(output), options.spelled()
     of_place = {"run.out", "run.overwrite", "run.access"}
     for key in ["scheme"] if scheme else [key for key in spelled if key not in of_place]:
         said = "--scheme" if key == "scheme" else spelled[key]
-        raise invalid(said, "must be left out where finished runs are compared, as nothing is trained", folders[0])
+        raise InvalidArgument(f"{said} must be left out, as nothing is trained where finished runs are compared.")
     compared = compare_finished(folders, target)
     run = options.tables().get("run", {})
     access = run.get("access", "private")

@@ -28,14 +28,11 @@ from erasurehead.drills.schedule import read_schedule
 from erasurehead.errors import DataError, InvalidArgument, invalid
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
-from erasurehead.runs.config.toml import located, read_tables, to_toml
+from erasurehead.runs.config.toml import locating, read_tables, to_toml
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.locks import check_unlocked
-from erasurehead.runs.names import CONFIG, ENCODING, LOCK, check_free, check_tame, next_free
+from erasurehead.runs.names import CONFIG, ENCODING, RUNS, check_free, next_free
+from erasurehead.runs.resuming import opened_to_go_on
 from erasurehead.training.signals import Terminated, stopped_by
-
-RUNS = "runs"
-"""The folder that run folders are made in if the user names none."""
 
 _ROWS = 10_000
 """Training rows of a data set of images that are read unless a run file says otherwise."""
@@ -124,10 +121,8 @@ class ConsensusExperiment:
             above: tables whose values go before those of the file.
             options: as there.
         """
-        try:
+        with locating(path):
             return cls.from_tables(merged(read_tables(path), above or {}), options)
-        except InvalidArgument as error:
-            raise located(error, error.subject, path) from None
 
     @classmethod
     def resume(
@@ -142,9 +137,7 @@ class ConsensusExperiment:
             DataError: if there is no such run.
             InvalidArgument: if it is still going on, or something else is to change.
         """
-        opened = RunFolder.open(folder)
-        check_tame(opened.path)
-        check_unlocked(opened.path / LOCK)
+        opened = opened_to_go_on(folder)
         tables = opened.tables
         if "consensus" not in tables:
             raise DataError(

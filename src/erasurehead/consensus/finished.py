@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from erasurehead.consensus.rows import MeanRow
 from erasurehead.errors import DataError
@@ -57,9 +57,11 @@ def _data(folder: str | os.PathLike[str]) -> str:
     """Return which data a run is on, in words."""
     summary = RunFolder.open(folder).summary
     told: Any = summary.get("data")
+    name, rows = told, summary.get("rows")
     if isinstance(told, dict):
-        return f"{told.get('name')} ({told.get('train_rows'):,} rows)"
-    return f"{told} ({summary.get('rows') or 0:,} rows)"
+        described = cast("dict[str, Any]", told)
+        name, rows = described.get("name"), described.get("train_rows")
+    return f"{name} ({rows or 0:,} rows)"
 
 
 def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:

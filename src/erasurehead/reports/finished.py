@@ -197,7 +197,7 @@ class FinishedComparison:
             for axes, name in zip(panels, shown, strict=False):
                 self._draw_curve(axes, name)
             handles, labels = panels[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower left", ncols=2)
+            figure.legend(handles, labels, loc="outside lower left", ncols=3)
             self._draw_steps(panels[-1])
             return canvas.save(figure, place, PICTURE, formats, access)
 
@@ -216,6 +216,11 @@ class FinishedComparison:
             axes.set_yscale("log")
             axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
             canvas.plain_ticks(axes.yaxis)
+        elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
+            room = (
+                0.08 * (max(later) - min(later)) or 0.01
+            )  # the first model would flatten all that is to be told apart
+            axes.set_ylim(min(later) - room, max(later) + room)
         if measures.is_wide([last for last in lasts if last > 0.0]):
             axes.set_xscale("symlog", linthresh=0.02 * min(last for last in lasts if last > 0.0) / unit.size)
         clocks = {run.virtual for run in self.runs}
@@ -227,14 +232,8 @@ class FinishedComparison:
     def _draw_steps(self, axes: Axes) -> None:
         unit = time_unit([run.seconds_per_step for run in self.runs])
         values = [run.seconds_per_step / unit.size for run in self.runs]
-        places = np.arange(len(values))
-        axes.barh(places, values, color=[canvas.look(index).colour for index in range(len(values))])
-        for place, value, run in zip(places, values, self.runs, strict=True):
-            text = f"{unit.write(run.seconds_per_step)} {unit.name}"
-            axes.annotate(text, (value, float(place)), (4, 0), textcoords="offset points", va="center")
-        axes.set_yticks(places, [measures.cut(name, 22, 2) for name in self.names])
-        axes.invert_yaxis()
-        axes.set_xlim(0.0, 1.35 * max(values))
+        colours = [canvas.look(index).colour for index in range(len(values))]
+        canvas.named_bars(axes, [measures.cut(name, 40) for name in self.names], values, colours, unit.name)
         axes.set_xlabel(f"mean time ({unit.name})")
         axes.set_title("Time of a step")
 

@@ -18,9 +18,9 @@ from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison
 from erasurehead.reports.measures import reached_by_all
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
-from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment, describe
+from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment, describe
 from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
+from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run, Status
