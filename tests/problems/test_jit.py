@@ -23,16 +23,19 @@ def test_other_types_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_importing_problems_and_building_shards_loads_no_numba_and_computing_does() -> None:
+def test_only_computing_with_what_is_large_loads_numba() -> None:
     script = """
 import sys, numpy as np
 from scipy import sparse
 from erasurehead import problems
-problem = problems.LogisticRegression(sparse.eye_array(4, format="csr"), [1, -1, 1, -1])
-shard = problem.shard([slice(0, 2)])
-assert "numba" not in sys.modules and "sklearn" not in sys.modules
-shard.combine(np.zeros(2), np.ones(1), 0, np.empty(2))
-assert "numba" in sys.modules and "sklearn" not in sys.modules
+for size in (4, 5000):
+    eye = sparse.eye_array(size, format="csr")
+    problem = problems.LogisticRegression(eye, np.resize([1.0, -1.0], size))
+    problem.shard([slice(0, 2)])
+    assert "numba" not in sys.modules and "sklearn" not in sys.modules
+    assert ("erasurehead.problems.machine_code" in problem.preload) == (size > 4)
+    problem.gradient(np.zeros(size))
+    assert ("numba" in sys.modules) == (size > 4)
 assert set(problem.preload) <= set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True)

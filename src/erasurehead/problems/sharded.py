@@ -15,6 +15,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets.sharded.folder import ShardFolder
 from erasurehead.errors import DataError, invalid
+from erasurehead.problems import kernels
 from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import intercept_parameters
 from erasurehead.problems.models import LinearModel, Samples, check_samples
@@ -45,7 +46,7 @@ class ShardedProblem(Problem):
         InvalidArgument: if l2 is negative or not finite.
     """
 
-    preload = ("erasurehead.problems.kernels", "erasurehead.problems.sharded")
+    preload = (*kernels.modules_for(kernels.LARGE), "erasurehead.problems.sharded")
     curved = True
 
     def __init__(
