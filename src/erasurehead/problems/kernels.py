@@ -1,8 +1,8 @@
 """The loops that numpy and scipy have no words for: products with matrices of ones, logistic residuals, weighted sums.
 
-There are two of each, which give the same bits: in `machine_code` for what is large, and in numpy, here, for what is
-small. Loading the former takes longer than a small problem computes in a whole run, and every process pays for it:
-the coordinator, the command line, the server that workers are forked from, ranks and actors.
+There are two of each, which give the same bits: in `machine_code` for much, and in numpy, here, for little. Loading the
+former takes longer than a small problem, or a short run, computes in all, and every process pays for it: the
+coordinator, the command line, the server that workers are forked from, ranks and actors.
 """
 
 from __future__ import annotations
@@ -17,31 +17,54 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, Places
 
-LARGE = 4096
-"""Elements from which on machine code is loaded. Where it is there already, it takes what is small, too."""
+_LARGE = 4096  # elements from which on workers are given machine code
+_ENOUGH = 2**25  # elements for which numpy takes about as long as loading machine code does
+_EACH = 1024  # elements for which numpy takes as long as its calls do
 
 _MACHINE_CODE = "erasurehead.problems.machine_code"
+_NUMPY_ALONE = "erasurehead.problems.numpy_alone"
 _BLOCK = 512  # samples whose losses are one logarithm
 
 
 def modules_for(size: int) -> tuple[str, ...]:
-    """Return the modules to be imported before the clock starts, by those who compute with arrays of up to some size.
+    """Return the modules that a worker imports at its start to compute with arrays of up to some size.
+
+    It never loads machine code within a step, which would make a straggler of it.
 
     Arguments:
         size: elements of the longest array, of a model or of what a shard holds.
     """
-    return (__name__, _MACHINE_CODE) if size >= LARGE else (__name__,)
+    return (__name__, _MACHINE_CODE if size >= _LARGE else _NUMPY_ALONE)
 
 
 def load(size: int) -> None:
-    """Import what arrays of up to some size are computed with."""
-    for module in modules_for(size):
-        import_module(module)
+    """Load machine code before a clock starts, if arrays of up to some size are worth it."""
+    if size >= _LARGE:
+        import_module(_MACHINE_CODE)
+
+
+class _Progress:
+    """What numpy has computed in this process, in elements, and how much is enough."""
+
+    computed = 0
+    enough: float = _ENOUGH
+
+
+def numpy_alone() -> None:
+    """Never load machine code from now on, however much is computed."""
+    _Progress.enough = math.inf
 
 
 def _machine_code(size: int) -> Any:
-    """Return the module to leave a computation to; None if it is done here."""
-    return import_module(_MACHINE_CODE) if size >= LARGE or _MACHINE_CODE in sys.modules else None
+    """Return the module to leave a computation to; None if it is done here.
+
+    Whoever is no worker of a real engine has machine code once it is worth it.
+    """
+    if _MACHINE_CODE not in sys.modules:
+        _Progress.computed += size + _EACH
+        if _Progress.computed < _Progress.enough:
+            return None
+    return import_module(_MACHINE_CODE)  # which waits where another thread is still importing it
 
 
 def pattern_product(
@@ -87,19 +110,13 @@ def pattern_transposed(
     if code is not None:
         code.pattern_transposed(first, runs, columns, rows, residuals, total)
         return
+    lengths = np.repeat(*runs.T.astype(np.int64))
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    lanes = np.where(within < np.repeat(lengths - lengths % 4, lengths), within % 4, 0)  # four sums, as over there
+    lanes += np.repeat(np.arange(0, 4 * len(lengths), 4), lengths)
+    a, b, c, d = np.bincount(lanes, residuals[rows], 4 * len(lengths)).reshape(-1, 4).T
     total[:] = residuals[first]
-    entry = stretch = 0
-    for length, count in runs.tolist():
-        held = residuals[rows[entry : entry + length * count]].reshape(count, length)
-        sums, fours = np.zeros((count, 4)), length - length % 4
-        for further in range(0, fours, 4):
-            sums += held[:, further : further + 4]
-        for further in range(fours, length):
-            sums[:, 0] += held[:, further]
-        a, b, c, d = sums.T
-        np.add.at(total, columns[stretch : stretch + count], (a + b) + (c + d))
-        entry += length * count
-        stretch += count
+    np.add.at(total, columns, (a + b) + (c + d))
 
 
 def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: float) -> float:

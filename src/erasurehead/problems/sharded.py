@@ -15,7 +15,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets.sharded.folder import ShardFolder
 from erasurehead.errors import DataError, invalid
-from erasurehead.problems import kernels
 from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import intercept_parameters
 from erasurehead.problems.models import LinearModel, Samples, check_samples
@@ -46,7 +45,7 @@ class ShardedProblem(Problem):
         InvalidArgument: if l2 is negative or not finite.
     """
 
-    preload = (*kernels.modules_for(kernels.LARGE), "erasurehead.problems.sharded")
+    preload = ("erasurehead.problems.machine_code", "erasurehead.problems.sharded")
     curved = True
 
     def __init__(
