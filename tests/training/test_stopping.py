@@ -275,3 +275,12 @@ def test_who_is_late_now_can_be_read_while_a_step_is_waited_for(tmp_path: Path) 
     go(3, engine=engine, scheme=schemes.uncoded(3), callbacks=[Recorder(folder), Reads()], evaluate_every=0)
     assert any(one["step"] == 1 and one["missing"] == [1] for one in seen)
     assert not (tmp_path / "run" / WAITING).exists()
+
+
+def test_the_optimum_of_a_plain_problem_is_found_where_objectives_drown_in_rounding() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20)) * np.logspace(0, -1, 20)
+    score = X @ np.linspace(1.0, 4.0, 20) + 0.5 * rng.standard_normal(3000)
+    problem = problems.LogisticRegression(X, np.sign(score), l2=1e-3)
+    found = find_optimum(problem, problem.initial())
+    assert found.gradient_left <= 1e-9

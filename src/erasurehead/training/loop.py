@@ -144,7 +144,8 @@ def train(
     run = training.run
     try:
         if not training.hurried and not isinstance(failure, Diverged):
-            run.final = training.final()
+            run.x, run.final = training.final()
+            snapshots.settle(run.x)
         for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
@@ -235,7 +236,9 @@ class _Training:
         self._between = True  # steps, when the engine's state can be taken
 
     def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
-        programs, layout = build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
+        curvature = CURVATURE in self.optimizer.kinds and self.problem.curved
+        points = self.optimizer.max_points
+        programs, layout = build_programs(scheme.code, self.problem, points, self._shards, curvature)
         used = {id(shard) for program in programs for shard in program.shards}
         for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
             del self._shards[tasks]  # workers that keep theirs are the only ones to hold those of earlier codes
@@ -246,26 +249,36 @@ class _Training:
         """All that there is so far, but for the evaluations."""
         history = self.history
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.best, history.steps, history.arrivals,
+            self._scheme.name, self.engine.name, self.optimizer.known, history.steps, history.arrivals,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
         )  # fmt: skip
 
-    def final(self) -> FinalModel | None:
-        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are."""
-        problem, first, x = self.problem, self.first, self.optimizer.best
-        lost = self.history.steps[-1].lost if self.history.steps else []
+    def final(self) -> tuple[Array, FinalModel | None]:
+        """Return the final model: of the newest one and the one before, if its objective is not known yet, the lower.
+
+        With it, what it comes to, from the data that are in reach and were not lost; None if none are.
+        """
+        problem, first, steps = self.problem, self.first, self.history.steps
+        models = [self.optimizer.known]
+        if self.optimizer.best is not self.optimizer.known:
+            newest = self.stopping.reached(len(steps))  # and was measured: it is what was asked for
+            models = [self.optimizer.best] if newest else [*models, self.optimizer.best]
+        lost = steps[-1].lost if steps else []
         with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
-            start, end = problem.exact([first, x], [self._samples[task] for task in lost])
+            start, *ends = problem.exact([first, *models], [self._samples[task] for task in lost])
+            values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
+        lower = len(values) > 1 and values[1] < values[0]
+        x, end = models[lower], ends[lower]
         if not end.n_samples:
-            return None
+            return x, None
         norms = [
             math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
             for found, point in ((start, first), (end, x))
         ]
-        return FinalModel(
-            objective=end.loss + problem.penalty(x),
+        return x, FinalModel(
+            objective=values[lower],
             first_objective=start.loss + problem.penalty(first),
             share=end.n_samples / problem.n_samples,
             gradient_norm=norms[1],
@@ -408,7 +421,7 @@ class _Training:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
         plain = not (self.problem.stochastic or self.problem.regularizer.sharp)
-        exact = plain and order.kind == "gradient" and not order.coefficients and result.exact
+        exact = plain and not order.coefficients and result.exact
         self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():
             text = sentence(self.counting.neglected(neglected), self._sizes)
@@ -416,9 +429,8 @@ class _Training:
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
+            optimizer.curvature = self._curvature(result)
             optimizer.tell(gradient)
-            if order.kind == CURVATURE:
-                gradient, loss = None, None  # no step, and no loss: these are sums of another kind
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
@@ -442,12 +454,8 @@ class _Training:
         estimate = result.estimate
         if estimate is None:
             return None, None
-        if result.lost:  # the mean over the samples that are left
-            lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
-            estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
+        estimate = self._of_all(estimate, result)
         gradient = estimate[:-1]
-        if order.kind == CURVATURE:
-            return gradient, float(estimate[-1])
         if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)
@@ -458,6 +466,19 @@ class _Training:
         if order.coefficients:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
+
+    def _curvature(self, result: RoundResult) -> tuple[Array, float] | None:
+        if result.curvature is None:
+            return None
+        sums = self._of_all(result.curvature, result)
+        return sums[:-1], float(sums[-1])
+
+    def _of_all(self, sums: Array, result: RoundResult) -> Array:
+        """Scale sums over the samples that are left to all of them."""
+        if not result.lost:
+            return sums
+        lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
+        return sums * (self.problem.n_samples / (self.problem.n_samples - lost))
 
 
 class _History(Callback):

@@ -11,11 +11,14 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, Tree, finite
 from erasurehead.codes.transforms import shortened
+from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.choice import general
+from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
-from erasurehead.schemes.aggregation import Vectors
+from erasurehead.problems.base import CURVATURE
+from erasurehead.schemes.aggregation import Aggregation, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
 from erasurehead.schemes.wait_rules.base import Verdict, View
 from erasurehead.training.assignment import Assignment
@@ -126,7 +129,7 @@ class RoundRunner:
                 arrived = _Arrived(current)
                 vectors = Vectors([read(message) for message in used], arrived)
                 used_late += self._intake.late.deliver(aggregation)
-                estimate = aggregation.estimate(found, vectors, assignment.layout, order)
+                estimate = _estimated(aggregation, found, vectors, assignment.layout, order)
             except MessageLost:
                 self._intake.refuse(current, unusable(current.arrivals, read))
                 continue
@@ -139,6 +142,9 @@ class RoundRunner:
                 estimate, overflowed = None, True
                 break
             self._intake.refuse(current, bad)
+        curvature: Array | None = None
+        if estimate is not None and order.kind == CURVATURE:
+            estimate, curvature = np.split(estimate, 2)
         received = current.late_bytes + sum(arrived.spec.nbytes for arrived in current.arrivals.values())
         if self._seen is not None:
             self._seen = order.step - self._ages_after(current)
@@ -149,6 +155,7 @@ class RoundRunner:
         return RoundResult(
             estimate, found, current.view, assignment, current.begin, waited, rows, received, current.lost,
             tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share, overflowed,
+            curvature,
         )  # fmt: skip
 
     def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
@@ -290,6 +297,38 @@ class RoundRunner:
             view.add(message)
         current.view = view
         return True
+
+
+def _estimated(
+    aggregation: Aggregation, found: Decoding, vectors: Vectors, layout: Layout, order: Order
+) -> Array | None:
+    """Return the aggregation's estimate; of orders that ask for curvatures as well, that of these behind it."""
+    if order.kind != CURVATURE:
+        return aggregation.estimate(found, vectors, layout, order)
+    estimates: list[Array] = []
+    for half in (0, 1):
+        part = Vectors([np.split(vector, 2)[half] for vector in vectors], _Half(vectors.arrived, half))
+        estimate = aggregation.estimate(found, part, layout, order)
+        if estimate is None:
+            return None
+        estimates.append(estimate)
+    return np.concatenate(estimates)
+
+
+class _Half(Mapping[int, Array]):
+    """One half of each of some messages, by their rows."""
+
+    def __init__(self, whole: Mapping[int, Array], half: int) -> None:
+        self._whole, self._half = whole, half
+
+    def __getitem__(self, message: int) -> Array:
+        return np.split(self._whole[message], 2)[self._half]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
 
 
 class _Arrived(Mapping[int, Array]):

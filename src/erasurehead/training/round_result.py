@@ -27,6 +27,8 @@ class RoundResult:
 
     Attributes:
         estimate: gradient, then loss, shape (n_parameters + 1,); None if there is nothing to go by.
+        curvature: what was asked for beside it, by orders of kind `"curvature"`: bounds on the curvature, then a
+            sample's entries, shape (n_parameters + 1,); None if that was not asked for, or there is no estimate.
         decoding: the weights that were used.
         view: the arrivals.
         assignment: who sat where.
@@ -54,6 +56,7 @@ class RoundResult:
     used_late: tuple[int, ...] = ()
     share: float = 1.0
     overflowed: bool = False
+    curvature: Array | None = None
 
     @property
     def exact(self) -> bool:

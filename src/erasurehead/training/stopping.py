@@ -206,6 +206,10 @@ class Stopping:
             self.ended = "max_seconds"
         return self.ended is not None
 
+    def reached(self, done: int) -> bool:
+        """Return whether the run has ended as the model after so many steps was measured, and good enough."""
+        return self.ended == "until" and self.measured[-1].step == done
+
     def _measures(self) -> Metric:
         return Metric(self.problem, str(self.metric), self.optimum)
 
