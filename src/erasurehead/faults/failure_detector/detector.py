@@ -46,7 +46,7 @@ class FailureDetector:
         chance: probability, in (0, 0.5), that a worker that works is suspected before its next answer.
         after: suspect after so many seconds of silence in all, whatever was learned; None derives it.
         late: what a worker does when a newer order is out: `"preempt"` drops the old one, so that its silence on that
-            has ended with nothing learned but its length; `"carry"` goes on with it.
+            has ended with nothing learned but its length; `"carry"` finishes it.
         least: answers to be seen first, at least 20.
         window: how many of the latest samples are learned from, at least `least`.
 
