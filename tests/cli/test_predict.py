@@ -103,11 +103,11 @@ def test_a_model_that_is_not_finite_is_refused(
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("predict", "nowhere", "new.csv"), "'nowhere' is no run folder"),
+        (("predict", "nowhere", "new.csv"), "'nowhere' is not a run folder"),
         (("predict", "model", "nowhere.csv"), "There is no file 'nowhere.csv'"),
         (("predict", "model", "narrow.csv"), "no column 'income'"),
         (("evaluate", "model", "new.csv"), "There are no labels 'bought'"),
-        (("evaluate", "model", "strange.csv"), "none of the classes no, yes"),
+        (("evaluate", "model", "strange.csv"), "not one of the classes no, yes"),
         (("evaluate", "broken", "new.csv"), "There is no encoding.json"),
     ],
 )

@@ -119,9 +119,9 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
     for arguments, said in (
         (("--resume", "run"), "run.steps must be more than the 12 steps after which the run in 'run' finished"),
         (("--resume", "bare", "--steps", 20), "The run in 'bare' is finished, and its last checkpoint is gone"),
-        (("--resume", "empty"), "'empty' is no run folder: there is no steps.jsonl in it"),
-        (("--resume", "nowhere"), "'nowhere' is no run folder: it is not there"),
-        (("--resume", "shop.csv"), "'shop.csv' is no run folder: it is a file"),
+        (("--resume", "empty"), "'empty' is not a run folder: there is no steps.jsonl in it"),
+        (("--resume", "nowhere"), "'nowhere' is not a run folder: it does not exist"),
+        (("--resume", "shop.csv"), "'shop.csv' is not a run folder: it is a file"),
         (("run",), "The run file 'run' is a folder. To resume the run in it: erasurehead train --resume FOLDER."),
         (("--resume", "run", "--out", "other"), "must be left out when a run is resumed in its own folder"),
         (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),

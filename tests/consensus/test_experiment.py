@@ -143,7 +143,7 @@ def test_a_network_of_two_layers_learns_classes(rows: Path, tmp_path: Path) -> N
     assert np.allclose(predictions.probabilities.sum(axis=1), 1.0)
     with pytest.raises(DataError, match="has no coefficients"):
         trained.coefficients()
-    with pytest.raises(InvalidArgument, match="which is no linear model"):
+    with pytest.raises(InvalidArgument, match="which is not a linear model"):
         initial_model(out, trained.encoding, "logistic")
     numbers = tmp_path / "numbers.csv"
     numbers.write_text("\n".join(["a,b,y", *(f"{i % 7},{i % 5},{i / 3:.3f}" for i in range(90))]))
@@ -206,7 +206,7 @@ def test_a_convolutional_network_needs_images_and_pytorch(
 
 
 def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is no run folder"):
+    with pytest.raises(DataError, match="is not a run folder"):
         ConsensusExperiment.resume(tmp_path)
     other = RunFolder.create(tmp_path / "other")
     with pytest.raises(DataError, match=r"There is no config\.toml in"):

@@ -54,6 +54,6 @@ def test_a_report_speaks_of_columns_one_by_one_and_of_combinations_together() ->
         "a: 2 of 10 rows have a value that training never saw",
         "combinations of columns: 7 entries have values that training never saw together",
         "c: 1 of 10 rows have no value",
-        "5 rows left out: their label is none of the classes",
+        "5 rows left out: their label is not one of the classes",
     )
     assert Report(10, {}, {}).sentences() == ()

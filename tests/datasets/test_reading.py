@@ -233,6 +233,6 @@ def test_decimal_commas_are_not_taken_for_classes(tmp_path: Path) -> None:
     file = tmp_path / "german.csv"
     file.write_text("size;price\n" + "".join(f"{n};{n},5\n" for n in range(40)))
     with pytest.raises(
-        DataError, match=r"label 'price' is no number but a text, such as '.*,5'; write numbers without"
+        DataError, match=r"label 'price' is not a number but a text, such as '.*,5'; write numbers without"
     ):
         read(file)

@@ -94,7 +94,7 @@ def test_who_is_busy_with_an_old_order_gives_no_sample_of_the_new_ones(tmp_path:
 def test_a_broken_record_says_where(tmp_path: Path) -> None:
     path = tmp_path / "arrivals.jsonl"
     path.write_text(row(0, 0, 1.0) + '{"step": 0}\n')
-    with pytest.raises(DataError, match="line 2, is no arrival: it lacks censored, late"):
+    with pytest.raises(DataError, match="line 2, is not an arrival: it lacks censored, late"):
         read_trace(path)
     path.write_text(row(0, 0, 1.0) + '{"st')
     with pytest.raises(DataError, match="line 2, is not JSON"):

@@ -251,7 +251,10 @@ def put(*path: Any) -> Any:
         (put("checkpoint", "step", 4), "it is that of step 4"),
         (put("checkpoint", "step", -1), "step must be at least 0"),
         (put("checkpoint", "files", {"../../passwd": {}}), "no checkpoint has a file '../../passwd'"),
-        (put("checkpoint", "records", {"/etc/passwd": [5, "0" * 64]}), "'/etc/passwd' is no name of a file of rows"),
+        (
+            put("checkpoint", "records", {"/etc/passwd": [5, "0" * 64]}),
+            "'/etc/passwd' is not the name of a file of rows",
+        ),
         (put("checkpoint", "records", {"passwd": [5, "0" * 64]}), "passwd cannot be read: No such file"),
         (
             put("checkpoint", "records", {"rows": [17, "0" * 64]}),

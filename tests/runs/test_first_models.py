@@ -127,7 +127,7 @@ def test_what_is_no_folder_of_a_finished_run_is_a_sentence() -> None:
     with pytest.raises(InvalidArgument, match=r"run.initial must be zeros, randn or the folder of a run, .* 'ones'"):
         begin("second", "homes.csv", {"run": {"initial": "ones"}})
     Path("empty").mkdir()
-    with pytest.raises(DataError, match=r"is no run folder: there is no steps\.jsonl in it"):
+    with pytest.raises(DataError, match=r"is not a run folder: there is no steps\.jsonl in it"):
         begin("second", "homes.csv", {"run": {"initial": "empty"}})
 
 

@@ -190,7 +190,7 @@ def test_a_run_that_diverges_leaves_valid_json(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is no run folder: there is no steps\.jsonl"):
+    with pytest.raises(DataError, match=r"is not a run folder: there is no steps\.jsonl"):
         RunFolder.open(tmp_path)
 
 

@@ -256,7 +256,7 @@ def test_a_finished_run_on_real_workers_just_goes_on() -> None:
 def test_a_folder_without_a_run_or_without_a_checkpoint_is_said() -> None:
     Path("empty").mkdir()
     for folder in ("empty", "nowhere"):
-        with pytest.raises(DataError, match=f"'{folder}' is no run folder"):
+        with pytest.raises(DataError, match=f"'{folder}' is not a run folder"):
             Experiment.resume(folder)
     cut("run", {"checkpoints": {"every_steps": 0}})
     (Path("run") / CONFIG).rename("config.toml")

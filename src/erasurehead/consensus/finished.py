@@ -25,7 +25,7 @@ def compare_finished(
             all have reached.
 
     Raises:
-        DataError: if one is no run folder, or has nothing to compare, or is of other data.
+        DataError: if one is not a run folder, or has nothing to compare, or is of other data.
         InvalidArgument: if there are fewer than two, or the target was not measured.
     """
     runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]

@@ -26,7 +26,7 @@ class Report:
             is not in the encoding; such a row has no entry in that column's part of the matrix. Without the zeros.
         missing: the same for rows whose value is missing. A missing number counts as the mean of the training rows,
             a missing category has no entry.
-        dropped: rows left out because their label is none of the classes.
+        dropped: rows left out because their label is not one of the classes.
     """
 
     n_rows: int
@@ -44,7 +44,7 @@ class Report:
         said += [f"{name}: {count} of {self.n_rows} rows have no value"
                  for name, count in self.missing.items() if " x " not in name]  # fmt: skip
         if self.dropped:
-            said.append(f"{self.dropped} rows left out: their label is none of the classes")
+            said.append(f"{self.dropped} rows left out: their label is not one of the classes")
         return tuple(said)
 
 

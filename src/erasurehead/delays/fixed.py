@@ -182,7 +182,7 @@ class Recorded(Delays):
         for number, row in json_lines(readable(path)):
             lacking = [key for key in ("unit", "step", "worker", "seconds") if key not in row]
             if lacking:
-                raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(lacking)}.")
+                raise DataError(f"{path}, line {number}, is not an arrival: it lacks {', '.join(lacking)}.")
             check_arrival(row, f"{path}, line {number}")
             rows.append(row)
         if not rounds:
@@ -194,7 +194,7 @@ class Recorded(Delays):
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"{beside} is no record of a run's steps: {error!r}.") from None
+            raise DataError(f"{beside} is not a record of a run's steps: {error!r}.") from None
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None

@@ -70,7 +70,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, row in json_lines(path):
         lacking = needed.difference(row)
         if lacking:
-            raise DataError(f"{path}, line {number}, is no arrival: it lacks {', '.join(sorted(lacking))}.")
+            raise DataError(f"{path}, line {number}, is not an arrival: it lacks {', '.join(sorted(lacking))}.")
         check_arrival(row, f"{path}, line {number}")
         yield number, row
 

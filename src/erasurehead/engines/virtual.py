@@ -305,7 +305,7 @@ class VirtualEngine(Engine, FaultInjection):
             self._restore(cast("Mapping[str, Any]", state), programs)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             reason = error if isinstance(error, DataError) else repr(error)
-            raise DataError(f"this is no state of the virtual engine: {reason}") from None
+            raise DataError(f"this is not a state of the virtual engine: {reason}") from None
 
     def _restore(self, state: Mapping[str, Any], programs: Mapping[int, Program]) -> None:
         for name in ("late", "seconds_per_task", "seed"):

@@ -77,7 +77,7 @@ class Wire(ABC):
         """
         length = int(sent[:8].view(np.int64)[0])
         if not 0 < length < 2**48 or self.nbytes(length) != len(sent):
-            raise MessageLost(f"a message of {len(sent)} bytes is none of {length} elements on the wire {self}")
+            raise MessageLost(f"a message of {len(sent)} bytes is not one of {length} elements on the wire {self}")
         vector = np.empty(length)
         vector[-1] = sent[8:_FRONT].view(np.float64)[0]
         self._decode(sent[_FRONT:], vector[:-1])

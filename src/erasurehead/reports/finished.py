@@ -147,7 +147,7 @@ class FinishedComparison:
             told = [run.facts.get(fact) for run in self.runs]
             if any(one != told[0] for one in told):
                 each = "; ".join(f"{name}: {one}" for name, one in zip(names, told, strict=True))
-                said.append(f"The runs differ in their {fact}, so that this is no fair race: {each}.")
+                said.append(f"The runs differ in their {fact}, so that this is not a fair race: {each}.")
         if any(run.peers for run in self.runs) and not all(run.peers for run in self.runs):
             said.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
                         "estimate that comes with each gradient.")  # fmt: skip

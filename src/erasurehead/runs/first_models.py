@@ -96,7 +96,7 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
         InvalidArgument: if they are for another loss or other classes.
     """
     if not isinstance(trained.model, LinearModel):
-        raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is no linear model.")
+        raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is not a linear model.")
     theirs, other = trained.model.sample_loss.name, trained.encoding.target
     if theirs != loss:
         raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")

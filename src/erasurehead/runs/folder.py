@@ -94,13 +94,13 @@ class RunFolder:
         try:
             with Folder.open(place) as folder:
                 if not folder.kind(STEPS):
-                    raise DataError(f"{str(place)!r} is no run folder: there is no {STEPS} in it.")
+                    raise DataError(f"{str(place)!r} is not a run folder: there is no {STEPS} in it.")
                 folder.check_file(STEPS)
                 read_checksums(folder)
         except FileNotFoundError:
-            raise DataError(f"{str(place)!r} is no run folder: it is not there.") from None
+            raise DataError(f"{str(place)!r} is not a run folder: it does not exist.") from None
         except NotADirectoryError:
-            raise DataError(f"{str(place)!r} is no run folder: it is a file.") from None
+            raise DataError(f"{str(place)!r} is not a run folder: it is a file.") from None
         except OSError as error:
             raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
         return cls(place, access)

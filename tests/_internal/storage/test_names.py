@@ -1,4 +1,4 @@
-"""What leads out of a folder is no name of a file in it, wherever names are read from."""
+"""What leads out of a folder is not the name of a file in it, wherever names are read from."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_what_leads_elsewhere_is_no_name(tmp_path: Path, name: Any) -> None:
     assert not is_name(name)
     with Folder.open(tmp_path) as folder:
         for act in (folder.read, folder.remove, folder.inside, folder.kind, folder.writable, folder.remove_folder):
-            with pytest.raises(DataError, match="is no name of a file in"):
+            with pytest.raises(DataError, match="is not the name of a file in"):
                 act(name)
-        with pytest.raises(DataError, match="is no name of a file in"):
+        with pytest.raises(DataError, match="is not the name of a file in"):
             folder.write_whole(name, [b""])
     if isinstance(name, str):
-        with pytest.raises(DataError, match="is no name of a file in"):
+        with pytest.raises(DataError, match="is not the name of a file in"):
             read_checked(tmp_path, StoredFile(name, 0, "0" * 64))
     assert list(tmp_path.iterdir()) == []
 
@@ -59,5 +59,5 @@ def test_a_manifest_of_shards_names_files_of_its_folder(tmp_path: Path, which: s
     assert ShardFolder.open(tmp_path).manifest.n_tasks == 1
     manifest[which] = [entry] if which == "tasks" else entry
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DataError, match="is no name of a file in the folder"):
+    with pytest.raises(DataError, match="is not the name of a file in the folder"):
         ShardFolder.open(tmp_path)

@@ -282,7 +282,7 @@ class Folder:
 
     def _path(self, name: str) -> Path:
         if not is_name(name):
-            raise DataError(f"{name!r} is no name of a file in {str(self.path)!r}.")
+            raise DataError(f"{name!r} is not the name of a file in {str(self.path)!r}.")
         return self.path / name
 
 

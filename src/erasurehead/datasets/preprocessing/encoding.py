@@ -64,7 +64,7 @@ class Encoding(ABC):
 
         Raises:
             DataError: if the data cannot be used: a column that is not there, a field that is no number, a label
-                that is none of the classes; the message says where.
+                that is not one of the classes; the message says where.
         """
 
     @property

@@ -35,7 +35,7 @@ class Target:
         task: `logistic`: the classes become -1 and 1; `softmax`: 0, 1, ...; `least_squares`: `value / unit`.
         classes: the classes in ascending order; None for least squares.
         unit: what a least-squares target is divided by.
-        others: what to do with rows whose label is none of the classes: refuse them, or leave them out.
+        others: what to do with rows whose label is not one of the classes: refuse them, or leave them out.
         aliases: other names under which the column is known.
     """
 
@@ -78,7 +78,7 @@ class Target:
         codes = self.classes.codes(column)
         if self.others == "refuse":
             known = ", ".join(self.classes.labels()[:10])
-            _refuse(codes < 0, lambda row: f"{place(row)}: the label{self._said()} is none of the classes {known}.")
+            _refuse(codes < 0, lambda row: f"{place(row)}: the label{self._said()} is not one of the classes {known}.")
         kept = np.flatnonzero(codes >= 0)
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
@@ -93,7 +93,7 @@ class Target:
         names = [] if self.classes is None else self.classes.labels()
         if names and all(_COMMA.fullmatch(name) for name in names):
             return DataError(
-                f"The label{self._said()} is no number but a text, such as {names[0]!r}; write numbers without "
+                f"The label{self._said()} is not a number but a text, such as {names[0]!r}; write numbers without "
                 "commas, and with a decimal point."
             )
         if self.n_classes > max(MOST_CLASSES, n_rows // 2):

@@ -62,7 +62,7 @@ def read_idx(path: Path) -> Bytes:
     """
     data = _content(path)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08":
-        raise DataError(f"{printable(str(path))} is no idx file of bytes: it does not begin with 00 00 08.")
+        raise DataError(f"{printable(str(path))} is not an idx file of bytes: it does not begin with 00 00 08.")
     dimensions = data[3]
     if len(data) < 4 + 4 * dimensions:
         raise DataError(f"{printable(str(path))} is cut off within its header.")

@@ -92,7 +92,7 @@ def _load_npz(path: Path) -> Any:
         raise
     except KeyError:
         raise DataError(
-            f"{path} is no sparse matrix of scipy.sparse.save_npz; save a dense one with numpy.save."
+            f"{path} is not a sparse matrix of scipy.sparse.save_npz; save a dense one with numpy.save."
         ) from None
     except _UNREADABLE as error:
         raise DataError(f"{path} is not a matrix of numbers saved by scipy or numpy ({error}).") from None

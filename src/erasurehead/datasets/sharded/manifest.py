@@ -168,5 +168,5 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
 
 def _file(data: Mapping[str, Any]) -> StoredFile:
     if not is_name(name := data["name"]):  # a manifest must not lead out of its folder
-        raise ValueError(f"{name!r} is no name of a file in the folder")
+        raise ValueError(f"{name!r} is not the name of a file in the folder")
     return StoredFile(name, int(data["bytes"]), str(data["sha256"]), int(data["rows"]))

@@ -59,7 +59,7 @@ class RankMail(Mail):
 
     def post(self, worker: int) -> Post:
         if not _opened:
-            raise EngineError("this process is no rank that serves.")
+            raise EngineError("this process is not a rank that serves.")
         return _RankPost(worker, _opened[0])
 
     def where(self) -> Any:

@@ -193,7 +193,7 @@ def _plain(value: Any) -> Any:
         return {_PART: [value.message, value.work, value.length, value.dtype, value.content, value.vectors]}
     if isinstance(value, np.generic):
         return cast("Any", value).item()
-    raise TypeError(f"{type(value).__name__} is no part of a head")
+    raise TypeError(f"{type(value).__name__} cannot be part of a head")
 
 
 def _restored(value: dict[str, Any]) -> Any:

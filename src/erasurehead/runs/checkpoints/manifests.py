@@ -115,7 +115,7 @@ def _tensor(dtype: str, shape: list[int]) -> tuple[str, tuple[int, ...]]:
 
 def _row_file(name: str) -> str:
     if not is_name(name):
-        raise ValueError(f"{name!r} is no name of a file of rows")
+        raise ValueError(f"{name!r} is not the name of a file of rows")
     return name
 
 
