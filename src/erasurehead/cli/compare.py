@@ -27,8 +27,9 @@ Race several schemes: same data, same delays, same first model.
   Your own data, twelve workers, your own schemes; the same delays, unless
   --delays says otherwise.
 
-It prints a table. The folder keeps the table, figures (PNG and SVG), and one
-run folder for each scheme.
+It prints a table, and how long each took until its objective was within so
+much of the least. The folder keeps the tables, figures (PNG and SVG), and
+one run folder for each scheme.
 """
 
 _PANEL = "Schemes"
@@ -76,7 +77,7 @@ def run(
     """Race several schemes against each other."""
     config = options.config(run_file)
     from erasurehead.errors import ErasureHeadError, MissingExtra
-    from erasurehead.reports import render_table
+    from erasurehead.reports import descent_table, render_table
     from erasurehead.runs.comparison import ALONE, Comparison
 
     screen = Screen(output)
@@ -103,7 +104,8 @@ def run(
     for number, one in enumerate(beside):
         screen.say(f"{ALONE}\n  {one}" if number == 0 else f"  {one}")
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
-    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), last)
+    depths = [descent_table(outcome.descents)] if outcome.descents else []
+    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, last)
     if outcome.interrupted:
         raise typer.Exit(130)
     if outcome.failures:

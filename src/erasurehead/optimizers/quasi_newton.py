@@ -17,7 +17,7 @@ from erasurehead.problems.base import CURVATURE, Problem
 _MOST_PAIRS = 30
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
-_SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
+_SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
@@ -171,7 +171,7 @@ class QuasiNewton(Optimizer):
         promised = self._slope_along(self.x - x)
         lower = value <= before + _DECREASE * promised
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
-            lower = abs(product(gradient, self._direction)) <= _SLOPE * abs(self._slope)
+            lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
             self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
             self._accept(value, gradient)

@@ -34,7 +34,8 @@ from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
-from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner, TimeIsUp
+from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner, TimeIsUp
+from erasurehead.training.round_result import RoundResult
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
@@ -225,6 +226,7 @@ class _Training:
         self._shards: Shards = {}
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
         self.rounds = RoundRunner(self.pool, self.watchers)
+        self.log = self.rounds.log
         self.counting = Counting(scheme.code.n_tasks)
         self._scheme = scheme
         self._samples = split_samples(problem.n_samples, scheme.code.n_tasks)
@@ -306,24 +308,26 @@ class _Training:
             self.stopping.open(self.pool.living.values(), self._not_beside)
         if not running:  # else the clock goes on from where it stood
             self._origin = self.engine.now() - elapsed
-        self.rounds.origin, self.rounds.step = self._origin, self.optimizer.step
+        self.log.origin, self.log.step = self._origin, self.optimizer.step
         if resume is None:
-            self.rounds.note_start()
+            self.log.start(self.pool)
         elif not running:
-            self.rounds.note_return(map(int, resume.state["pool"]["dead"]), self._round)
+            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self._round)
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
 
     def _not_beside(self, why: str) -> None:
         text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
-        self.rounds.notice(Notice("measured_between", data={"reason": why}, text=text))
+        self.log.notice(Notice("measured_between", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
         try:
             self.rounds.time_is_up = self._origin + self.stopping.max_seconds
-            while self.optimizer.step < steps and self.stopping.ended is None:
+            if self._over(steps):  # it was cut off after its last step
+                self._tell_state()
+            while not self._over(steps):
                 self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
                 self.pool.settle()
                 self._between = False
@@ -336,15 +340,11 @@ class _Training:
                     self.stopping.after(self.history.steps[-1], self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
                         self.stopping.ended = self.stopping.ended or "converged"
-                if self.stopping.ended is not None:
-                    for watcher in self.watchers:
-                        watcher.on_last_step(self.optimizer.step)
-                for watcher in self.watchers:
-                    watcher.on_state(self.optimizer.step, self.state)
+                self._tell_state()
             self.rounds.end()
             if found := self.counting.neglected():
                 text = f"at the end of training {sentence(found, self._sizes)}"
-                self.rounds.notice(Notice("tasks_neglected", data={"tasks": [one.task for one in found]}, text=text))
+                self.log.notice(Notice("tasks_neglected", data={"tasks": [one.task for one in found]}, text=text))
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -352,6 +352,17 @@ class _Training:
             self.status, self.stopped = _status_after(failure), str(failure)
             return failure
         return None
+
+    def _over(self, steps: int) -> bool:
+        return self.optimizer.step >= steps or self.stopping.ended is not None
+
+    def _tell_state(self) -> None:
+        """Tell the callbacks that all is done and recorded up to here; and that it is the end, if that is early."""
+        if self.stopping.ended is not None:
+            for watcher in self.watchers:
+                watcher.on_last_step(self.optimizer.step)
+        for watcher in self.watchers:
+            watcher.on_state(self.optimizer.step, self.state)
 
     def state(self) -> dict[str, Tree]:
         """Return all that is needed to go on from here to the bit: see `Callback.on_state`."""
@@ -389,7 +400,9 @@ class _Training:
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
         self.counting.restore(state["counting"])
-        self.stopping.restore(state["stopping"])
+        self.stopping.restore(state["stopping"], float(state["elapsed"]))
+        if self.optimizer.converged:
+            self.stopping.ended = self.stopping.ended or "converged"
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
         self._round, self._origin = int(state["round"]), float(state["origin"])
@@ -412,7 +425,7 @@ class _Training:
         self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():
             text = sentence(self.counting.neglected(neglected), self._sizes)
-            self.rounds.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
+            self.log.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
@@ -423,8 +436,8 @@ class _Training:
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
                 stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
-                dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
-                events=self.rounds.take_events(),
+                dead=self.pool.dead, neglected=neglected, notices=self.log.take_notices(),
+                events=self.log.take_events(),
             )  # fmt: skip
             model = optimizer.best
             for watcher in self.watchers:
@@ -434,7 +447,7 @@ class _Training:
             if exact and row.gradient_norm is not None:
                 self.stopping.converged(row.gradient_norm)
             self.rounds.learn(row, [*result.late_rows, *result.rows])
-            self.rounds.step = optimizer.step
+            self.log.step = optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
         """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
