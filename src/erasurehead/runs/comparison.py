@@ -213,7 +213,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison comes to.
+    """The outcome of a comparison.
 
     Attributes:
         title: what was compared.

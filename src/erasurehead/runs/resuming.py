@@ -16,7 +16,7 @@ from erasurehead.training.result import Resumption
 
 
 def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
-    """Return what the training loop goes on with.
+    """Return what the training loop continues from.
 
     Raises:
         DataError: if the records are not those of the checkpoint's steps.
@@ -67,7 +67,7 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     """
     try:
         summary = folder.summary
-    except DataError:  # a run goes on without its summary, which it writes anew
+    except DataError:  # a run is resumed without its summary, which it writes anew
         return
     if summary.get("status") != "finished":
         return
