@@ -163,7 +163,7 @@ class _OnVirtualClock:
 
     def _on_trouble(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
         new = gone - self.kept.holdings.gone
-        around = View(self.made.graph, gone - new, sides).neighbours if new else {}
+        around = View(self.made.graph, gone - new, sides).neighbours
         noticed = [(other, peer, time) for peer in sorted(new) for other in around[peer] if other not in gone]
         if self.kept.trouble(time, gone, sides, noticed):
             self.local.assign(self.kept.holdings.shares)
