@@ -82,7 +82,7 @@ _LOOKS = tuple(
 )
 
 
-_SCHEMES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "ignore_stragglers": 4}
+_SCHEMES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "adaptive": 3, "ignore_stragglers": 4}
 """The look of each named scheme; the others have one of those that are left, by their names."""
 _OTHERS = tuple(index for index in range(len(_LOOKS)) if index not in _SCHEMES.values())
 _LINES, _MARKERS = ("-", "--", "-.", ":"), ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -208,6 +208,11 @@ def line_key(colour: str, label: str) -> Any:
     return importlib.import_module("matplotlib.lines").Line2D([], [], color=colour, linewidth=0.8, label=label)
 
 
+def legend_above(axes: Axes, columns: int) -> None:
+    """Name the curves above a panel, where no curve is in the way."""
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
+
+
 def plain_ticks(axis: Any) -> None:
     """Write the numbers of a logarithmic axis out, as powers of ten need what `text.parse_math` turns off.
 
@@ -221,6 +226,18 @@ def plain_ticks(axis: Any) -> None:
     axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def named_bars(axes: Axes, names: Sequence[str], values: Sequence[float], colours: Sequence[str], unit: str) -> None:
+    """Draw one bar a name, with the name above it, where the longest has room, and the value beside it."""
+    places = range(len(values))
+    axes.barh(list(places), values, height=0.5, color=colours)
+    for place, name, value in zip(places, names, values, strict=True):
+        axes.annotate(name, (0.0, place - 0.27), (2, 1), textcoords="offset points", va="bottom")
+        axes.annotate(f"{value:.3g} {unit}", (value, float(place)), (4, 0), textcoords="offset points", va="center")
+    axes.set_yticks([])
+    axes.set_ylim(len(values) - 0.5, -0.75)
+    axes.set_xlim(0.0, 1.35 * max(values))
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access: Access | None = None) -> list[Path]:

@@ -97,6 +97,9 @@ def clock(runs: Sequence[Run]) -> str:
     return "virtual time" if all(virtual) else "wall-clock time" if not any(virtual) else "time"
 
 
+HIGHEST = 1e100
+"""Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""
+
 WIDE = 20.0
 """Longest over shortest, from which on an axis is logarithmic: on a linear one the shortest could not be seen."""
 
@@ -109,6 +112,28 @@ def is_wide(values: Sequence[float]) -> bool:
 def falls(metric: str) -> bool:
     """Whether less of a metric is better."""
     return metric in LOWER_IS_BETTER
+
+
+_SHARE = 0.95
+"""The share of the way to the best value that all runs reach, at which a target lies if the user names none."""
+
+
+def reached_by_all(values: Sequence[Sequence[float]], metric: str) -> float | None:
+    """Return a value that every run reached: 95% of the way from the first model to the worst run's best one.
+
+    Arguments:
+        values: of the metric, run by run, at least one each; from the same first model.
+        metric: its name.
+
+    Returns:
+        The value, to four digits; None if some run never got better.
+    """
+    start, falling = values[0][0], falls(metric)
+    bests = [min(seen) if falling else max(seen) for seen in values]
+    worst = max(bests) if falling else min(bests)
+    if not (worst < start if falling else worst > start):
+        return None
+    return float(f"{start + _SHARE * (worst - start):.4g}")
 
 
 def check_target(target: tuple[str, float] | None, runs: Sequence[Run]) -> None:

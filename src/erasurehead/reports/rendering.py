@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """A column; its header is cut into lines where a narrow terminal needs it."""
 
     header: tuple[str, ...]
@@ -31,20 +31,30 @@ def render_table(rows: Sequence[ComparisonRow], title: str | None = None) -> Tab
         rows: of `comparison_table`, at least one.
         title: put above it.
     """
+    return as_table(_columns(rows), notes(rows), title)
+
+
+def as_table(columns: Sequence[Column], said: Sequence[str] = (), title: str | None = None) -> Table:
+    """Return columns as a table for a terminal.
+
+    Arguments:
+        columns: of equally many cells; the first is of names.
+        said: sentences that stand below.
+        title: what stands above.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(
         title=title,
-        caption="\n".join(notes(rows)),
+        caption="\n".join(said),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
         title_justify="left",
         caption_justify="left",
     )
-    columns = _columns(rows)
     for column in columns:
         justify = "left" if column is columns[0] else "right"
         table.add_column("\n".join(column.header), justify=justify, no_wrap=column is not columns[0], overflow="fold")
@@ -59,14 +69,23 @@ def to_markdown(rows: Sequence[ComparisonRow]) -> str:
     Arguments:
         rows: of `comparison_table`, at least one.
     """
-    columns = _columns(rows)
+    return as_markdown(_columns(rows), notes(rows))
+
+
+def as_markdown(columns: Sequence[Column], said: Sequence[str] = ()) -> str:
+    """Return columns as a table of Markdown, ending in a newline.
+
+    Arguments:
+        columns: of equally many cells; the first is of names.
+        said: sentences that stand below.
+    """
     lines = [
         [" ".join(column.header) for column in columns],
         [":--" if column is columns[0] else "--:" for column in columns],
         *zip(*(column.cells for column in columns), strict=True),
     ]
     table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-    return f"{table}\n\n" + "\n\n".join(notes(rows)) + "\n"
+    return "\n\n".join([table, *said]) + "\n"
 
 
 def notes(rows: Sequence[ComparisonRow]) -> list[str]:
@@ -93,45 +112,46 @@ def _workers(rows: Sequence[ComparisonRow]) -> str:
     return " or ".join(map(str, sorted({row.n_workers for row in rows})))
 
 
-def _columns(rows: Sequence[ComparisonRow]) -> list[_Column]:
+def _columns(rows: Sequence[ComparisonRow]) -> list[Column]:
     if not rows:
         raise invalid("rows", "must have at least one row", list(rows))
     basis = rows[0].basis
     columns = [
-        _Column(("Scheme",), [row.scheme for row in rows]),
-        _measured(("Time per", "step"), [row.seconds_per_step for row in rows], time_unit),
+        Column(("Scheme",), [row.scheme for row in rows]),
+        measured_column(("Time per", "step"), [row.seconds_per_step for row in rows], time_unit),
     ]
     if basis.target is not None:
         header = "Time to", measures.target_name(basis.target)
-        columns.append(_measured(header, [row.seconds_to_target for row in rows], time_unit))
+        columns.append(measured_column(header, [row.seconds_to_target for row in rows], time_unit))
     columns += [
-        _measured(("Speed-up",), [row.speed_up for row in rows], plain_unit, "×"),
-        _measured(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
-        _Column(("Gradient", "left out", "(%)"), [_write(100 * row.left_out, 1) for row in rows]),
-        _Column(("Waited", "for"), [_write(row.arrivals, 1) for row in rows]),
-        _measured(("Received", "in time,", "per step"), [row.received for row in rows], byte_unit),
+        measured_column(("Speed-up",), [row.speed_up for row in rows], plain_unit, "×"),
+        measured_column(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
+        Column(("Gradient", "left out", "(%)"), [_write(100 * row.left_out, 1) for row in rows]),
+        Column(("Waited", "for"), [_write(row.arrivals, 1) for row in rows]),
+        measured_column(("Received", "in time,", "per step"), [row.received for row in rows], byte_unit),
     ]
     if basis.metric is not None:
         header = "Final", measures.metric_name(basis.metric)
-        columns.append(_Column(header, _finals([row.final for row in rows])))
+        columns.append(Column(header, final_values([row.final for row in rows])))
     if any(row.died for row in rows):
-        columns.append(_Column(("Workers", "died"), [str(row.died) for row in rows]))
+        columns.append(Column(("Workers", "died"), [str(row.died) for row in rows]))
     if any(row.incidents for row in rows):
-        columns.append(_Column(("Other", "failures"), [str(row.incidents) for row in rows]))
+        columns.append(Column(("Other", "failures"), [str(row.incidents) for row in rows]))
     return columns
 
 
-def _measured(
+def measured_column(
     header: tuple[str, ...],
     values: Sequence[float | None],
     unit_of: Callable[[Sequence[float | None]], Unit],
     name: str = "",
-) -> _Column:
+) -> Column:
+    """Return a column of numbers in one unit, which its header names unless another name is given."""
     unit = unit_of(values)
-    return _Column((*header, f"({name or unit.name})"), [unit.write(value) for value in values])
+    return Column((*header, f"({name or unit.name})"), [unit.write(value) for value in values])
 
 
-def _finals(values: Sequence[float | None]) -> list[str]:
+def final_values(values: Sequence[float | None]) -> list[str]:
     """Return final values: with four decimals, or with five digits where that is too many or too few."""
     largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
     if largest == 0.0 or 0.01 <= largest < 10_000:

@@ -14,6 +14,9 @@ from erasurehead._internal.storage.checksums import CHECKSUMS
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs.locks import check_unlocked
 
+RUNS = "runs"
+"""The folder that run folders are made in if the user names none."""
+
 CONFIG = "config.toml"
 STEPS = "steps.jsonl"
 ARRIVALS = "arrivals.jsonl"
@@ -32,7 +35,7 @@ WAITING = "waiting.json"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
-PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "consensus", "links")
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "gap", "decisions", "consensus", "links")
 """The names of a comparison's figures, without what says their format."""
 
 ROWS = (STEPS, ARRIVALS)
