@@ -36,8 +36,10 @@ test test-quick test-thorough: export OPENBLAS_NUM_THREADS := 1
 test test-quick test-thorough: export OMP_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-# One more than there are cores: the tests of real engines wait for processes to start, for most of their time.
-TEST := $(BIN)/python -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+# Two more than there are cores: those that come first, of real engines, wait for processes for most of their time.
+TEST := $(BIN)/python -m pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
+# None of the quick ones waits for anything.
+QUICK := $(subst -n 4,-n 2,$(TEST))
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 
@@ -48,7 +50,7 @@ test: $(READY)  ## Run the whole test suite, on 2 cores
 
 .PHONY: test-quick
 test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
-	$(TEST) -m 'not slow and not processes and not alone'
+	$(QUICK) -m 'not slow and not processes and not alone'
 
 .PHONY: test-thorough
 test-thorough: $(READY)  ## Run the whole test suite with many more random examples (hours)

@@ -1,4 +1,4 @@
-"""What the process engine costs beyond moving the bytes: one gathered step against two floors, in one run.
+"""What the process engine costs beyond moving the bytes: one step against two floors, in one run.
 
 Floors: one process that writes and sums the 30 vectors; and a bare loop of 30 processes (shared memory, pipes, a sum,
 nothing else). Workers write their vectors and compute nothing, so that only the engine is seen. With the supports of
@@ -23,7 +23,7 @@ from erasurehead.decoding.layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
 from erasurehead.engines.shared_memory import Block
-from rounds import D, N, RoundResult, Single, all_of, supports
+from rounds import D, N, Rounds, Single, all_of, supports
 
 REPETITIONS, STEPS = 9, 10
 
@@ -82,13 +82,13 @@ def main() -> None:
     """Measure and report."""
     dense = Layout(D, [None] * N)
     sides = {
-        "dense": RoundResult(ProcessEngine(), schemes.uncoded(N), dense),
-        "dense_load_3": RoundResult(ProcessEngine(), all_of(3), dense),
-        "support_load_1": RoundResult(ProcessEngine(), all_of(1), supports(1)),
-        "support_load_3": RoundResult(ProcessEngine(), all_of(3), supports(3)),
+        "dense": Rounds(ProcessEngine(), schemes.uncoded(N), dense),
+        "dense_load_3": Rounds(ProcessEngine(), all_of(3), dense),
+        "support_load_1": Rounds(ProcessEngine(), all_of(1), supports(1)),
+        "support_load_3": Rounds(ProcessEngine(), all_of(3), supports(3)),
     }
     delays = Exponential(mean=0.2, seed=0)
-    delayed = RoundResult(ProcessEngine(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
+    delayed = Rounds(ProcessEngine(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
     bare, single = Bare(), Single()
     medians: dict[str, list[float]] = {name: [] for name in (*sides, "bare", "single", "excess")}
     for repetition in range(REPETITIONS + 1):

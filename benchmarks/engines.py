@@ -1,4 +1,4 @@
-"""The engines beside each other: one gathered step of thirty workers against one process that does it all.
+"""The engines beside each other: one step of thirty workers against one process that does it all.
 
 The floor: a single process writes the thirty vectors and sums them. It is measured in the process that coordinates,
 between the steps of each engine, so that drifts of the machine meet both. Messages are dense (241,915 float64) or hold
@@ -30,7 +30,7 @@ from erasurehead.delays import Delays, Exponential
 from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine
 from erasurehead.engines.mpi import serve_unless_coordinator
 from erasurehead.testing import Timetable
-from rounds import D, N, RoundResult, Single, all_of, supports
+from rounds import D, N, Rounds, Single, all_of, supports
 
 REPETITIONS, STEPS = 7, 10
 DELAYED_STEPS = 24
@@ -57,24 +57,24 @@ def measure(name: str) -> dict[str, float]:
         ("dense", schemes.uncoded(N), dense),
         ("support", all_of(1), supports(1)),
     ):
-        gathered = RoundResult(make(None), scheme, layout)
+        rounds = Rounds(make(None), scheme, layout)
         pairs: list[tuple[float, float]] = []
         for repetition in range(REPETITIONS + 1):
-            step = statistics.median(gathered.step()[0] for _ in range(STEPS))
+            step = statistics.median(rounds.step()[0] for _ in range(STEPS))
             floor = statistics.median(single.step() for _ in range(STEPS))
             if repetition:
                 pairs.append((step, floor))
-        gathered.engine.close()
+        rounds.engine.close()
         found[f"{kind}/floor"] = statistics.median(step / floor for step, floor in pairs)
         found[f"{kind} step, ms"] = 1e3 * statistics.median(step for step, _ in pairs)
         found[f"floor beside {kind}, ms"] = 1e3 * statistics.median(floor for _, floor in pairs)
     delays = Exponential(mean=0.5, seed=0)
-    gathered = RoundResult(make(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
+    rounds = Rounds(make(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
     excess: list[float] = []
     for _ in range(DELAYED_STEPS):
-        ideal = float(np.sort(delays.row(gathered.round, N))[10])
-        excess.append(gathered.step()[1] - ideal)
-    gathered.engine.close()
+        ideal = float(np.sort(delays.row(rounds.round, N))[10])
+        excess.append(rounds.step()[1] - ideal)
+    rounds.engine.close()
     found["excess, ms"] = 1e3 * statistics.median(excess)
     if name == "mpi":
         found["idle cores"] = idle_cores(make)
@@ -83,8 +83,8 @@ def measure(name: str) -> dict[str, float]:
 
 def idle_cores(make: Callable[[Delays | None], Engine]) -> float:
     """Return how many cores all ranks together keep busy while one worker keeps all others waiting."""
-    gathered = RoundResult(make(Timetable({(0, 0, 0): 2.0 * IDLE})), schemes.uncoded(N), Layout(D, [None] * N))
-    engine = gathered.engine
+    rounds = Rounds(make(Timetable({(0, 0, 0): 2.0 * IDLE})), schemes.uncoded(N), Layout(D, [None] * N))
+    engine = rounds.engine
     engine.submit(Order(0, (np.zeros(D),), round=0))
     until = engine.now() + 2.0
     while engine.next_event(until) is not None:  # all but the straggler are done

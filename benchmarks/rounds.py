@@ -1,4 +1,4 @@
-"""Steps of the real loop's gathering on any engine, with workers that write their vectors and compute nothing."""
+"""Steps of the real loop on any engine, with workers that write their vectors and compute nothing."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class Writer(Echo):
         out[:] = taken
 
 
-class RoundResult:
+class Rounds:
     """Rounds of thirty workers on an engine, which is closed with it."""
 
     def __init__(self, engine: Engine, scheme: schemes.Scheme, layout: Layout) -> None:
         self.engine = engine
         lengths = [layout.length(message) for message in range(N)]
         programs = [Writer(i, (i,), length, D) for i, length in enumerate(lengths)]
-        crew = WorkerPool(self.engine, Assignment.first(scheme, programs, layout))
-        self.gathering = RoundRunner(crew)
-        crew.start()
+        pool = WorkerPool(self.engine, Assignment.first(scheme, programs, layout))
+        self.runner = RoundRunner(pool)
+        pool.start()
         self.x = np.zeros(D)
         self.round = 0
 
     def step(self) -> tuple[float, float]:
         """Return seconds of the step, and how long the rule waited."""
         begin = time.perf_counter()
-        gathered = self.gathering.gather(Order(self.round, (self.x,), round=self.round))
+        result = self.runner.gather(Order(self.round, (self.x,), round=self.round))
         self.round += 1
-        assert gathered.estimate is not None
-        return time.perf_counter() - begin, gathered.waited
+        assert result.estimate is not None
+        return time.perf_counter() - begin, result.waited
 
 
 class Single:

@@ -116,15 +116,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def worded(command: tuple[object, ...], number: int) -> list[str]:
+    """Return a command as it is typed for the so many-th time: with another place to write to, or more steps to go."""
+    words = [str(word).replace("OUT", f"{command[0]}{number}") for word in command]
+    return [*words[:-1], str(14 + number)] if "--resume" in words else words
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(str, command[:2])))
-def test_streams(made: Path, command: tuple[object, ...]) -> None:
+def test_streams(made: Path, command: tuple[object, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+    typed(*worded(command, 0))  # here, so that what it imports at its first use is there in every child
     usual, prints = 0, False
-    for number, (name, streams) in enumerate(STREAMS.items()):
-        words = [str(word).replace("OUT", f"{command[0]}{number}") for word in command]
-        if "--resume" in words:
-            words[-1] = str(14 + number)
+    for number, (name, streams) in enumerate(STREAMS.items(), start=1):
+        words = worded(command, number)
         code, said = run(words, streams, made, "utf-8" if number % 2 else "ascii")
         if not streams:
             usual, prints = code, (made / "printed").stat().st_size > 0

@@ -66,6 +66,8 @@ UNREACHED = {"call", "closed_call", "core_call", "pmin", "pvary"}
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("page")  # what is met is found once
 @pytest.mark.parametrize("backend", coverage.BACKENDS)
 def test_every_row_is_tested(backend: str, extension: ModuleType) -> None:
     seen = met() | ELSEWHERE | UNREACHED

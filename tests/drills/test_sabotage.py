@@ -35,9 +35,9 @@ END = Fault("coordinator", 8.0)
 
 NOTHING_RECORDED = """
 from dataclasses import replace
-from erasurehead.training.round import RoundRunner
-taken = RoundRunner.take_notices
-RoundRunner.take_notices = lambda rounds: [one for one in taken(rounds) if one.kind != {what!r}]
+from erasurehead.training.step_log import StepLog
+taken = StepLog.take_notices
+StepLog.take_notices = lambda log: [one for one in taken(log) if one.kind != {what!r}]
 """
 
 SABOTAGES = {
@@ -47,17 +47,17 @@ SABOTAGES = {
     "a death is recorded late": (
         KILL, """
 from dataclasses import replace
-from erasurehead.training.round import RoundRunner
-taken = RoundRunner.take_notices
-RoundRunner.take_notices = lambda rounds: [replace(one, time=one.time + 2) for one in taken(rounds)]
+from erasurehead.training.step_log import StepLog
+taken = StepLog.take_notices
+StepLog.take_notices = lambda log: [replace(one, time=one.time + 2) for one in taken(log)]
 """, "1 of 1 kills were noticed, at most 2 s after",
     ),
     "a death is recorded of somebody else": (
         KILL, """
 from dataclasses import replace
-from erasurehead.training.round import RoundRunner
-taken = RoundRunner.take_notices
-RoundRunner.take_notices = lambda rounds: [replace(one, worker=5) for one in taken(rounds)]
+from erasurehead.training.step_log import StepLog
+taken = StepLog.take_notices
+StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)]
 """, "workers 5 died, and nobody had killed them",
     ),
     "a liar is not named": (
@@ -66,9 +66,9 @@ RoundRunner.take_notices = lambda rounds: [replace(one, worker=5) for one in tak
     "somebody else is named": (
         LIE, """
 from dataclasses import replace
-from erasurehead.training.round import RoundRunner
-taken = RoundRunner.take_notices
-RoundRunner.take_notices = lambda rounds: [replace(one, worker=3) for one in taken(rounds)]
+from erasurehead.training.step_log import StepLog
+taken = StepLog.take_notices
+StepLog.take_notices = lambda log: [replace(one, worker=3) for one in taken(log)]
 """, "worker 3 was put aside as a liar, and is honest",
     ),
     "silence is not suspected": (

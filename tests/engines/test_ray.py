@@ -56,6 +56,7 @@ class TestRayEngine(EngineConformance, FaultInjectionConformance):
         return RayEngine(delays, late)
 
 
+@pytest.mark.alone
 def test_an_idle_workers_death_is_known_within_a_second_and_its_return_too() -> None:
     with RayEngine(max_restarts=1) as engine:
         programs = [Echo(worker, (worker,)) for worker in range(2)]

@@ -107,7 +107,7 @@ def accepted(run: Run) -> Array:
 def test_it_ends_by_itself_at_the_optimum(loss: str, design: str) -> None:
     one = problem(loss, design)
     run = fit(one)
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     assert run.objective is not None
     best, first = least(one), one.objective(one.initial())
     assert run.objective - best <= 1e-10 * first
@@ -117,7 +117,7 @@ def test_it_ends_by_itself_at_the_optimum(loss: str, design: str) -> None:
     assert run.rise is None
     assert run.steps[0].kind == "curvature"
     assert run.steps[0].stepped
-    assert run.steps[0].loss is None
+    assert run.steps[0].loss == pytest.approx(first, rel=1e-12)
     assert {row.kind for row in run.steps[1:]} == {"gradient"}
 
 
@@ -127,7 +127,7 @@ def test_points_that_were_only_tried_are_no_rise_and_no_model() -> None:
     rejected = [row for row in run.steps if row.rejected]
     assert rejected
     assert run.rise is None
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     short = [fit(Steep(), steps=steps) for steps in range(1, 12)]
     assert any(one.steps[-1].rejected for one in short)
     objectives = [one.objective for one in short]
@@ -135,20 +135,51 @@ def test_points_that_were_only_tried_are_no_rise_and_no_model() -> None:
     assert all(one.final is not None and not one.final.worse for one in short)
 
 
-def test_what_is_measured_on_the_way_is_the_model_that_a_run_would_end_with() -> None:
+@pytest.mark.parametrize("kind", ["curved", "steep"])
+@given(st.integers(1, 14))
+@settings(max_examples=14)
+def test_a_run_ends_with_the_better_of_the_newest_point_and_the_one_before(kind: str, steps: int) -> None:
+    one = problem("logistic", "one-hot") if kind == "curved" else Steep()
     models: list[Array] = []
 
     class Watch(Callback):
         def on_step_end(self, row: Any, x: Array) -> None:
             models.append(x)
+            if row.rejected:
+                assert x is optimizer.known
 
-    steep = Steep()
-    optimizer = QuasiNewton(steep.initial())
-    run = train(steep, schemes.adaptive(WORKERS), optimizer, VirtualEngine(), 9, [Watch()], until="objective < 0")
-    values = [one.value for one in run.measured]
-    assert values == sorted(values, reverse=True)
-    assert values == [steep.objective(x) for x in models]
-    assert models[-1].tobytes() == run.x.tobytes()
+    optimizer = QuasiNewton(one.initial())
+    run = train(one, schemes.adaptive(WORKERS), optimizer, VirtualEngine(), steps, [Watch()],
+                until="objective < 0", tolerance=None)  # fmt: skip
+    assert [measured.value for measured in run.measured] == [one.objective(x) for x in models]
+    ends = [one.objective(optimizer.known), one.objective(optimizer.best)]
+    assert run.objective == min(ends)
+    assert one.objective(run.x) == min(ends)
+    assert models[-1] is optimizer.best
+    if kind == "curved":  # the first step has moved, and this is not known to be good before the second has come
+        assert one.objective(models[0]) < one.objective(one.initial())
+
+
+def test_a_target_that_the_newest_point_reaches_ends_the_run_with_it() -> None:
+    one = problem("logistic", "one-hot")
+    first = fit(one, 1)
+    assert first.objective is not None
+    run = fit(one, until=f"objective < {first.objective * 1.0001}")
+    assert (run.ended, len(run.steps)) == ("until", 1)
+    assert run.objective == first.objective
+    assert run.evaluations == []
+
+
+def test_a_newest_point_that_is_worse_is_not_what_a_run_ends_with() -> None:
+    worse = 0
+    for steps in range(1, 20):
+        optimizer = QuasiNewton(Steep(factor=20.0).initial())
+        run = fit(Steep(factor=20.0), steps, optimizer=optimizer, engine=VirtualEngine(NoDelay()))
+        assert run.objective is not None
+        assert run.objective <= min(accepted(run)) * (1.0 + 1e-12)
+        if Steep(factor=20.0).objective(optimizer.best) > run.objective:
+            worse += 1
+    assert worse
 
 
 class Steep(Problem):
@@ -197,7 +228,7 @@ def test_a_point_at_which_the_objective_overflows_is_no_divergence() -> None:
     steep = Steep(factor=2000.0)  # the first step is of length 1: exp of thousands
     run = fit(steep, steps=300, engine=VirtualEngine(NoDelay()))
     assert any(row.rejected and row.loss is None for row in run.steps)
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     assert run.final is not None
     assert run.final.gradient_left < 1e-5
     assert run.rise is None
@@ -212,7 +243,7 @@ def test_a_first_model_at_which_it_overflows_is_one() -> None:
 def test_without_curvature_it_is_plain_lbfgs() -> None:
     run = fit(Steep(factor=1.0))
     assert {row.kind for row in run.steps} == {"gradient"}
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     found: Any = minimize(Steep(1.0).loss, np.zeros(4), jac=Steep(1.0).gradient, options={"gtol": 1e-10})
     assert run.objective == pytest.approx(float(found.fun), rel=1e-10)
 
@@ -280,7 +311,7 @@ def test_units_of_columns_do_not_matter(powers: list[int]) -> None:
     X, factors = numbers(rng), 2.0 ** np.array(powers)
     y = np.where(X[:, 0] + rng.standard_normal(N) > 0.0, 1.0, -1.0)
     run, scaled = fit(LogisticRegression(X, y)), fit(LogisticRegression(X * factors, y))
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     assert scaled.objective == pytest.approx(run.objective, rel=1e-9)
     assert len(scaled.steps) <= 2 * len(run.steps) + 5
 
@@ -289,7 +320,7 @@ def test_a_model_in_float32_stays_one() -> None:
     one = problem("logistic", "dense")
     run = fit(one, optimizer=QuasiNewton(one.initial().astype(np.float32)))
     assert run.x.dtype == np.float32
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     assert run.objective == pytest.approx(least(one), rel=1e-6)
 
 
@@ -297,7 +328,7 @@ def test_a_model_in_float32_stays_one() -> None:
 def test_messages_in_float32_bring_it_as_far_as_they_tell(loss: str) -> None:
     one = problem(loss, "one-hot")
     run = fit(one, wire=Cast("float32"))
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     assert run.objective is not None
     assert run.objective - least(one) <= 1e-5 * one.objective(one.initial())
 
@@ -395,7 +426,7 @@ def test_asynchronous_messages_would_mix_curvatures_with_gradients() -> None:
 
 def test_a_flat_problem_is_converged_at_once() -> None:
     run = fit(LeastSquares(np.ones((N, 1)), np.zeros(N)))
-    assert run.ended in ("converged", "tolerance")
+    assert run.ended == "converged"
     assert run.objective == 0.0
 
 
@@ -416,8 +447,10 @@ def test_an_order_of_curvature_is_asked_for_once() -> None:
     assert optimizer.ask().kind == "curvature"
     optimizer.tell(None)  # nothing had come
     assert optimizer.ask().kind == "curvature"
+    optimizer.value, optimizer.exact, optimizer.curvature = 1.0, True, (np.full(5, 4.0), 5.0)
     optimizer.tell(np.ones(5))
     assert optimizer.ask().kind == "gradient"
+    assert np.linalg.norm(optimizer.x) < 1.0  # a step along the scaled gradient, not one of length 1
 
 
 DELAYS = st.one_of(
@@ -465,7 +498,7 @@ def test_nothing_that_a_user_can_reach_ends_in_infinity_or_in_a_silent_stall(
     assert run.final is not None
     assert np.isfinite(run.x).all()
     assert run.final.objective <= run.final.first_objective
-    if run.ended in ("converged", "tolerance"):
+    if run.ended == "converged":
         gap = run.final.objective - least(one)
         assert gap <= 1e-6 * run.final.first_objective, f"{gap / run.final.first_objective:.2g} after {len(run.steps)}"
     else:  # it says that it has not

@@ -17,15 +17,16 @@ from erasurehead._internal.arrays import Array
 from erasurehead.datasets.reading import read
 from erasurehead.datasets.sharded import shard
 from erasurehead.delays import Exponential
-from erasurehead.engines import VirtualEngine
+from erasurehead.engines import ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Order
-from erasurehead.optimizers import Optimizer
+from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
 from erasurehead.problems.base import CURVATURE, Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.sections import ProblemSection
 from erasurehead.training.loop import train
+from erasurehead.training.programs import build_programs
 
 N = 48
 WEIGHTS = np.random.default_rng(6).integers(0, 4, N).astype(float)
@@ -132,13 +133,13 @@ def test_shards_of_a_folder_give_the_same(tmp_path: Path, form: str) -> None:
 
 
 class Asking(Optimizer):
-    """Asks for curvatures alone, and keeps what it is told."""
+    """Asks for curvatures each time, and keeps what it is told."""
 
     kinds = (CURVATURE,)
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
-        self.told: list[tuple[Array, float | None, bool]] = []
+        self.told: list[tuple[Array, float | None, Array, float, bool]] = []
 
     def ask(self) -> Order:
         return Order(step=self.step, points=(self.x,), kind=CURVATURE)
@@ -146,7 +147,8 @@ class Asking(Optimizer):
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
         assert estimate is not None
-        self.told.append((estimate.copy(), self.value, self.exact))
+        assert self.curvature is not None
+        self.told.append((estimate.copy(), self.value, *self.curvature, self.exact))
 
 
 CODES = {
@@ -163,17 +165,57 @@ CODES = {
 @pytest.mark.parametrize("name", CODES)
 def test_coded_and_decoded_it_is_the_plain_sum(name: str, form: str) -> None:
     one, code = problem("logistic", form), CODES[name]
-    optimizer = Asking(one.initial())
+    optimizer = Asking(np.linspace(-0.5, 0.5, one.n_parameters))
     scheme = schemes.custom(code, "decodable()")
     run = train(one, scheme, optimizer, VirtualEngine(Exponential(mean=0.5, seed=1)), 3, evaluate_every=0)
     expected, mean = dense("logistic", design(form), np.ones(1), [slice(0, N)], np.ones(N))
-    for told, value, exact in optimizer.told:
-        np.testing.assert_allclose(told, expected, rtol=1e-8, atol=1e-9)
-        assert value == pytest.approx(mean, rel=1e-8)
+    x = optimizer.x
+    for gradient, value, curvature, entries, exact in optimizer.told:
+        np.testing.assert_allclose(curvature, expected, rtol=1e-8, atol=1e-9)
+        assert entries == pytest.approx(mean, rel=1e-8)
+        np.testing.assert_allclose(gradient, one.gradient(x) + one.penalty_gradient(x), rtol=1e-8, atol=1e-9)
+        assert value == pytest.approx(one.objective(x), rel=1e-8)
         assert exact
     assert [row.kind for row in run.steps] == [CURVATURE] * 3
-    assert all(row.stepped and row.loss is None and row.gradient_norm is None for row in run.steps)
-    assert run.rise is None
+    assert all(row.loss == pytest.approx(one.objective(x), rel=1e-8) for row in run.steps)
+
+
+def test_a_message_with_curvature_is_twice_as_long_and_twice_the_work() -> None:
+    one = problem("logistic", "pattern")
+    plain, _ = build_programs(CODES["repetition"], one)
+    programs, _ = build_programs(CODES["repetition"], one, curvature=True)
+    for program, before in zip(programs, plain, strict=True):
+        (gradient,) = program.remaining(Order(0, (one.initial(),)), ())
+        (both,) = program.remaining(Order(0, (one.initial(),), kind=CURVATURE), ())
+        assert [gradient] == list(before.message_specs)
+        assert (both.length, both.work, both.vectors) == (2 * gradient.length, 2.0 * gradient.work, 2)
+        assert program.message_specs == [both]  # the greatest, which engines keep room for
+
+
+@pytest.mark.parametrize("wire", ["cast('float32')", "dithered(127)", "top_k(1.0)"])
+def test_each_half_of_a_message_crosses_by_itself(wire: str) -> None:
+    """A gradient that is small beside the curvature keeps its digits, and the objective all of them."""
+    one = LeastSquares(1e3 * np.random.default_rng(0).standard_normal((N, 7)), np.full(N, 1e-6), l2=0.0)
+    optimizer = Asking(one.initial())
+    train(one, schemes.exact(8, load=2), optimizer, VirtualEngine(), 1, evaluate_every=0, wire=wire)
+    ((gradient, value, curvature, _, _),) = optimizer.told
+    exact, bounds = one.gradient(one.initial()), one.curvature()[0]
+    assert np.abs(gradient - exact).max() <= 0.1 * np.abs(exact).max()
+    assert np.abs(curvature - bounds).max() <= 0.1 * bounds.max()
+    assert value == pytest.approx(one.objective(one.initial()), rel=1e-15)
+
+
+@pytest.mark.processes
+def test_real_workers_send_it_like_virtual_ones() -> None:
+    one, told = problem("logistic", "sparse"), []
+    for engine in (VirtualEngine(), ProcessEngine()):
+        optimizer = QuasiNewton(one.initial())
+        run = train(one, schemes.exact(2, load=2), optimizer, engine, 4, evaluate_every=0)
+        told.append(([row.loss for row in run.steps], [row.received for row in run.steps], run.x.tobytes()))
+    (losses, received, x), (other_losses, _, other_x) = told
+    assert losses == other_losses
+    assert x == other_x
+    assert received[0] >= 2 * received[1]
 
 
 def test_problems_that_know_of_none_say_so() -> None:

@@ -23,16 +23,32 @@ def test_other_types_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_importing_problems_and_building_shards_loads_no_numba_and_computing_does() -> None:
+@pytest.mark.parametrize("size", [60, 5000])
+def test_only_computing_much_loads_numba_and_in_workers_only_their_start(size: int) -> None:
     script = """
 import sys, numpy as np
+from importlib import import_module
 from scipy import sparse
 from erasurehead import problems
-problem = problems.LogisticRegression(sparse.eye_array(4, format="csr"), [1, -1, 1, -1])
-shard = problem.shard([slice(0, 2)])
+size = int(sys.argv[1])
+problem = problems.LogisticRegression(sparse.eye_array(size, format="csr"), np.resize([1.0, -1.0], size))
+shard, times = problem.shard([slice(0, 30)]), 2**25 // (4 * size + 3 * 1024)
+def compute(times):
+    for _ in range(times):
+        problem.gradient(np.zeros(size))
+compute(times // 2)
 assert "numba" not in sys.modules and "sklearn" not in sys.modules
-shard.combine(np.zeros(2), np.ones(1), 0, np.empty(2))
-assert "numba" in sys.modules and "sklearn" not in sys.modules
-assert set(problem.preload) <= set(sys.modules)
+if sys.argv[2] == "worker":
+    for module in problem.preload:
+        import_module(module)
+    assert ("numba" in sys.modules) == (size > 60)
+    compute(1)
+    loaded = set(sys.modules)
+    compute(times)
+    assert set(sys.modules) == loaded
+else:
+    compute(times)
+    assert "numba" in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+    for who in ("worker", "coordinator"):
+        subprocess.run([sys.executable, "-c", script, str(size), who], check=True)

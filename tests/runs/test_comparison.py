@@ -130,6 +130,26 @@ def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, fo
     assert bool(outcome.figures) == bool(formats)
 
 
+def test_the_depth_of_each_run_is_told_from_the_exact_objective(tmp_path: Path) -> None:
+    comparison = small(tmp_path)
+    runs = comparison.run()
+    problem, first = comparison.experiments[0].problem, comparison.experiments[0].first_model()
+    beside = comparison.alone(runs, 60.0)
+    assert beside[0].converged
+    assert beside[0].objective is not None
+    outcome = comparison.report(runs, (), beside)
+    least = min([problem.objective(run.x) for run in runs] + [one.objective for one in beside if one.objective])
+    for run, fell in zip(runs, outcome.descents, strict=True):
+        assert fell.times.tolist() == [item.time for item in run.evaluations]
+        assert fell.gaps[0] == 1.0
+        gap = (problem.objective(run.x) - least) / (problem.objective(first) - least)
+        assert fell.gaps[-1] == pytest.approx(gap, abs=1e-12)
+    told = outcome.as_dict()["seconds_to_gap"]
+    assert list(told) == ["uncoded", "exact", "erasurehead"]
+    assert list(told["exact"]) == ["0.1", "0.01", "0.001", "1e-06"]
+    assert "Time to each gap of the objective, (f(x) - f*)" in (tmp_path / "out" / "comparison.md").read_text()
+
+
 def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:
     schemes = ("uncoded()", "asynchronous()")
     rng = np.random.default_rng(0)

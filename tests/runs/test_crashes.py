@@ -45,8 +45,6 @@ def test_whatever_a_run_keeps_it_goes_on_to_the_bit_when_it_is_killed(tmp_path: 
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    # Killed after its time was up, a run may keep other rows of the step that was broken off than one that was not.
-    found["seconds"]["wrong"] = [one for one in found["seconds"]["wrong"] if not one.endswith("arrivals.jsonl")]
     assert {name: one["wrong"] for name, one in found.items()} == {name: [] for name in found}
     assert len(found) >= 12
     assert sum(len(one["killed"]) for one in found.values()) >= len(found)

@@ -45,6 +45,6 @@ def test_a_run_goes_on_from_any_step_to_the_bit_and_two_runs_know_nothing_of_eac
     elif "max_seconds" not in kind.how:  # by which a run ends in a round that is not in the records
         same(train(kind, scheme, problem, recorded=script), whole)
     same(train(kind, scheme, problem, recorded=recorded), whole)
-    for cut in range(1, len(whole.steps), 2):
-        resume = Resumption(states.taken[cut], whole.steps[:cut], [])
+    for cut in [*range(1, len(whole.steps), 2), len(whole.steps)]:
+        resume = Resumption(states.taken[cut if cut < len(whole.steps) else -1], whole.steps[:cut], [])
         same(train(kind, scheme, problem, resume=resume, recorded=recorded), whole)

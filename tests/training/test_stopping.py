@@ -16,8 +16,9 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.names import SUMMARY, WAITING
+from erasurehead.runs.names import ARRIVALS, EVALUATIONS, MODEL, STEPS, SUMMARY, WAITING
 from erasurehead.runs.resuming import resumption
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training.callbacks import Callback
@@ -98,7 +99,7 @@ def test_time_ends_a_run_in_the_middle_of_a_step() -> None:
 @pytest.mark.slow
 def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not() -> None:
     run = go()
-    assert run.ended == "tolerance"
+    assert run.ended == "converged"
     assert run.steps[-1].gradient_norm is not None
     assert run.steps[-1].gradient_norm <= 1e-12 * float(run.steps[0].gradient_norm or 0.0)
     assert go(300, tolerance=None).ended == "steps"
@@ -127,6 +128,66 @@ def test_a_resumed_run_ends_where_the_whole_one_does(how: dict[str, Any], monkey
         assert (again.ended, len(again.steps)) == (whole.ended, len(whole.steps))
         assert again.x.tobytes() == whole.x.tobytes()
         assert [(one.step, one.value) for one in again.measured] == [(one.step, one.value) for one in whole.measured]
+
+
+class Killed(BaseException):
+    """Ends a run as SIGKILL does: nothing is evaluated, nor is its end written down."""
+
+
+class DiesAtTheEnd(Callback):
+    """Dies when all steps are done and saved."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def on_last_step(self, step: int) -> None:
+        self.steps = step
+
+    def on_state(self, step: int, state: object) -> None:
+        if step == self.steps:
+            raise Killed
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"steps": 9}, {"until": "gap < 0.5"}, {"patience": 5}, {"max_seconds": 4.4}, {"tolerance": 0.5}],
+    ids=lambda how: next(iter(how)),
+)
+def test_a_run_that_is_killed_after_its_last_step_ends_as_the_whole_one_does(
+    how: dict[str, Any], tmp_path: Path
+) -> None:
+    scheme = schemes.ignore_stragglers(6, 4) if {"patience", "max_seconds"} & how.keys() else None
+
+    def train_in(path: Path, *others: Callback, resumed: bool = False) -> tuple[str | None, dict[str, bytes]]:
+        folder = RunFolder.open(path) if resumed else RunFolder.create(path)
+        recorder = Recorder.reopen(folder) if resumed else Recorder(folder)
+        keeper = Checkpointer(recorder, every_seconds=0)  # so that the last state is the one that is saved
+        engine = VirtualEngine(delays.Exponential(0.5, seed=2), "carry")
+        callbacks = [recorder, keeper, *others]
+        try:
+            run = go(**how, scheme=scheme, engine=engine, callbacks=callbacks, resume=recorder.resumption)
+        except Killed:
+            keeper.close()
+            recorder.end("failed", "")
+            return None, {}
+        assert CheckpointStore(path).newest()[0] == len(run.steps)  # so that it can be given more
+        if "max_seconds" in how and not resumed:  # messages came late in the step that was cut off
+            assert run.arrivals[-1].taken > run.steps[-1].round
+        return run.ended, {name: (path / name).read_bytes() for name in (STEPS, ARRIVALS, EVALUATIONS, MODEL)}
+
+    whole = train_in(tmp_path / "whole")
+    assert whole[0] == ("converged" if "tolerance" in how else next(iter(how)))
+    train_in(tmp_path / "killed", DiesAtTheEnd(how.get("steps", -1)))
+    assert train_in(tmp_path / "killed", resumed=True) == whole
+
+
+def test_what_was_measured_of_another_metric_ends_no_run() -> None:
+    states = States()
+    whole = go(40, until="gap < 0.5", callbacks=[states])
+    resume = Resumption(states.taken[-1], whole.steps, [])
+    longer = go(40, until="objective < 1e-9", resume=resume, tolerance=None)
+    assert (whole.ended, longer.ended) == ("until", "steps")
+    assert longer.measured[0].step == len(whole.steps) + 1
 
 
 def test_a_run_that_ended_early_is_finished_and_can_go_on(tmp_path: Path) -> None:
@@ -214,3 +275,12 @@ def test_who_is_late_now_can_be_read_while_a_step_is_waited_for(tmp_path: Path) 
     go(3, engine=engine, scheme=schemes.uncoded(3), callbacks=[Recorder(folder), Reads()], evaluate_every=0)
     assert any(one["step"] == 1 and one["missing"] == [1] for one in seen)
     assert not (tmp_path / "run" / WAITING).exists()
+
+
+def test_the_optimum_of_a_plain_problem_is_found_where_objectives_drown_in_rounding() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20)) * np.logspace(0, -1, 20)
+    score = X @ np.linspace(1.0, 4.0, 20) + 0.5 * rng.standard_normal(3000)
+    problem = problems.LogisticRegression(X, np.sign(score), l2=1e-3)
+    found = find_optimum(problem, problem.initial())
+    assert found.gradient_left <= 1e-9

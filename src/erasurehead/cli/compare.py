@@ -32,8 +32,9 @@ Race several schemes: same data, same delays, same first model.
   Runs that are finished, with a coordinator or without one, on the same data:
   nothing is trained. Speed-ups are over the first.
 
-It prints a table. The folder keeps the table, figures (PNG and SVG), and one
-run folder for each scheme.
+It prints a table, and how long each took until its objective was within so
+much of the least. The folder keeps the tables, figures (PNG and SVG), and
+one run folder for each scheme.
 """
 
 _PANEL = "Schemes"
@@ -94,7 +95,7 @@ def run(
         raise invalid("RUN_FILE", "must be one run file, or the folders of finished runs", " ".join(given))
     config = options.config(given[0] if given else None)
     from erasurehead.errors import ErasureHeadError, MissingExtra
-    from erasurehead.reports import render_table
+    from erasurehead.reports import descent_table, render_table
     from erasurehead.runs.comparison import ALONE, Comparison
 
     screen = Screen(output)
@@ -121,7 +122,8 @@ def run(
     for number, one in enumerate(beside):
         screen.say(f"{ALONE}\n  {one}" if number == 0 else f"  {one}")
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
-    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), last)
+    depths = [descent_table(outcome.descents)] if outcome.descents else []
+    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, last)
     if outcome.interrupted:
         raise typer.Exit(130)
     if outcome.failures:

@@ -96,7 +96,7 @@ def _read(options: RunOptions) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
     from erasurehead.datasets.preprocessing.column_uses import column_uses
     from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
     from erasurehead.runs.config import parts
-    from erasurehead.runs.experiment import describe
+    from erasurehead.runs.summaries import describe
 
     section = options.config(None).data
     parts.check_data_keys(section)

@@ -56,7 +56,7 @@ def ended_text(experiment: Experiment, done: Run) -> str:
         return f"ended as nothing got better in {section.patience} steps, after {steps} of {section.steps}"
     if done.ended == "max_seconds":
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {section.steps} steps"
-    if done.ended in ("tolerance", "converged"):
+    if done.ended == "converged":
         return f"ended as it has converged, after {steps} of {section.steps} steps"
     return ""
 

@@ -189,7 +189,7 @@ def _checkpoints(experiment: Experiment) -> set[str]:
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
     """Say what is learned from, on how many workers, with what delays."""
-    from erasurehead.runs.experiment import describe
+    from erasurehead.runs.summaries import describe
 
     data, config = experiment.data, experiment.config
     stands_in = config.data.synthetic == "fallback" and data.name != config.data.source

@@ -60,7 +60,8 @@ class Port(ABC):
     def send(self, to: int, message: Message) -> None:
         """Send a message to a neighbour. Messages of one sender arrive in their order; those to the dead are lost.
 
-        A peer that reads late need not be shown what a newer message with a vector of the same sender has overtaken.
+        A peer that reads late need not be shown a message with a vector that two newer ones of the same sender have
+        overtaken.
         """
 
     @abstractmethod

@@ -6,7 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 import numpy as np
@@ -17,6 +17,7 @@ from erasurehead.consensus.drawn import DrawnDelays
 from erasurehead.consensus.plans import Plan
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.shares import Holdings, LocalGradients
+from erasurehead.consensus.views import View
 from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.engines.machine import machine
 from erasurehead.engines.mail import COORDINATOR, Mail, Post
@@ -45,6 +46,7 @@ class Report:
         gradient_seconds: that went into gradients in all.
         last: whether it is the last one.
         model: at `until`.
+        noticed: neighbours whose end it has seen: number, life, when.
     """
 
     until: float
@@ -54,11 +56,12 @@ class Report:
     gradient_seconds: float
     last: bool
     model: Array
+    noticed: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 
     def write(self, out: Array) -> None:
         """Write it into the room of a message."""
         rows = [list(vars(row).values()) for row in self.rows]
-        head = [self.until, self.messages, self.vectors, self.gradient_seconds, self.last, rows]
+        head = [self.until, self.messages, self.vectors, self.gradient_seconds, self.last, self.noticed, rows]
         words = json.dumps(head, separators=(",", ":")).encode()
         n_bytes = self.model.nbytes
         out[:8].view(np.int64)[0] = len(words)
@@ -70,14 +73,15 @@ class Report:
         """Return the report in a message."""
         n_bytes, size = 8 * n_parameters, int(written[:8].view(np.int64)[0])
         words = written[8 + n_bytes : 8 + n_bytes + size].tobytes()
-        until, messages, vectors, gradients, last, rows = json.loads(words)
+        until, messages, vectors, gradients, last, noticed, rows = json.loads(words)
         model = written[8 : 8 + n_bytes].view(np.float64).copy()
-        return cls(until, [PeerRow(*row) for row in rows], messages, vectors, gradients, last, model)
+        seen = [(int(peer), int(life), float(when)) for peer, life, when in noticed]
+        return cls(until, [PeerRow(*row) for row in rows], messages, vectors, gradients, last, model, seen)
 
     @staticmethod
     def room(n_parameters: int, degree: int) -> int:
         """Return the bytes that a report takes at most."""
-        return 8 + 8 * n_parameters + 1_024 + _ROWS * (192 + 40 * degree)
+        return 8 + 8 * n_parameters + 1_024 + 64 * degree + _ROWS * (192 + 40 * degree)
 
 
 @final
@@ -159,10 +163,15 @@ class LivePort(Port):
 class Life:
     """What a peer does in its worker, moment by moment: letters that have come, then work that is done, then decisions.
 
+    That a neighbour has ended the peer sees by itself, some `notice` later, and tells its other neighbours, who tell
+    theirs: before anything else that it writes to them, so that nobody is answered by who knows more. Who is gone is a
+    set that grows, of lives and not of peers: it does not matter in which order, and how often, its members are heard
+    of. Cuts, and who has come back, are told by those who watch over all: they do both.
+
     Arguments:
         program: what it is.
         note: of the order with which it begins: `lives` of all peers, `where` they are, and the `clock`; of one who
-            comes back `gone` and `sides`, too.
+            comes back `ended`, `sides` and `cut`, too.
 
     Attributes:
         moment: seconds since training began, by the clock that all peers share; it stands still within a handler.
@@ -186,9 +195,14 @@ class Life:
         self._end = np.inf
         self._post: Post = program.mail.post(self.peer)
         self._lives: dict[int, int] = {}
-        self._view = 0  # number of the newest change that was heard of
+        self._ended: set[int] = set()  # lives
+        self._known = View(made.graph)
+        self._neighbours: tuple[int, ...] = made.graph.neighbours[self.peer]
+        self._seen: dict[int, float] = {}  # neighbours that are no more: when that is taken note of
+        self._noticed: list[tuple[int, int, float]] = []
+        self._view = 0  # number of the newest change that was told by those who watch
+        self._severed: dict[int, int] = {}  # by peer, the last of them that came between it and this one
         self._early: list[tuple[int, int, int, Message]] = []
-        self._learn(note)
         self._cut: tuple[frozenset[int], ...] = ()
         self._gradients = LocalGradients(made.problem, made.shares, made.batch, made.seed)
         self._holdings = Holdings(made.graph, made.shares, made.orphans)
@@ -197,10 +211,12 @@ class Life:
         self._one: Peer = made.peer(self.peer, program.steps)
         self._history: deque[tuple[float, Array]] = deque([(self.moment, self._one.model)])
         port = LivePort(self, self.peer)
-        if "gone" in note:
-            gone, sides = self._change(note)
-            self._cut = sides
-            self._one.on_return(gone, sides, port)
+        self._learn(note)
+        if "ended" in note:
+            self._ended.update(int(life) for life in note["ended"])
+            self._cut = _sides(note["cut"])
+            self._look(_sides(note["sides"]))
+            self._one.on_return(self._known.gone, self._known.sides, port)
         else:
             self._one.begin(port)
         self._settle()
@@ -224,7 +240,9 @@ class Life:
             elif self.wanted is not None:
                 self._compute(*self.wanted)
             else:
-                due = np.inf if self.due is None else self.due[0]
+                due = min(self._seen.values(), default=np.inf)
+                if self.due is not None:
+                    due = min(due, self.due[0])
                 self._post.wait(self._origin + min(due, self._next, self._end))
 
     def _told(self, until: float, last: bool = False) -> Report:
@@ -237,7 +255,8 @@ class Life:
         if last:
             self.ended = True
             self._post.close()
-        return Report(until, told, self.messages, self.vectors, self._gradient_seconds, last, np.array(model))
+        noticed, self._noticed = self._noticed, []
+        return Report(until, told, self.messages, self.vectors, self._gradient_seconds, last, np.array(model), noticed)
 
     def _trim(self) -> None:
         most = max(8, min(8_192, _REMEMBERED // max(1, self._one.model.nbytes)))
@@ -253,9 +272,13 @@ class Life:
                 self._hear(*json.loads(letter.head))
                 continue
             view, theirs, ours, tag, round, data = json.loads(letter.head)
-            if ours == self._lives[self.peer]:
+            if tag == _ENDED:
+                if not self._separated(letter.sender):
+                    self._end_of(set(data))
+            elif ours == self._lives[self.peer]:
                 message = Message(tag, round, cast("tuple[Any, ...]", tupled(data)), letter.vector)
                 self._deliver(view, letter.sender, theirs, message)
+        some |= self._watch()
         if self.due is not None and self.moment >= self.due[0]:
             gradient, self.due, some = self.due[1], None, True
             self._one.on_work(gradient)
@@ -264,15 +287,19 @@ class Life:
     def _deliver(self, view: int, sender: int, life: int, message: Message) -> None:
         """Tell the peer of a message, unless its sender has heard of a change that we shall hear of: then, after that.
 
-        So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more.
+        So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more. What
+        was written before a cut was heard of is void after it: a link that has lost letters begins anew at both ends.
         """
         if view > self._view:
             self._early.append((view, sender, life, message))
-        elif life == self._lives.get(sender) and not self._separated(sender):
+        elif view > self._severed.get(sender, -1) and self._reaches(sender, life):
             self._one.on_message(sender, message)
 
+    def _reaches(self, sender: int, life: int) -> bool:
+        return life == self._lives.get(sender) and life not in self._ended and not self._separated(sender)
+
     def _separated(self, other: int) -> bool:
-        return any((self.peer in side) != (other in side) for side in self._cut)
+        return bool(self._cut) and _parted(self.peer, other, self._cut)
 
     def _settle(self) -> None:
         self._one.settle()
@@ -292,10 +319,48 @@ class Life:
         """Write to another peer, unless it is gone or out of reach."""
         self.messages += 1
         self.vectors += message.vector is not None
-        if to in self._holdings.gone or self._separated(to):
+        if to in self._known.gone or self._separated(to):
             return
         head = [self._view, self._lives[self.peer], self._lives[to], message.tag, message.round, message.data]
         self._post.send(to, json.dumps(head, separators=(",", ":")).encode(), message.vector)
+
+    # Who is there
+
+    def _watch(self) -> bool:
+        """See whether neighbours have ended; return whether that is to be taken note of now."""
+        for peer in self._post.lost(self._neighbours):
+            self._seen.setdefault(peer, self.moment + self.made.notice)
+        now = [peer for peer, due in self._seen.items() if due <= self.moment]
+        for peer in now:
+            del self._seen[peer]
+            if peer in self._neighbours:
+                self._noticed.append((peer, self._lives[peer], self.moment))
+        return self._end_of({self._lives[peer] for peer in now if peer in self._neighbours})
+
+    def _end_of(self, lives: set[int]) -> bool:
+        """Some lives have ended, by what this peer has seen or heard; return whether that is new."""
+        if lives <= self._ended:
+            return False
+        self._ended |= lives
+        if not self._look(self._known.sides):
+            return False
+        self._one.on_change(self._known.gone, self._known.sides)
+        return True
+
+    def _look(self, sides: tuple[frozenset[int], ...]) -> bool:
+        """Take a new view of the network, and tell it to who is a neighbour in it; return whether it is another."""
+        gone = frozenset(peer for peer, life in self._lives.items() if life in self._ended)
+        if (gone, sides) == (self._known.gone, self._known.sides):
+            return False
+        self._known = self._known.changed(gone, sides)
+        self._neighbours = self._known.neighbours[self.peer]
+        if self._holdings.change(gone):
+            self._gradients.assign(self._holdings.shares)
+        head = json.dumps([self._view, 0, 0, _ENDED, 0, sorted(self._ended)], separators=(",", ":")).encode()
+        for peer in self._neighbours if self._ended else ():
+            if not self._separated(peer):
+                self._post.send(peer, head)
+        return True
 
     # What those who watch over all peers say
 
@@ -305,26 +370,43 @@ class Life:
         if kind == "end":
             self._end = float(what)
         elif kind == "cut":
-            self._cut = tuple(frozenset(side) for side in what)
+            self._cut = _sides(what)
         else:
-            self._learn(what)
-            self._one.on_change(*self._change(what))
+            self._change(what)
             early, self._early = self._early, []
             for letter in early:
                 self._deliver(*letter)
+
+    def _change(self, note: Mapping[str, Any]) -> None:
+        """The network was cut, has healed, or somebody has come back, of whose end this peer may not have heard."""
+        lives = {int(peer): int(life) for peer, life in note["lives"]}
+        sides = _sides(note["sides"])
+        self._end_of({self._lives[peer] for peer, life in lives.items() if life != self._lives[peer]})
+        self._learn(note)
+        for peer in self._lives:
+            if _parted(self.peer, peer, sides):
+                self._severed[peer] = self._view
+        self._look(sides)
+        self._one.on_change(self._known.gone, self._known.sides)
 
     def _learn(self, note: Mapping[str, Any]) -> None:
         self._lives = {int(peer): int(life) for peer, life in note["lives"]}
         self._post.learn(note["where"])
         self._view = int(note["view"])
+        for peer in [peer for peer in self._seen if peer not in self._post.lost([peer])]:
+            del self._seen[peer]
 
-    def _change(self, note: Mapping[str, Any]) -> tuple[frozenset[int], tuple[frozenset[int], ...]]:
-        gone = frozenset(int(peer) for peer in note["gone"])
-        for before in note.get("before", ()):  # of one who comes back: who took over what depends on the order
-            self._holdings.change(frozenset(before))
-        if self._holdings.change(gone) or note.get("before"):
-            self._gradients.assign(self._holdings.shares)
-        return gone, tuple(frozenset(side) for side in note["sides"])
+
+_ENDED = ""
+"""The tag of letters that say which lives have ended; policies have others."""
+
+
+def _sides(written: Any) -> tuple[frozenset[int], ...]:
+    return tuple(frozenset(side) for side in written)
+
+
+def _parted(one: int, other: int, sides: tuple[frozenset[int], ...]) -> bool:
+    return any((one in side) != (other in side) for side in sides)
 
 
 def _origin(place: str, began: float, wall: float) -> float:

@@ -23,6 +23,7 @@ from erasurehead.consensus.plans import Plan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.run_records import RunRecords
+from erasurehead.consensus.views import View
 from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Order
 from erasurehead.engines.fault_injection import injection
 from erasurehead.engines.mail import correspondence
@@ -34,6 +35,7 @@ PATIENCE = 120.0
 
 _GLANCE = 0.25  # seconds after which the clock is looked at, if nothing comes
 _FAREWELL = 10.0  # seconds that peers have for their last report
+_GATHERING = 4.0  # seconds that neighbours have to notice a death, and to report that, before it is written down
 
 _lives = itertools.count(1)
 """Every peer that was ever started has a number of its own, so that nobody takes a letter for an earlier one's."""
@@ -102,8 +104,11 @@ class LiveRun:
         self._steps = [0] * self.n_peers
         self._counts = [0, 0, 0.0]  # messages, vectors and seconds of gradients, of those who are gone
         self._lives = {peer: next(_lives) for peer in range(self.n_peers)}
-        self._changes: list[frozenset[int]] = []
-        self._noticed: frozenset[int] = frozenset()
+        self._changes = 0  # that were told
+        self._ended: set[int] = set()  # lives
+        self._told: tuple[frozenset[int], ...] = ()  # sides of a cut, as peers know of it
+        self._recorded: frozenset[int] = frozenset()  # of those who are gone
+        self._dead: dict[int, list[tuple[int, int, float]]] = {}  # of the others: who has noticed it, whom, when
         self._rows: list[tuple[float, int, int, PeerRow]] = []
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._expected = set[int]()  # who is being started anew
@@ -170,7 +175,7 @@ class LiveRun:
         self.engine.submit(order, None if peer is None else [peer])
 
     def _whereabouts(self) -> dict[str, Any]:
-        return {"lives": list(self._lives.items()), "where": self.mail.where(), "view": len(self._changes)}
+        return {"lives": list(self._lives.items()), "where": self.mail.where(), "view": self._changes}
 
     # While it goes on
 
@@ -220,6 +225,10 @@ class LiveRun:
         one.models.append((report.until, report.model))
         one.messages, one.vectors, one.gradient_seconds = report.messages, report.vectors, report.gradient_seconds
         self._models[event.worker] = report.model
+        for whom, life, when in report.noticed:
+            if life == self._lives[whom]:
+                self._dead.setdefault(whom, []).append((event.worker, whom, when))
+                self._gather(whom)
         for row in report.rows:
             self._steps[event.worker] = row.step + 1
             heapq.heappush(self._rows, (row.end, event.worker, row.step, row))
@@ -287,20 +296,22 @@ class LiveRun:
         if broken:
             raise EngineError(f"peer {peer} failed: {reason}")
         self.gone.add(peer)
+        self._ended.add(self._lives[peer])
         for place, value in enumerate((one.messages, one.vectors, one.gradient_seconds)):
             self._counts[place] += value
         self.kept.notice(
             Notice("died", worker=peer, data={"reason": reason, "replaced": False},
                    text=f"Peer {peer} is gone: {reason}.", time=self._now())
         )  # fmt: skip
-        self._plan(self._now() + self.made.notice, self._notice)
+        self._plan(self._now() + self.made.notice + _GATHERING, self._write_down, peer, self._lives[peer])
+        if peer in self._dead:
+            self._gather(peer)
 
     def _recall(self, peer: int) -> None:
         """Start a peer anew that was killed."""
         if peer not in self.gone:
             return
-        if peer not in self._noticed:
-            self._notice()
+        self._write_down(peer, self._lives[peer])
         try:
             self.engine.assign(peer, PeerProgram(self.made, peer, self.mail, self._steps[peer]))
             self._expected.add(peer)
@@ -312,26 +323,40 @@ class LiveRun:
         """Let a peer begin that has come back, and the others know of it."""
         self._expected.discard(peer)
         self.gone.discard(peer)
+        self._recorded -= {peer}
+        self._dead.pop(peer, None)
         self._lives[peer] = next(_lives)
-        before = [sorted(gone) for gone in self._changes]
-        self._notice()
+        self._tell_change(self._told)
         now = self._now()
         self.seen[peer] = _Seen(now, self.engine.now(), self._models[peer], now)
-        sides = [sorted(side) for side in self.sides]
-        self._submit(BEGIN, {"gone": sorted(self.gone), "sides": sides, "before": before}, peer)
+        more = {"ended": sorted(self._ended), "sides": _plain(self._told), "cut": _plain(self.sides)}
+        self._submit(BEGIN, more, peer)
 
     def _cut(self, sides: tuple[frozenset[int], ...]) -> None:
         self.sides = sides
-        self._tell("cut", [sorted(side) for side in sides])
-        self._plan(self._now() + self.made.notice, self._notice)
+        self._tell("cut", _plain(sides))
+        self._plan(self._now() + self.made.notice, self._tell_change, sides)
 
-    def _notice(self) -> None:
-        """Let all who are there know who is gone, and of cuts."""
-        self._noticed = frozenset(self.gone)
-        self._changes.append(self._noticed)
-        self.kept.trouble(self._now(), self._noticed, self.sides)
-        sides = [sorted(side) for side in self.sides]
-        self._tell("change", {"gone": sorted(self.gone), "sides": sides, **self._whereabouts()})
+    def _tell_change(self, sides: tuple[frozenset[int], ...]) -> None:
+        """Let all who are there know of a cut, also if it has healed meanwhile, and of who has come back."""
+        self._told = sides
+        self._changes += 1
+        self.kept.trouble(self._now(), self._recorded, sides)
+        self._tell("change", {"sides": _plain(sides), **self._whereabouts()})
+
+    def _write_down(self, peer: int, life: int) -> None:
+        """Write down that a peer is gone, and which neighbours noticed it when; it is they who have told the others."""
+        if peer not in self.gone or peer in self._recorded or life != self._lives[peer]:
+            return
+        noticed = sorted(self._dead.pop(peer, []), key=lambda one: one[2])
+        self._recorded |= {peer}
+        self.kept.trouble(noticed[0][2] if noticed else self._now(), self._recorded, self._told, noticed)
+
+    def _gather(self, peer: int) -> None:
+        """Write down a death if all neighbours that are left have noticed it."""
+        around = View(self.made.graph, self._recorded, self._told).neighbours.get(peer, ())
+        if {other for other in around if other in self.seen} <= {one[0] for one in self._dead.get(peer, ())}:
+            self._write_down(peer, self._lives[peer])
 
     def _tell(self, kind: str, what: Any) -> None:
         for peer in self.seen:
@@ -350,6 +375,8 @@ class LiveRun:
             elif isinstance(event, Died):
                 self._models.setdefault(event.worker, self.made.x)
                 self.seen.pop(event.worker, None)
+        for peer in sorted(self.gone):
+            self._write_down(peer, self._lives[peer])
         models = np.array([one.model for one in self.seen.values()] or list(self._models.values()))
         self.kept.look(models, self.total, end)
 
@@ -359,3 +386,7 @@ class LiveRun:
         for peer in range(self.n_peers):
             self.engine.assign(peer, None)
         self.mail.close()
+
+
+def _plain(sides: tuple[frozenset[int], ...]) -> list[list[int]]:
+    return [sorted(side) for side in sides]

@@ -137,7 +137,6 @@ class LocalPeer(Peer):
         return tuple(peer for peer in before if peer not in self.neighbours)
 
     def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        before = self.neighbours
         lost = self.look(gone, sides)
         if self.joining:
             for peer in lost:
@@ -147,11 +146,13 @@ class LocalPeer(Peer):
         for peer in lost:
             self.forget(peer)
         for peer in self.neighbours:
-            if peer not in before:
-                self.gain(peer)
+            self.repeat(peer)
 
-    def gain(self, peer: int) -> None:
-        """There is a new neighbour, or one that was out of reach: it is told what stands."""
+    def repeat(self, peer: int) -> None:
+        """Tell a neighbour what stands: it is new, or what it was told before the network changed may be lost.
+
+        Called for all neighbours after each change. What a neighbour has heard twice must change nothing.
+        """
         return
 
     def forget(self, peer: int) -> None:

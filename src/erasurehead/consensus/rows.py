@@ -84,6 +84,8 @@ class TroubleRow:
         sides: of a cut; empty for none.
         knitted: links that were knit because the graph had fallen apart.
         shares: what became of the data of those who are gone: `"out"`, or `"taken over"`; empty where nobody is.
+        noticed: of deaths, which neighbour noticed whose, and when: peer, whom, seconds since training began; the
+            others have it from them.
     """
 
     time: float
@@ -91,6 +93,7 @@ class TroubleRow:
     sides: list[list[int]] = field(default_factory=list[list[int]])
     knitted: list[list[int]] = field(default_factory=list[list[int]])
     shares: str = ""
+    noticed: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

@@ -91,13 +91,27 @@ class RunRecords:
         for watcher in self.conduct.watchers:
             watcher.on_notice(notice)
 
-    def trouble(self, time: float, gone: frozenset[int], sides: Sequence[frozenset[int]]) -> bool:
-        """Take note of who is gone now, and of cuts; return whether samples have changed hands."""
+    def trouble(
+        self,
+        time: float,
+        gone: frozenset[int],
+        sides: Sequence[frozenset[int]],
+        noticed: Sequence[tuple[int, int, float]] = (),
+    ) -> bool:
+        """Take note of who is gone now, and of cuts; return whether samples have changed hands.
+
+        Arguments:
+            time: when the first have noticed it.
+            gone: all who are.
+            sides: of a cut.
+            noticed: which neighbour noticed whose death, and when.
+        """
         moved = self.holdings.change(gone)
         self.joint.change(self.made.graph.n_peers - len(gone), time)
         shares = "" if not gone else "taken over" if self.made.orphans == "taken over" else "out"
         knitted = View(self.made.graph, gone, tuple(sides)).knitted
-        row = TroubleRow(time, sorted(gone), [sorted(side) for side in sides], [list(link) for link in knitted], shares)
+        row = TroubleRow(time, sorted(gone), [sorted(side) for side in sides], [list(link) for link in knitted], shares,
+                         list(noticed))  # fmt: skip
         self.run.troubles.append(row)
         for watcher in self.conduct.watchers:
             watcher.on_trouble(row)

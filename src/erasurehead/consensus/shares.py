@@ -246,7 +246,7 @@ def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
 
 
 class Holdings:
-    """Who holds which samples, as peers leave and come back.
+    """Who holds which samples, as peers leave and come back: by who is gone now, in whatever order they went.
 
     Arguments:
         graph: whose neighbours take over.
@@ -264,21 +264,30 @@ class Holdings:
 
     def change(self, gone: frozenset[int]) -> bool:
         """Take note of who is gone now; return whether samples have changed hands."""
-        left, back = gone - self.gone, self.gone - gone
-        for peer in sorted(left):
-            heirs = [other for other in self._graph.neighbours[peer] if other not in gone]
+        if gone == self.gone:
+            return False
+        shares = self._first
+        for peer in sorted(gone):
+            heirs = self._heirs(peer, gone)
             if self._orphans == "taken over" and heirs:
-                self.shares = taken_over(self.shares, peer, heirs)
+                shares = taken_over(shares, peer, heirs)
             else:
-                self.shares = tuple(
-                    np.empty(0, dtype=np.int64) if other == peer else share for other, share in enumerate(self.shares)
+                shares = tuple(
+                    np.empty(0, dtype=np.int64) if other == peer else share for other, share in enumerate(shares)
                 )
-        if back:  # what its neighbours took over, they give back
-            own = {peer: self._first[peer] for peer in back}
-            held = np.concatenate(list(own.values()))
-            self.shares = tuple(own.get(peer, share[~np.isin(share, held)]) for peer, share in enumerate(self.shares))
-        self.gone = gone
-        return bool(left or back)
+        self.shares, self.gone = shares, gone
+        return True
+
+    def _heirs(self, peer: int, gone: frozenset[int]) -> list[int]:
+        """Return the neighbours of one who left, and of those of them who are gone, too, and so on; ascending."""
+        reached, found = [peer], set[int]()
+        for one in reached:
+            for other in self._graph.neighbours[one]:
+                if other not in gone:
+                    found.add(other)
+                elif other not in reached:
+                    reached.append(other)
+        return sorted(found)
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs, as plain data."""

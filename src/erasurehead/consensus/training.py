@@ -21,6 +21,7 @@ from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
 from erasurehead.consensus.run_records import RunRecords
 from erasurehead.consensus.shares import LocalGradients
+from erasurehead.consensus.views import View
 from erasurehead.consensus.virtual import VirtualClock
 from erasurehead.engines.base import Engine
 from erasurehead.errors import invalid
@@ -161,7 +162,10 @@ class _OnVirtualClock:
         self.kept.step(PeerRow.of(peer, time, step))
 
     def _on_trouble(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        if self.kept.trouble(time, gone, sides):
+        new = gone - self.kept.holdings.gone
+        around = View(self.made.graph, gone - new, sides).neighbours if new else {}
+        noticed = [(other, peer, time) for peer in sorted(new) for other in around[peer] if other not in gone]
+        if self.kept.trouble(time, gone, sides, noticed):
             self.local.assign(self.kept.holdings.shares)
 
     def _state(self) -> dict[str, Any]:

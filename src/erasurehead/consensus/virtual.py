@@ -120,6 +120,8 @@ class VirtualClock:
         self._pending: list[int] = []
         self._delays = DrawnDelays(delays, n_peers, rows_every)
         self._noticed: frozenset[int] = frozenset()
+        self._told: tuple[frozenset[int], ...] = ()  # sides of a cut, as peers know of it
+        self._changes: list[tuple[int, frozenset[int], tuple[frozenset[int], ...]]] = []  # after which event each was
         for trouble in troubles:
             if isinstance(trouble, Leave):
                 self.push(trouble.at, _TROUBLE, trouble.peer, ("leave",))
@@ -167,7 +169,7 @@ class VirtualClock:
         while self.total < total:
             if not heap or heap[0][0] > until:
                 return False
-            when, kind, _, peer, payload = heapq.heappop(heap)
+            when, kind, count, peer, payload = heapq.heappop(heap)
             self.time = when
             if kind == _WORK:
                 if payload == self._work[peer] and self._working[peer]:
@@ -179,9 +181,10 @@ class VirtualClock:
                     peers[peer].on_work(made)
                     self._mark(peer)
             elif kind == _MESSAGE:
-                self._deliver(peer, *payload)
+                if not self._changes or count > self._changes[-1][0] or not self._severed(peer, payload[0], count):
+                    self._deliver(peer, *payload)
             elif kind == _NOTICE:
-                self._tell(*payload)
+                self._tell(*payload, heals=peer < 0 and not payload)
             else:
                 self._befall(peer, payload)
             self._drain()
@@ -192,11 +195,19 @@ class VirtualClock:
             self._is_dirty[peer] = 1
             self._dirty.append(peer)
 
+    def _severed(self, to: int, sender: int, count: int) -> bool:
+        """Whether peers have heard of something that came between two of them after a message was sent."""
+        return any(
+            to in gone or sender in gone or _parted(to, sender, sides)
+            for number, gone, sides in self._changes
+            if number >= count
+        )
+
     def _deliver(self, to: int, sender: int, message: Message) -> None:
-        if self.gone or self.sides:
+        if self.gone or self.sides or self._told:
             if to in self.gone or sender in self.gone:
                 return
-            if any((to in side) != (sender in side) for side in self.sides):
+            if _parted(to, sender, self.sides) or _parted(to, sender, self._told):
                 return
         self.peers[to].on_message(sender, message)
         if not self._is_dirty[to]:
@@ -242,20 +253,26 @@ class VirtualClock:
             if peer not in self._noticed:
                 self._tell()
             self.gone.discard(peer)
-            self._tell(peer)
-            self.peers[peer].on_return(self._noticed, self.sides, self._ports[peer])
+            self._tell(returning=peer)
+            self.peers[peer].on_return(self._noticed, self._told, self._ports[peer])
             self._mark(peer)
         else:
             self.sides = tuple(what[1:])
-            self.push(self.time + self.notice, _NOTICE, -1, ())
+            self.push(self.time + self.notice, _NOTICE, -1, self.sides)
 
-    def _tell(self, returning: int = -1) -> None:
-        """Let all who are there know who is gone, and of cuts."""
+    def _tell(self, *cut: frozenset[int], returning: int = -1, heals: bool = False) -> None:
+        """Let all who are there know who is gone, and of a cut; of one that has healed meanwhile, too.
+
+        Letters were lost then, and a link that has lost some begins anew at both ends.
+        """
         self._noticed = frozenset(self.gone)
-        self.on_trouble(self.time, self._noticed, self.sides)
+        if cut or heals:
+            self._told = cut
+        self._changes = [*self._changes, (self._count, self._noticed, self._told)]
+        self.on_trouble(self.time, self._noticed, self._told)
         for peer, one in enumerate(self.peers):
             if peer not in self.gone and peer != returning:
-                one.on_change(self._noticed, self.sides)
+                one.on_change(self._noticed, self._told)
                 self._mark(peer)
 
     # To the bit
@@ -265,7 +282,8 @@ class VirtualClock:
         return {
             "time": self.time, "total": self.total, "messages": self.messages, "vectors": self.vectors,
             "count": self._count, "gone": sorted(self.gone), "noticed": sorted(self._noticed),
-            "sides": [sorted(side) for side in self.sides],
+            "sides": [sorted(side) for side in self.sides], "told": [sorted(side) for side in self._told],
+            "changes": [[count, sorted(gone), [*map(sorted, sides)]] for count, gone, sides in self._changes],
             "heap": [[when, kind, count, peer, _payload(kind, payload)] for when, kind, count, peer, payload in
                      sorted(self._heap, key=lambda entry: entry[:3])],
             "work": list(self._work), "working": list(self._working), "steps": list(self._steps),
@@ -282,6 +300,11 @@ class VirtualClock:
         self.messages, self.vectors, self._count = int(state["messages"]), int(state["vectors"]), int(state["count"])
         self.gone, self._noticed = set(state["gone"]), frozenset(state["noticed"])
         self.sides = tuple(frozenset(side) for side in state["sides"])
+        self._told = tuple(frozenset(side) for side in state["told"])
+        self._changes = [
+            (int(count), frozenset(gone), tuple(frozenset(side) for side in sides))
+            for count, gone, sides in state["changes"]
+        ]
         self._heap = [
             (float(when), int(kind), int(count), int(peer), _payload_of(int(kind), payload))
             for when, kind, count, peer, payload in state["heap"]
@@ -305,7 +328,7 @@ def _payload(kind: int, payload: Any) -> Any:
         return [payload[0], payload[1].state()]
     if kind == _TROUBLE:
         return [payload[0], *(sorted(side) for side in payload[1:])]
-    return payload if kind == _WORK else list(payload)
+    return payload if kind == _WORK else [sorted(side) for side in payload]
 
 
 def _payload_of(kind: int, payload: Any) -> Any:
@@ -313,4 +336,8 @@ def _payload_of(kind: int, payload: Any) -> Any:
         return int(payload[0]), Message.restored(payload[1])
     if kind == _TROUBLE:
         return (str(payload[0]), *(frozenset(side) for side in payload[1:]))
-    return int(payload) if kind == _WORK else tuple(payload)
+    return int(payload) if kind == _WORK else tuple(frozenset(side) for side in payload)
+
+
+def _parted(one: int, other: int, sides: Sequence[frozenset[int]]) -> bool:
+    return any((one in side) != (other in side) for side in sides)

@@ -45,7 +45,7 @@ class Layout:
                 raise invalid(
                     "n_coordinates", f"must be at most {MOST_PLACES} where there are positions", n_coordinates
                 )
-            _kernels()  # loaded before any clock starts, and only where they are needed
+            _kernels().load(n_coordinates)  # before any clock starts, and only where they are needed
         self.positions = [None if place is None else np.ascontiguousarray(place, np.int32) for place in positions]
         supports = {id(place): place for place in self.positions if place is not None}  # equal messages share theirs
         ascending = all(_ascends(row) for place in supports.values() for row in place)

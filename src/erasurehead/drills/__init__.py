@@ -1,8 +1,25 @@
 """Fault drills: a scripted schedule against a run, and a report of what was noticed and what it cost."""
 
-from erasurehead.drills.faulty_engine import FaultyEngine as FaultyEngine
-from erasurehead.drills.lying_program import LIES as LIES
-from erasurehead.drills.schedule import KINDS as KINDS
-from erasurehead.drills.schedule import Fault as Fault
-from erasurehead.drills.schedule import FaultSchedule as FaultSchedule
-from erasurehead.drills.schedule import Kind as Kind
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from erasurehead.drills.faulty_engine import FaultyEngine as FaultyEngine
+    from erasurehead.drills.lying_program import LIES as LIES
+    from erasurehead.drills.schedule import KINDS as KINDS
+    from erasurehead.drills.schedule import Fault as Fault
+    from erasurehead.drills.schedule import FaultSchedule as FaultSchedule
+    from erasurehead.drills.schedule import Kind as Kind
+
+# The ranks of a drill's MPI job are started with modules of this package, and need none of it.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "FaultyEngine": "faulty_engine",
+        "LIES": "lying_program",
+        **dict.fromkeys(("KINDS", "Fault", "FaultSchedule", "Kind"), "schedule"),
+    },
+)

@@ -1,6 +1,6 @@
 """The process that coordinates one run of a drill: `python -m erasurehead.drills.coordinator FOLDER ROLE`.
 
-It goes on with the run where an earlier such process ended. As rank of an MPI job that is not the first it serves.
+It goes on with the run where an earlier such process ended.
 """
 
 from __future__ import annotations
@@ -131,10 +131,6 @@ def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
 
 def main(folder: Path, role: Role) -> None:
     """Live one life of a run; the process ends with 0, with `ENDED`, or by the fault schedule's signal."""
-    if read_config(folder / RUN_FILE).run.engine == "mpi":
-        from erasurehead.engines.mpi import serve_unless_coordinator
-
-        serve_unless_coordinator()
     _Life(folder, role).live()
 
 

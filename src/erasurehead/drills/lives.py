@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,7 @@ from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
 from erasurehead.drills.nursery import Nursery
 from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.drills.strikes import Strike
-from erasurehead.drills.supervisor import Played, end_all, launcher, play
+from erasurehead.drills.supervisor import Played, end_all, play, started
 from erasurehead.drills.verdicts import CLOSE
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
 from erasurehead.runs.folder import RunFolder
@@ -183,9 +182,8 @@ class Lives:
             finally:
                 self._free.put(nursery)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        module = "rank" if settings.engine == "mpi" else "life"
-        words = ["-P", "-m", f"erasurehead.drills.{module}", str(self.drill.out), name, str(settings.seed), str(life)]
-        return play([*launcher(settings.engine, ranks), sys.executable, *words], _LIMIT)
+        words = [str(self.drill.out), name, str(settings.seed), str(life)]
+        return play(started(settings.engine, ranks, "life", *words), _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)

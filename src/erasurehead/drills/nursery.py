@@ -100,7 +100,6 @@ def main(folder: Path, seed: int, limit: float) -> None:
 
 def _import_all(folder: Path) -> None:
     """Import what a life needs, and start nothing."""
-    import erasurehead.problems.kernels  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from erasurehead.runs.config.checking import read_config
     from erasurehead.runs.experiment import Experiment
 

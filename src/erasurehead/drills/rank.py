@@ -1,17 +1,16 @@
-"""One rank of an MPI job that lives a life: only the coordinator imports what a run needs.
+"""One rank of an MPI job that a drill has started: only the coordinator imports what a run needs.
 
-`python -m erasurehead.drills.rank FOLDER NAME SEED LIFE`, as for `life`.
+`python -m erasurehead.drills.rank MODULE ...` is `python -m erasurehead.drills.MODULE ...` on the first rank; the
+others serve.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from runpy import run_module
 
 from erasurehead.engines.mpi import serve_unless_coordinator
 
 if __name__ == "__main__":
     serve_unless_coordinator()
-    from erasurehead.drills.life import main
-
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    run_module(f"erasurehead.drills.{sys.argv.pop(1)}", run_name="__main__", alter_sys=True)

@@ -120,9 +120,7 @@ class Supervisor:
 
     def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
         """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
-        # -P: nothing is imported from the current folder
-        words = ["-P", "-m", "erasurehead.drills.coordinator", str(self.folder), role]
-        played = play([*launcher(self.engine, self._ranks), sys.executable, *words], limit)
+        played = play(started(self.engine, self._ranks, "coordinator", str(self.folder), role), limit)
         left += played.left
         return played.code, played.said
 
@@ -230,14 +228,25 @@ def end_all() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def launcher(engine: str, ranks: int) -> list[str]:
-    """Return what stands before a command on an engine: what starts the ranks of an MPI job, or nothing.
+def started(engine: str, ranks: int, module: str, *words: str) -> list[str]:
+    """Return the command that runs a module of this package where an engine's coordinator is.
+
+    Arguments:
+        engine: its name.
+        ranks: of the job, if it is one of MPI.
+        module: its name.
+        words: that it is given.
 
     Raises:
-        MissingExtra: if there is no mpiexec.
+        MissingExtra: if there is no mpiexec for a job of MPI.
     """
-    if engine != "mpi":
-        return []
+    python = [sys.executable, "-P", "-m"]  # -P: nothing is imported from the current folder
+    if engine == "mpi":
+        return [*_launcher(ranks), *python, "erasurehead.drills.rank", module, *words]
+    return [*python, f"erasurehead.drills.{module}", *words]
+
+
+def _launcher(ranks: int) -> list[str]:
     beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
     mpiexec = beside or shutil.which("mpiexec")
     if mpiexec is None:

@@ -59,6 +59,7 @@ class MessageSpec:
         length: number of elements of the vector.
         dtype: of the vector, as numpy writes it, or `"bfloat16"` and its kin where the package ml_dtypes is installed.
         content: messages of equal content carry equal vectors in the same round; None if it is unlike any other.
+        vectors: how many vectors of equal length it holds, one after the other; wires encode each by itself.
     """
 
     message: int
@@ -66,6 +67,7 @@ class MessageSpec:
     length: int
     dtype: str = "float64"
     content: int | None = None
+    vectors: int = 1
 
     @property
     def nbytes(self) -> int:

@@ -1,14 +1,15 @@
 """Letters between workers, past the coordinator: what engines have beside orders and messages, where they can.
 
 A letter has a head, some bytes, and perhaps a vector. Nothing blocks but `Post.wait`. Letters of one sender arrive in
-their order; one with a vector that a newer one of the same sender has overtaken may be left out: newest wins. Letters
-with no vector are never left out.
+their order; one with a vector that two newer ones of the same sender have overtaken may be left out: newest wins.
+Letters with no vector, and the two newest with one, are never left out. Those to a worker that is no more are lost,
+and others can ask whether it is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from erasurehead._internal.arrays import Array
@@ -51,6 +52,14 @@ class Post(ABC):
     @abstractmethod
     def wait(self, until: float) -> None:
         """Wait, without using a core, until there may be a letter, at most until then on `time.monotonic`."""
+
+    @abstractmethod
+    def lost(self, workers: Collection[int]) -> frozenset[int]:
+        """Return those of some workers that are no more, as this worker sees by itself; never waits.
+
+        It is asked again and again, and the last workers that were asked for end a `wait` when they end. One that
+        computes for long, or is stopped, is not lost.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -222,12 +222,13 @@ class VirtualEngine(Engine, FaultInjection):
         message, flight = playback.take()
         self._clock = max(self._clock, playback.stop if playback.done else time)  # it was looked at a moment later
         state = self._workers.get(message.worker)
-        if state is None or flight is None or message.unit >= len(state.program.message_specs):
+        specs = () if state is None or flight is None else state.program.remaining(flight.order, ())
+        if state is None or flight is None or message.unit >= len(specs):
             raise DataError(
                 f"the recorded run has a message {message.unit} of worker {message.worker} for round "
                 f"{message.order_round}, which nobody here would send: a replay needs the scheme of that run."
             )
-        spec = state.program.message_specs[message.unit]
+        spec = specs[message.unit]
         lease = _Lease(state.program, flight, spec, lost=not message.usable)
         self._handed_out.append(lease)
         started = playback.started(message)

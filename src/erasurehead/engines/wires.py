@@ -1,7 +1,7 @@
 """Messages in fewer bytes: what is computed in full precision crosses in less, and is decoded on arrival.
 
 A wire stands between a program and whatever carries its messages: engines carry the bytes, and know nothing of it. The
-last element of a message, the loss of its tasks, crosses in full precision.
+last element of a vector, the loss of its tasks, crosses in full precision.
 
 Programs compute in their own type, float64 for the problems here, whatever the wire: a message is a sum over many
 samples and several tasks, so that computing it in a short type would lose more than one rounding of the sum does, a
@@ -322,10 +322,12 @@ class WiredProgram(Program):
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         step, inner = taken
         computed = self._computed[spec]
-        vector = np.empty(computed.length)
-        self.program.compute(computed, inner, vector)
+        whole = np.empty(computed.length)
+        self.program.compute(computed, inner, whole)
         content = computed.message if computed.content is None else computed.content
-        self.wire.encode(vector, (step, content), cast("Bytes", out))
+        vectors, rooms = np.split(whole, computed.vectors), np.split(out, computed.vectors)
+        for vector, room in zip(vectors, rooms, strict=True):
+            self.wire.encode(vector, (step, content), cast("Bytes", room))
 
     def state(self) -> Tree:
         return self.program.state()
@@ -334,7 +336,8 @@ class WiredProgram(Program):
         self.program.restore(state)
 
     def _sent(self, spec: MessageSpec) -> MessageSpec:
-        return MessageSpec(spec.message, spec.work, self.wire.nbytes(spec.length), "uint8", spec.content)
+        length = spec.vectors * self.wire.nbytes(spec.length // spec.vectors)
+        return replace(spec, length=length, dtype="uint8")
 
 
 @final
@@ -348,7 +351,8 @@ class _Decoded(Lease):
     def read(self) -> Array:
         sent = cast("Bytes", self.sent.read())  # which may have been given back meanwhile
         if self._vector is None:
-            self._vector = self._wire.decode(sent)
+            parts = [self._wire.decode(part) for part in np.split(sent, self.sent.spec.vectors)]
+            self._vector = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return self._vector
 
     def end(self) -> None:

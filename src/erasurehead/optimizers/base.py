@@ -40,6 +40,9 @@ class Optimizer(ABC):
             it was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a point
             that was only tried. Set by the training loop.
         exact: whether that estimate is the full gradient, and the value the objective. Set by the training loop.
+        curvature: what came with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
+            parameter, shape (n_parameters,), without the penalty, and the mean number of a sample's entries (see
+            `Shard.curvature`); None of other orders. Set by the training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
         remedy: what may help a model that diverges, as the end of a sentence.
     """
@@ -56,6 +59,7 @@ class Optimizer(ABC):
         self.share = 1.0
         self.value: float | None = None
         self.exact = False
+        self.curvature: tuple[Array, float] | None = None
         self.rejected = False
 
     def begin(self, problem: Problem) -> None:
@@ -68,8 +72,16 @@ class Optimizer(ABC):
 
     @property
     def best(self) -> Array:
-        """The model to end with, shape (n_parameters,): by default the current one."""
+        """The model that there is now, shape (n_parameters,): by default the current one."""
         return self.x
+
+    @property
+    def known(self) -> Array:
+        """The model to end with where that one is no better: its objective is known. By default it is the same.
+
+        The training loop compares both, exactly, when the run is over.
+        """
+        return self.best
 
     @property
     def trying(self) -> bool:

@@ -17,7 +17,7 @@ from erasurehead.problems.base import CURVATURE, Problem
 _MOST_PAIRS = 30
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
-_SLOPE = 0.9  # of the slope at its beginning that may be left at the end of a step which is judged by slopes alone
+_SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
@@ -34,11 +34,11 @@ class QuasiNewton(Optimizer):
     matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 30 pairs.
 
     Where the problem tells a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
-    workers for it: a sum over the samples, which the code carries like a gradient. The matrix that L-BFGS begins with
-    is then a power of that diagonal, penalty included: counts of one-hot columns differ by factors of thousands, and
-    so do the units of unscaled columns. Which power is best differs between data sets, and along a run; after each step
-    the one is taken under which the step and the change of the gradient that it made point most nearly the same way.
-    Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
+    workers for it beside the gradient: a sum over the samples, which the code carries likewise. The matrix that L-BFGS
+    begins with is then a power of that diagonal, penalty included: counts of one-hot columns differ by factors of
+    thousands, and so do the units of unscaled columns. Which power is best differs between data sets, and along a run;
+    after each step the one is taken under which the step and the change of the gradient that it made point most nearly
+    the same way. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
     On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
@@ -97,18 +97,29 @@ class QuasiNewton(Optimizer):
                 "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
                 problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
             )  # fmt: skip
-        self.x = self.best  # a run of its own, which knows of no other problem
+        self.x = self.known  # a run of its own, which knows of no other problem
         self._know_nothing()
         self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
 
     @property
     def best(self) -> Array:
+        """The newest model, as long as nothing speaks against it.
+
+        That is the point which is asked for next, if the direction to it is one of curvatures, those of the data or of
+        earlier steps, and no nearer or farther point along it has been rejected; else the last model that a search
+        began at. Nearly all such points turn out lower: a run has gained them before it has heard so.
+        """
+        informed = bool(self._steps or self._diagonals) and self._length == 1.0
+        return self.x if self._base is None or (informed and not self.rejected) else self._base[0]
+
+    @property
+    def known(self) -> Array:
         """The last model that a search began at: its objective is known, and none before it had a lower one."""
         return self.x if self._base is None else self._base[0]
 
     @property
     def trying(self) -> bool:
-        return self._base is not None or self._asks_curvature
+        return self._base is not None or self._asks_curvature  # which may overflow where the gradient does not
 
     @property
     def converged(self) -> bool:
@@ -118,7 +129,7 @@ class QuasiNewton(Optimizer):
     def decision(self) -> Mapping[str, Any]:
         """What the last estimate led to, as `act`:
 
-        `scale`: the curvatures are in. `accept`: the model is the base of a new search, whose first step promises to
+        `accept`: the model is the base of a new search, whose first step promises to
         lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
         the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:
         no share of it was good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: nothing is to
@@ -139,12 +150,11 @@ class QuasiNewton(Optimizer):
                 self._shorten(0.0)
             return
         estimate = estimate.astype(np.float64)  # of float32 with such a model; its state is kept in float64
-        if self._asks_curvature:
-            self._decision = {"act": "scale"}
-            self._asks_curvature = False
-            self._bound = estimate, self.value or 1.0
+        asked, self._asks_curvature = self._asks_curvature, False
+        if asked and self.curvature is not None:
+            self._bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
             self._diagonals = self._scalings(*self._bound)
-        elif not self.exact or self._stochastic or self.value is None:
+        if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
         elif self._base is None:
             self._accept(self.value, estimate)
@@ -161,7 +171,7 @@ class QuasiNewton(Optimizer):
         promised = self._slope_along(self.x - x)
         lower = value <= before + _DECREASE * promised
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
-            lower = abs(product(gradient, self._direction)) <= _SLOPE * abs(self._slope)
+            lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
             self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
             self._accept(value, gradient)

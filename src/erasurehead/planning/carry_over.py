@@ -190,30 +190,30 @@ def _by_event(
     engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
     with engine:
         programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
-        formation = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
-        crew = WorkerPool(engine, formation, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
-        gathering = RoundRunner(crew)
-        crew.start()
+        assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
+        pool = WorkerPool(engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
+        rounds = RoundRunner(pool)
+        pool.start()
         order = Order(first_step, (np.zeros(1),))
         for number in range(steps):
             posted = engine.now()
             try:
                 order = replace(order, step=first_step + number, round=number, posted=posted)
-                gathered = gathering.gather(order)
+                result = rounds.gather(order)
             except (Unreachable, EngineError):  # or nobody is left who could answer
                 break
-            seconds[number] = gathered.waited
-            residual[number] = gathered.decoding.residual
-            arrived[number], messages[number] = gathered.view.finished, len(gathered.view.arrived)
+            seconds[number] = result.waited
+            residual[number] = result.decoding.residual
+            arrived[number], messages[number] = result.view.finished, len(result.view.arrived)
             if watch is not None:
                 times = np.full((1, code.n_messages), np.inf)
-                for came in gathered.rows:
+                for came in result.rows:
                     if not came.censored:
                         times[0, came.message] = came.seconds
                 watch(times, seconds[number : number + 1], residual[number : number + 1])
             if rule.remembers:
-                row = gathered.step_row(order, end=engine.now())
-                gathering.learn(row, [*gathered.late_rows, *gathered.rows])
+                row = result.step_row(order, end=engine.now())
+                rounds.learn(row, [*result.late_rows, *result.rows])
     return Simulation(seconds, residual, arrived, messages)
 
 

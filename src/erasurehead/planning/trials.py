@@ -188,6 +188,9 @@ class Trainer:
             own = ones if weights is None else weights[step]
             order = optimizer.ask()
             if own.any():
+                if order.kind == CURVATURE:
+                    sums, point = shard.curvature, order.points[0]
+                    optimizer.curvature = _combined(shard, point, lambda _, out, sums=sums, own=own: sums(own, out))
                 estimate, value = self._estimate(shard, order, own)
                 optimizer.value, optimizer.exact = value, bool((own == 1.0).all())
                 optimizer.tell(estimate)
@@ -203,8 +206,6 @@ class Trainer:
     def _estimate(self, shard: Shard, order: Order, weights: Array) -> tuple[Array, float | None]:
         """Return what an optimizer is told, and the value that comes with it."""
         problem, step = self.problem, order.step
-        if order.kind == CURVATURE:
-            return _combined(shard, order.points[0], lambda local, out: shard.curvature(weights, out))
         gradient, value = np.zeros(problem.n_parameters), 0.0
         for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
             found, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, step, out))

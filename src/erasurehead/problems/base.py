@@ -14,7 +14,7 @@ from erasurehead._internal.partition import split_samples as split_samples
 from erasurehead.problems.penalties import L2, Penalty
 
 CURVATURE = "curvature"
-"""The kind of order that asks for curvatures along the parameters, and for no gradients: see `Shard.curvature`."""
+"""The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`."""
 
 
 class Shard(ABC):

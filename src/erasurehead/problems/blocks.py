@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.problems import kernels
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -137,16 +138,12 @@ class PatternBlock(Block):
     rows: NDArray[np.uint16]
 
     def multiply(self, weights: Array, margins: Array) -> None:
-        from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
-
         padded = np.empty(self.n_rows + 1)
         for weight, margin in zip(weights, margins, strict=True):
             kernels.pattern_product(self.first, self.runs, self.columns, self.rows, weight, padded)
             margin[:] = padded[:-1]
 
     def multiply_transposed(self, residuals: Array, total: Array) -> None:
-        from erasurehead.problems import kernels
-
         padded = np.zeros(self.n_rows + 1)
         for residual, part in zip(residuals, total, strict=True):
             padded[:-1] = residual

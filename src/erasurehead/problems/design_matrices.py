@@ -42,6 +42,11 @@ class Design(ABC):
             Shape (n_outputs, n_rows).
         """
 
+    @property
+    def n_ones(self) -> int:
+        """How many ones its blocks know by their places."""
+        return 0
+
     @abstractmethod
     def column_squares(self) -> Array:
         """Return the sum of the squares of each column, shape (n_columns,)."""
@@ -137,6 +142,10 @@ class SparseDesign(CompressedDesign):
 @final
 class PatternDesign(CompressedDesign):
     """A matrix of zeros and ones: its blocks know the places of the ones alone."""
+
+    @property
+    def n_ones(self) -> int:
+        return len(self.matrix.indices)
 
     def block(self, ranges: Sequence[slice], support: IntArray | None) -> Block:
         return pattern_block(self._rows(ranges, support))

@@ -1,27 +1,72 @@
 """The loops that numpy and scipy have no words for: products with matrices of ones, logistic residuals, weighted sums.
 
-Importing this module loads the machine code (or compiles it, the first time). Indices are unsigned: numba then leaves
-out the check for negative ones, which costs a fifth of a gather.
+There are two of each, which give the same bits: in `machine_code` for much, and in numpy, here, for little. Loading the
+former takes longer than a small problem, or a short run, computes in all, and every process pays for it: the
+coordinator, the command line, the server that workers are forked from, ranks and actors.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, Places
-from erasurehead._internal.jit import FLOAT, NOTHING, compiled, reads, writes
 
-# An unsigned and a signed integer would add up to a float.
-_ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-_FLUSH = 511  # a product of 512 numbers below 2 does not overflow
+_LARGE = 4096  # elements from which on workers are given machine code
+_ENOUGH = 2**25  # elements for which numpy takes about as long as loading machine code does
+_EACH = 1024  # elements for which numpy takes as long as its calls do
 
-PATTERN = (reads("uint16"), reads("uint64", 2), reads("uint32"), reads("uint16"))
+_MACHINE_CODE = "erasurehead.problems.machine_code"
+_NUMPY_ALONE = "erasurehead.problems.numpy_alone"
+_BLOCK = 512  # samples whose losses are one logarithm
 
 
-@compiled(NOTHING, *PATTERN, reads("float64"), writes("float64"))
+def modules_for(size: int) -> tuple[str, ...]:
+    """Return the modules that a worker imports at its start to compute with arrays of up to some size.
+
+    It never loads machine code within a step, which would make a straggler of it.
+
+    Arguments:
+        size: elements of the longest array, of a model or of what a shard holds.
+    """
+    return (__name__, _MACHINE_CODE if size >= _LARGE else _NUMPY_ALONE)
+
+
+def load(size: int) -> None:
+    """Load machine code before a clock starts, if arrays of up to some size are worth it."""
+    if size >= _LARGE:
+        import_module(_MACHINE_CODE)
+
+
+class _Progress:
+    """What numpy has computed in this process, in elements, and how much is enough."""
+
+    computed = 0
+    enough: float = _ENOUGH
+
+
+def numpy_alone() -> None:
+    """Never load machine code from now on, however much is computed."""
+    _Progress.enough = math.inf
+
+
+def _machine_code(size: int) -> Any:
+    """Return the module to leave a computation to; None if it is done here.
+
+    Whoever is no worker of a real engine has machine code once it is worth it.
+    """
+    if _MACHINE_CODE not in sys.modules:
+        _Progress.computed += size + _EACH
+        if _Progress.computed < _Progress.enough:
+            return None
+    return import_module(_MACHINE_CODE)  # which waits where another thread is still importing it
+
+
 def pattern_product(
     first: NDArray[np.uint16],
     runs: NDArray[np.uint64],
@@ -37,21 +82,15 @@ def pattern_product(
         weights: of the columns, shape (n_columns,).
         margins: shape (n_rows + 1,); the last element takes what belongs to no row.
     """
-    margins[:] = 0.0
-    for column in range(np.uint64(len(first))):
-        margins[first[column]] += weights[column]
-    entry, stretch = np.uint64(0), np.uint64(0)
-    for run in range(len(runs)):
-        length = runs[run, 0]
-        for _ in range(runs[run, 1]):
-            weight = weights[columns[stretch]]
-            for further in range(entry, entry + length):
-                margins[rows[further]] += weight
-            entry += length
-            stretch += _ONE
+    code = _machine_code(len(first) + len(rows))
+    if code is not None:
+        code.pattern_product(first, runs, columns, rows, weights, margins)
+        return
+    lengths = np.repeat(*runs.T.astype(np.int64))
+    each = np.concatenate([weights, np.repeat(weights[columns], lengths)])
+    margins[:] = np.bincount(np.concatenate([first, rows]), each, len(margins))  # which adds in order
 
 
-@compiled(NOTHING, *PATTERN, reads("float64"), writes("float64"))
 def pattern_transposed(
     first: NDArray[np.uint16],
     runs: NDArray[np.uint64],
@@ -67,28 +106,19 @@ def pattern_transposed(
         residuals: of the rows, shape (n_rows + 1,); the last is 0.
         total: shape (n_columns,).
     """
-    for column in range(np.uint64(len(first))):
-        total[column] = residuals[first[column]]
-    entry, stretch = np.uint64(0), np.uint64(0)
-    for run in range(len(runs)):
-        length = runs[run, 0]
-        fours = length // _FOUR * _FOUR
-        for _ in range(runs[run, 1]):
-            # Four sums at a time: an addition need not wait for the one before it.
-            a, b, c, d = 0.0, 0.0, 0.0, 0.0
-            for further in range(entry, entry + fours, _FOUR):
-                a += residuals[rows[further]]
-                b += residuals[rows[further + _ONE]]
-                c += residuals[rows[further + _TWO]]
-                d += residuals[rows[further + _THREE]]
-            for further in range(entry + fours, entry + length):
-                a += residuals[rows[further]]
-            total[columns[stretch]] += (a + b) + (c + d)
-            entry += length
-            stretch += _ONE
+    code = _machine_code(len(first) + len(rows))
+    if code is not None:
+        code.pattern_transposed(first, runs, columns, rows, residuals, total)
+        return
+    lengths = np.repeat(*runs.T.astype(np.int64))
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    lanes = np.where(within < np.repeat(lengths - lengths % 4, lengths), within % 4, 0)  # four sums, as over there
+    lanes += np.repeat(np.arange(0, 4 * len(lengths), 4), lengths)
+    a, b, c, d = np.bincount(lanes, residuals[rows], 4 * len(lengths)).reshape(-1, 4).T
+    total[:] = residuals[first]
+    np.add.at(total, columns, (a + b) + (c + d))
 
 
-@compiled(FLOAT, writes("float64"), reads("float64"), reads("float64"), FLOAT)
 def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: float) -> float:
     """Put the derivatives of `scale * log(1 + exp(-label * margin))` in place of the margins.
 
@@ -105,39 +135,38 @@ def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: floa
     Returns:
         The sum of the losses, times the scale.
     """
+    code = _machine_code(len(margins))
+    if code is not None:
+        return code.logistic_residuals(margins, decays, labels, scale)
+    signed = margins * labels
+    rounded = 1.0 + decays
+    inverse = 1.0 / rounded
+    terms = (decays - (rounded - 1.0)) * inverse - np.minimum(signed, 0.0)
+    margins[:] = -scale * labels * np.where(signed >= 0.0, inverse * decays, inverse)
     loss = 0.0
-    product = 1.0
-    for row in range(margins.shape[0]):
-        signed = margins[row] * labels[row]
-        decay = decays[row]
-        rounded = 1.0 + decay
-        inverse = 1.0 / rounded
-        product *= rounded
-        loss += (decay - (rounded - 1.0)) * inverse - min(signed, 0.0)
-        chance = inverse * decay if signed >= 0.0 else inverse
-        margins[row] = -scale * labels[row] * chance
-        if row & _FLUSH == _FLUSH:
-            loss += math.log(product)
-            product = 1.0
-    return scale * (loss + math.log(product))
+    for begin in range(0, len(terms), _BLOCK):  # one after the other, where a sum of numpy's goes by pairs
+        loss = float(np.add.accumulate(np.append(loss, terms[begin : begin + _BLOCK]))[-1])
+        loss += math.log(np.multiply.accumulate(rounded[begin : begin + _BLOCK])[-1])
+    return scale * loss
 
 
-@compiled(NOTHING, reads("float64"), reads("int32"), writes("float64"))
 def take(vector: Array, places: Places, out: Array) -> None:
-    """Write the elements at some places of a vector: four fifths of the time of `numpy.take` with 64 bits a place.
+    """Write the elements at some places of a vector.
 
     Arguments:
         vector: what is read.
         places: within the vector, which is not checked; shape (length,).
         out: filled, shape (length,).
     """
-    for element in range(len(places)):
-        out[element] = vector[np.uint64(places[element])]
+    code = _machine_code(len(vector))
+    if code is not None:
+        code.take(vector, places, out)
+    else:
+        out[:] = vector[places]
 
 
-@compiled(NOTHING, writes("float64"), reads("int32"), FLOAT, reads("float64"))
 def add_in_place(total: Array, places: Places, weight: float, values: Array) -> None:
-    """Add weighted values to the places that they belong to: half the time of `numpy.add.at`, and no temporaries.
+    """Add weighted values to the places that they belong to.
 
     Arguments:
         total: changed.
@@ -145,7 +174,9 @@ def add_in_place(total: Array, places: Places, weight: float, values: Array) -> 
         weight: of the values.
         values: shape (length,).
     """
-    for element in range(len(places)):
-        place = places[element]
-        if place >= 0:
-            total[np.uint64(place)] += weight * values[element]
+    code = _machine_code(len(total))
+    if code is not None:
+        code.add_in_place(total, places, weight, values)
+        return
+    there = places >= 0
+    np.add.at(total, places[there], weight * values[there])

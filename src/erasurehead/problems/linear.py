@@ -11,6 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import UNSAID, invalid
+from erasurehead.problems import kernels
 from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import check_design, check_squares, check_target, intercept_parameters
 from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
@@ -52,7 +53,6 @@ class LinearProblem(Problem):
             those that the loss knows.
     """
 
-    preload = ("erasurehead.problems.kernels",)
     curved = True
 
     def __init__(
@@ -76,6 +76,7 @@ class LinearProblem(Problem):
         self.n_samples = self._design.n_rows
         self.n_features = self._design.n_columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        self.preload = kernels.modules_for(self.n_parameters + self._design.n_rows + self._design.n_ones)
         self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
         self._regularizer = as_penalty(l2, penalty, self.unpenalized)
         self.l2 = float(getattr(self._regularizer, "l2", 0.0))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
+from erasurehead.problems import kernels
 from erasurehead.problems.metrics import accuracy, area_under_curve, r_squared
 
 Labels: TypeAlias = NDArray[Any]
@@ -84,8 +85,6 @@ class LogisticLoss(SampleLoss):
         return values
 
     def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
-        from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
-
         if isinstance(scale, np.ndarray):
             return _weighted_logistic(margins[0], labels, scale)
         decays = np.abs(margins[0])

@@ -45,7 +45,7 @@ class ShardedProblem(Problem):
         InvalidArgument: if l2 is negative or not finite.
     """
 
-    preload = ("erasurehead.problems.kernels", "erasurehead.problems.sharded")
+    preload = ("erasurehead.problems.machine_code", "erasurehead.problems.sharded")
     curved = True
 
     def __init__(

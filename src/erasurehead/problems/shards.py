@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import MOST_PLACES, Array, IntArray, Places
 from erasurehead.errors import invalid
+from erasurehead.problems import kernels
 from erasurehead.problems.base import Shard
 from erasurehead.problems.blocks import MOST_ROWS, Block
 from erasurehead.problems.design_matrices import Design
@@ -171,11 +172,9 @@ def parameters_of(features: NDArray[np.integer], n_outputs: int, n_columns: int)
 
 
 def restricted(point: Array, support: Places | None) -> Array:
-    """Return a copy of a model restricted to a support, by machine code that its problem has had loaded."""
+    """Return a copy of a model restricted to a support."""
     if support is None:
         return point.copy()
-    from erasurehead.problems import kernels  # numba is loaded where something is computed, not where it is read
-
     local = np.empty(len(support))
     kernels.take(np.ascontiguousarray(point, dtype=np.float64), support, local)  # models may be of float32
     return local

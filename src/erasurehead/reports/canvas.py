@@ -82,7 +82,7 @@ _LOOKS = tuple(
 )
 
 
-_SCHEMES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "ignore_stragglers": 4}
+_SCHEMES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "adaptive": 3, "ignore_stragglers": 4}
 """The look of each named scheme; the others have one of those that are left, by their names."""
 _OTHERS = tuple(index for index in range(len(_LOOKS)) if index not in _SCHEMES.values())
 _LINES, _MARKERS = ("-", "--", "-.", ":"), ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -206,6 +206,11 @@ def patch_key(colour: str, label: str, edge: str = "none") -> Any:
 def line_key(colour: str, label: str) -> Any:
     """Return a legend's entry for a thin line."""
     return importlib.import_module("matplotlib.lines").Line2D([], [], color=colour, linewidth=0.8, label=label)
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """Name the curves above a panel, where no curve is in the way."""
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
 
 
 def plain_ticks(axis: Any) -> None:

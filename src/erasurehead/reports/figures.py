@@ -8,12 +8,14 @@ from pathlib import Path
 from erasurehead._internal.storage import Access
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
+from erasurehead.reports.decisions import decides, draw_decisions
+from erasurehead.reports.descents import Descent, draw_descents
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
 from erasurehead.reports.timeline import draw_timeline, explain_timeline, window
 from erasurehead.training.result import Run
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
-_BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches that a run takes
+_BAR, _LINE, _TIMELINE, _DECISIONS = 0.42, 0.23, 1.35, 6.0  # inches that a run takes
 
 
 def draw_comparison(
@@ -23,13 +25,15 @@ def draw_comparison(
     target: tuple[str, float] | None = None,
     title: str = "",
     access: Access | None = None,
+    descents: Sequence[Descent] = (),
 ) -> list[Path]:
     """Draw several runs against each other, in the manner of the ErasureHead paper's Figures 2 to 4.
 
     The files are `comparison` (all panels), `progress` (quality against time), `step_times`, `speed_up`
-    and `timeline` (who was late in the first steps). Equal runs give equal files. A scheme has its colour, whatever it
-    is compared with; axes are logarithmic where a linear one would hide the fastest, and `virtual time` is that of the
-    virtual engine's clock.
+    and `timeline` (who was late in the first steps); with descents, `gap` (objective above the least, against time, on
+    a logarithmic axis down to where each run stays), and `decisions` of optimizers that made some. Equal runs give
+    equal files. A scheme has its colour, whatever it is compared with; axes are logarithmic where a linear one would
+    hide the fastest, and `virtual time` is that of the virtual engine's clock.
 
     Arguments:
         runs: at least one, trained under the same delays from the same model.
@@ -39,6 +43,7 @@ def draw_comparison(
         title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
             The number of workers and the engine are added.
         access: who may read the files; None for what is usual on this system.
+        descents: of the runs, where objectives are known.
 
     Returns:
         The files written.
@@ -54,12 +59,12 @@ def draw_comparison(
     paths: list[Path] = []
     with canvas.drawing():
         place = canvas.made_folder(folder, access)
-        for name, figure in _figures(comparison, heading):
+        for name, figure in _figures(comparison, heading, descents):
             paths += canvas.save(figure, place, name, formats, access)
     return paths
 
 
-def _figures(comparison: Comparison, heading: str) -> list[tuple[str, Figure]]:
+def _figures(comparison: Comparison, heading: str, descents: Sequence[Descent]) -> list[tuple[str, Figure]]:
     bars = 1.4 + _BAR * len(comparison.runs)
     curves = 4.2 + _LINE * len(comparison.runs) / legend_columns(comparison.names)
     single: list[tuple[str, Callable[[Axes, Comparison], None], float]] = [
@@ -74,7 +79,21 @@ def _figures(comparison: Comparison, heading: str) -> list[tuple[str, Figure]]:
         made.append((name, figure))
     figure = canvas.new_figure(_WIDTH, 1.5 + _TIMELINE * len(comparison.runs), heading)
     _draw_timelines(figure.subfigures(), comparison)  # a part of its own: the legend would cover the figure's title
-    return [*made, ("timeline", figure)]
+    made.append(("timeline", figure))
+    if descents:
+        figure = canvas.new_figure(0.75 * _WIDTH, curves + 0.6, heading)
+        axes = figure.subplots()
+        draw_descents(axes, descents)
+        canvas.legend_above(axes, legend_columns([one.scheme for one in descents]))
+        made.append(("gap", figure))
+    deciding = [(run, row) for run, row in zip(comparison.runs, comparison.rows, strict=True) if decides(run)]
+    if deciding:
+        figure = canvas.new_figure(_WIDTH, _DECISIONS * len(deciding), heading)
+        parts = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
+        for part, (run, row) in zip(parts, deciding, strict=True):
+            draw_decisions(part, run, f"{measures.cut(row.scheme, 60)}: what was decided, and when")
+        made.append(("decisions", figure))
+    return made
 
 
 def _whole(comparison: Comparison, heading: str) -> Figure:

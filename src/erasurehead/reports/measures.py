@@ -97,6 +97,9 @@ def clock(runs: Sequence[Run]) -> str:
     return "virtual time" if all(virtual) else "wall-clock time" if not any(virtual) else "time"
 
 
+HIGHEST = 1e100
+"""Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""
+
 WIDE = 20.0
 """Longest over shortest, from which on an axis is logarithmic: on a linear one the shortest could not be seen."""
 

@@ -15,9 +15,6 @@ from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.training.result import Run
 
-_HIGHEST = 1e100
-"""Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""
-
 _LEGEND = 48  # letters of a name
 
 
@@ -89,7 +86,7 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     _mark_target(axes, comparison, unit)
     axes.grid(color=FAINT, linewidth=0.5)
     columns = legend_columns([*comparison.names, *([] if comparison.target is None else [_target(comparison.target)])])
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
+    canvas.legend_above(axes, columns)
 
 
 def legend_columns(names: Sequence[str]) -> int:
@@ -103,7 +100,7 @@ def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     if metric is None:
         told = [row for row in run.steps if not row.rejected and (row.loss is not None or not row.stepped)]
         losses = np.array([np.nan if row.loss is None else row.loss for row in told])
-        return np.array([row.begin for row in told]), np.where(np.abs(losses) < _HIGHEST, losses, np.nan)
+        return np.array([row.begin for row in told]), np.where(np.abs(losses) < measures.HIGHEST, losses, np.nan)
     points = [(item.time, item.metrics[metric]) for item in run.evaluations]
     times, values = np.array(points).reshape(-1, 2).T
     return times, values
@@ -113,7 +110,7 @@ def _set_heights(axes: Axes, comparison: Comparison, curves: Sequence[Array]) ->
     # The first point is a model that has learnt nothing; it would flatten all that is to be told apart.
     others: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
     heights = np.concatenate([*(values[1:] for values in curves), others])
-    heights = heights[np.abs(heights) < _HIGHEST]
+    heights = heights[np.abs(heights) < measures.HIGHEST]
     low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
     falls = comparison.metric is None or measures.falls(comparison.metric)
     if falls and measures.is_wide([low, high]):  # on a linear axis the finish would lie on the ground

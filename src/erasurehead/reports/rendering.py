@@ -34,8 +34,14 @@ def render_table(rows: Sequence[ComparisonRow], title: str | None = None) -> Tab
     return as_table(_columns(rows), notes(rows), title)
 
 
-def as_table(columns: Sequence[Column], said: Sequence[str], title: str | None = None) -> Table:
-    """Return columns as a table for a terminal, with sentences below."""
+def as_table(columns: Sequence[Column], said: Sequence[str] = (), title: str | None = None) -> Table:
+    """Return columns as a table for a terminal.
+
+    Arguments:
+        columns: of equally many cells; the first is of names.
+        said: sentences that stand below.
+        title: what stands above.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -66,15 +72,20 @@ def to_markdown(rows: Sequence[ComparisonRow]) -> str:
     return as_markdown(_columns(rows), notes(rows))
 
 
-def as_markdown(columns: Sequence[Column], said: Sequence[str]) -> str:
-    """Return columns as a table of Markdown, with sentences below, ending in a newline."""
+def as_markdown(columns: Sequence[Column], said: Sequence[str] = ()) -> str:
+    """Return columns as a table of Markdown, ending in a newline.
+
+    Arguments:
+        columns: of equally many cells; the first is of names.
+        said: sentences that stand below.
+    """
     lines = [
         [" ".join(column.header) for column in columns],
         [":--" if column is columns[0] else "--:" for column in columns],
         *zip(*(column.cells for column in columns), strict=True),
     ]
     table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-    return f"{table}\n\n" + "\n\n".join(said) + "\n"
+    return "\n\n".join([table, *said]) + "\n"
 
 
 def notes(rows: Sequence[ComparisonRow]) -> list[str]:

@@ -86,22 +86,19 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
         order = optimizer.ask()
         point = order.points[0]
         if order.kind == CURVATURE:
-            estimate, optimizer.value = problem.curvature()
-        else:
-            (found,) = problem.exact([point])
-            if found.n_samples < problem.n_samples:
-                return
-            optimizer.value = found.loss + problem.penalty(point)
-            estimate = found.gradient + problem.penalty_gradient(point)
-            if not (
-                np.isfinite(optimizer.value) and np.isfinite(estimate).all()
-            ):  # a point too far: as the loop says it
-                optimizer.value, estimate = np.inf, None
+            optimizer.curvature = problem.curvature()
+        (found,) = problem.exact([point])
+        if found.n_samples < problem.n_samples:
+            return
+        optimizer.value = found.loss + problem.penalty(point)
+        estimate = found.gradient + problem.penalty_gradient(point)
+        if not (np.isfinite(optimizer.value) and np.isfinite(estimate).all()):  # a point too far: as the loop says it
+            optimizer.value, estimate = np.inf, None
         optimizer.tell(estimate)
         spent += time.process_time() - begin
         if to_target is None and target is not None and _reached(problem.metrics(optimizer.best), target):
             to_target = spent
-    x = optimizer.best
+    x = optimizer.known
     yield Alone("quasi_newton", spent, to_target, optimizer.converged, problem.objective(x), problem.metrics(x))
 
 

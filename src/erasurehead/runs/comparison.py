@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,23 @@ from erasurehead._internal.atomic_files import write_whole, writing
 from erasurehead._internal.storage import Folder
 from erasurehead.datasets import NAMES
 from erasurehead.errors import Diverged, Unreachable, invalid
-from erasurehead.reports import ComparisonRow, comparison_table, draw_comparison, to_markdown
+from erasurehead.reports import (
+    GAPS,
+    ComparisonRow,
+    Descent,
+    comparison_table,
+    descent_markdown,
+    draw_comparison,
+    to_markdown,
+)
 from erasurehead.reports.measures import reached_by_all
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
-from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment, describe
+from erasurehead.runs.descents import Models, Objectives, descents
+from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
+from erasurehead.runs.summaries import describe
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run, Status
@@ -47,6 +57,7 @@ class Comparison:
     experiments: tuple[Experiment, ...]
     folder: Path
     target: tuple[str, float] | None = None
+    _objectives: list[Objectives | None] = field(default_factory=list[Objectives | None], init=False, repr=False)
 
     @classmethod
     def from_config(cls, config: Config, schemes: Sequence[str] = (), target: str | None = None) -> Comparison:
@@ -100,16 +111,18 @@ class Comparison:
         section = self.experiments[0].config.run
         make_folder(self.folder, section.overwrite, section.access)
         runs: list[Run] = []
+        self._objectives.clear()
         for experiment in self.experiments:
-            last = _Last()
+            last, models, failed = _Last(), Models(experiment), False
             try:
-                runs.append(experiment.run([*callbacks, last]))
+                runs.append(experiment.run([*callbacks, last, models]))
             except (Unreachable, Diverged):
                 if last.run is None:  # it was not training that failed
                     raise
                 runs.append(last.run)
-                continue
-            if runs[-1].stopped:
+                failed = True
+            self._objectives.append(models.objectives(experiment.problem))
+            if runs[-1].stopped and not failed:
                 break
         return runs
 
@@ -145,8 +158,14 @@ class Comparison:
         """
         target = self.goal(runs)
         rows = comparison_table(runs, target)
-        access = self.experiments[0].config.run.access
+        section = self.experiments[0].config.run
+        access = section.access
+        known = [one.objective for one in alone if one.objective is not None]
+        names, virtual = [row.scheme for row in rows], section.engine == "virtual"
+        fell = descents(names, self._objectives, min(known, default=None), virtual)
         text = f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}"
+        if fell:
+            text += f"\n{descent_markdown(fell)}"
         if alone:
             text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
         write_whole(self.folder / TABLE, [text.encode()], access)
@@ -154,7 +173,7 @@ class Comparison:
         if formats:
             with writing(self.folder / FIGURES), Folder.open(self.folder, access) as opened:
                 opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
-            figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title, access)
+            figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title, access, fell)
         folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
         ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
         failures = tuple(
@@ -164,9 +183,8 @@ class Comparison:
         )
         outcome = Outcome(
             self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "interrupted" in ends,
-            tuple(alone),
+            tuple(alone), tuple(fell),
         )  # fmt: skip
-        section = self.experiments[0].config.run
         price = section.seconds_per_task if section.engine == "virtual" else None
         facts = {"data": describe(self.experiments[0].data), "engine": section.engine, "workers": section.workers,
                  "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
@@ -207,6 +225,7 @@ class Outcome:
         failures: for each scheme that could not be trained to the end, which it is and why, in a sentence.
         interrupted: whether the user stopped the last run, and left out what was to follow.
         alone: what the same problem takes on one machine; empty where it was not tried.
+        descents: how near the least objective each run came, and when; empty where objectives are out of reach.
     """
 
     title: str
@@ -218,6 +237,7 @@ class Outcome:
     failures: tuple[str, ...] = ()
     interrupted: bool = False
     alone: tuple[Alone, ...] = ()
+    descents: tuple[Descent, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -232,6 +252,7 @@ class Outcome:
                 for row, folder in zip(self.rows, self.runs, strict=True)
             ],
             "alone": [one.as_dict() for one in self.alone],
+            "seconds_to_gap": {one.scheme: {f"{gap:g}": one.seconds_to(gap) for gap in GAPS} for one in self.descents},
             "figures": [str(path) for path in self.figures],
             "folder": str(self.folder),
         }

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import shlex
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,43 +16,37 @@ from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, Diverged, InvalidArgument, RecordsError, invalid
+from erasurehead.errors import DataError, Diverged, InvalidArgument, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.runs.checkpoints.checkpointer import Checkpointer, last_good
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
 from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
-from erasurehead.runs.config.toml import locating, to_toml
-from erasurehead.runs.control import Control
+from erasurehead.runs.config.toml import locating
+from erasurehead.runs.divergence import LeastCounted, remedy
 from erasurehead.runs.fingerprints import check_same, of_code, of_data
 from erasurehead.runs.first_models import InitialModel, initial_model
-from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import (
     CONFIG,
     ENCODING,
     RUNS,
-    SUMMARY,
     check_free,
     has_checkpoints,
     has_steps,
     next_free,
 )
 from erasurehead.runs.predictor import TrainedModel
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs.recording import Recording
 from erasurehead.runs.resuming import check_unfinished, opened_to_go_on
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import parse_rate, parse_scheme
+from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
-from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
-from erasurehead.training.signals import stopped_by, uninterrupted
 from erasurehead.training.stopping import TOLERANCE, Until
 
 PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
@@ -264,100 +254,30 @@ class Experiment:
         engine = engine or self.engine()
         if engine.message_rounding:  # it is on the wire already
             wire = None
-        watching, recorder, checkpointer, control = [*callbacks], None, None, None
+        recording, least = None, LeastCounted()
         if self.out is not None:
-            with uninterrupted():  # a folder that is there can be continued
-                recorder = self._recorder(self.out, callbacks)
-                checkpointer = self._checkpointer(recorder)
-            watching = [recorder, *callbacks, checkpointer]
-            control = Control(self.out)
-        least = _LeastCounted()
-        watching.append(least)
+            recording = Recording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
+        watching = callbacks if recording is None else recording.callbacks
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
                 run = train(
-                    self.problem, self.scheme, optimizer, engine, section.steps, watching, section.evaluate_every,
-                    fault_policy=self.config.faults.policy(),
-                    resume=None if recorder is None else recorder.resumption,
-                    wanted=lambda step: None if control is None else control.wanted(),
+                    self.problem, self.scheme, optimizer, engine, section.steps, [*watching, least],
+                    section.evaluate_every, fault_policy=self.config.faults.policy(),
+                    resume=None if recording is None else recording.resumption,
+                    wanted=lambda step: None if recording is None else recording.wanted(step),
                     until=section.until, patience=section.patience, max_seconds=section.max_seconds,
                     tolerance=self._tolerance, wire=wire,
                 )  # fmt: skip
         except BaseException as error:
-            if recorder is None or checkpointer is None:
-                raise
-            with contextlib.suppress(OSError):  # a full disk may be what ended the run
-                if isinstance(error, KeyboardInterrupt):
-                    recorder.end("interrupted", stopped_by(error))
-                else:
-                    recorder.end("failed", _said(error))
-            checkpointer.close()
-            if isinstance(error, Diverged) and not least.neglected:
-                raise Diverged(f"{error} {self._remedy(least.coverage)}".rstrip()) from error
-            if isinstance(error, RecordsError):
-                if recorder.summary.get("steps") == section.steps:  # else the run goes on from its checkpoint
-                    self._save_elsewhere(recorder, self.out, callbacks)
-                raise RecordsError(f"{error} {last_good(checkpointer.store.step)}") from error
+            if recording is not None:
+                recording.cut_off(error)
+                if isinstance(error, Diverged) and not least.neglected:
+                    heaviest = getattr(self.problem, "heaviest", 1.0)
+                    raise Diverged(f"{error} {remedy(self.config, self.data, heaviest, least)}".rstrip()) from error
             raise
-        if recorder is not None:
-            saved = self._save_elsewhere(recorder, self.out, callbacks)
-            run.summary = {**recorder.summary, "model": None if saved is None else str(saved)}
+        if recording is not None:
+            recording.end(run)
         return run
-
-    def _save_elsewhere(self, recorder: Recorder, out: Path | None, callbacks: Sequence[Callback]) -> Path | None:
-        """Save the model where there is room, if there was none in the run folder, and say where.
-
-        Returns:
-            The folder that it is in: one that `predict` takes; None if nothing can be written anywhere.
-        """
-        if recorder.saved or recorder.x is None or out is None:
-            return out if recorder.saved else None
-        for where in (lambda: out.absolute().parent, Path.cwd, Path.home, lambda: Path(tempfile.gettempdir())):
-            place = out
-            try:
-                place = next_free(where(), f"{out.name}-rescued")
-                folder = RunFolder.create(place)
-                folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
-                folder.write(ENCODING, self.data.encoding.to_json())
-                folder.write_model(recorder.x)
-                folder.write_summary(recorder.summary)
-            except (OSError, RuntimeError, InvalidArgument):  # there is no such folder, or no room in it
-                if place != out:
-                    shutil.rmtree(place, ignore_errors=True)
-                continue
-            text = f"the model could not be saved in {out}; it is in {place}"
-            moved = Notice("model_moved", data={"folder": str(place)}, text=text)
-            for callback in callbacks:
-                callback.on_notice(moved)
-            return place
-        text = f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost"
-        for callback in callbacks:
-            callback.on_notice(Notice("model_lost", text=text))
-        return None
-
-    def _remedy(self, coverage: float) -> str:
-        """Return which step size does not diverge on these data, as a sentence.
-
-        Arguments:
-            coverage: the least share of the gradient that a step counted, scaled up: its curvature is so much larger.
-        """
-        section = self.config.optimizer
-        if section.rate is None:
-            return ""
-        rate = parse_rate(section.rate)(0)
-        try:
-            safe = parts.safe_rate(self.data, str(self.config.problem.loss), float(self.config.problem.l2 or 0.0),
-                getattr(self.problem, "heaviest", 1.0),
-            )  # fmt: skip
-        except DataError:
-            safe = math.inf
-        safe *= coverage
-        if safe < rate:
-            return f"The step size was {section.rate}; --rate {safe:.2g} is small enough for these data."
-        return (
-            f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
-            "gradient_descent, which adds no momentum."
-        )
 
     @property
     def _tolerance(self) -> float | None:
@@ -379,67 +299,6 @@ class Experiment:
                 else of_data(data.X_train, data.y_train, data.X_test, data.y_test)
             ),
         }
-
-    def _recorder(self, out: Path, callbacks: Sequence[Callback]) -> Recorder:
-        def notify(notice: Notice) -> None:
-            for callback in callbacks:
-                callback.on_notice(notice)
-
-        facts = {"engine": self.config.run.engine, "data": describe(self.data)}
-        required = self.config.run.records == "required"
-        if self.resuming:
-            folder = RunFolder.open(out, self.config.run.access)
-            recorder = Recorder.reopen(folder, facts, required=required, notify=notify)
-            for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
-                text = f"the run continues from an older checkpoint: {said}"
-                notify(Notice("older_checkpoint", data={"reason": said}, text=text))
-            if said := folder.damage(SUMMARY):
-                data = {"file": SUMMARY, "reason": said}
-                notify(Notice("rewritten", data=data, text=f"the summary is written anew: {said}"))
-            if not folder.has(ENCODING):
-                folder.write(ENCODING, self.data.encoding.to_json())
-        else:
-            folder = RunFolder.create(out, self.config.run.overwrite, self.config.run.access)
-            recorder = Recorder(folder, facts, required=required, notify=notify)
-            folder.write(ENCODING, self.data.encoding.to_json())
-        folder.write(CONFIG, to_toml(self.config.model_dump(exclude={"run": {"out", "overwrite"}})))
-        return recorder
-
-    def _checkpointer(self, recorder: Recorder) -> Checkpointer:
-        section = self.config.checkpoints
-        return Checkpointer(
-            recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
-            keep_finished=section.keep_finished, facts=self.facts(),
-        )  # fmt: skip
-
-
-class _LeastCounted(Callback):
-    """Keeps the least share of the gradient that a step has counted."""
-
-    def __init__(self) -> None:
-        self.coverage = 1.0
-        self.neglected = False
-
-    def on_step_end(self, row: StepRow, x: Array) -> None:
-        if row.stepped and row.coverage > 0.0:
-            self.coverage = min(self.coverage, row.coverage)
-
-    def on_end(self, run: Run) -> None:
-        self.neglected = bool(run.neglected)
-
-
-def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
-    """Return what a data set is, as plain data."""
-    return {
-        "name": data.name,
-        "source": data.source,
-        "task": data.task,
-        "train_rows": data.n_train,
-        "test_rows": data.n_test,
-        "columns": data.n_columns,
-        "notes": list(data.notes),
-        "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
-    }
 
 
 def _optimizer(
@@ -507,7 +366,3 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
 
 def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:
     parts.check_reachable(scheme, delays, config.delays, config.run.steps)
-
-
-def _said(error: BaseException) -> str:
-    return str(error) or type(error).__name__

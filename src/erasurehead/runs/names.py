@@ -35,7 +35,7 @@ WAITING = "waiting.json"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
-PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "consensus", "links")
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "gap", "decisions", "consensus", "links")
 """The names of a comparison's figures, without what says their format."""
 
 ROWS = (STEPS, ARRIVALS)

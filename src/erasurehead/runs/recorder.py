@@ -165,6 +165,9 @@ class Recorder(Callback):
             self._files[STEPS].add(row.as_dict())
             self._try(self._flush)
 
+    def on_last_step(self, step: int) -> None:
+        self._try(self._flush)  # the last checkpoint covers late messages of a step that its time has cut off
+
     def _flush(self) -> None:
         for file in self._files.values():
             file.flush()

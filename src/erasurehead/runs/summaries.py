@@ -1,4 +1,4 @@
-"""What stands in the summary of a run: its figures, and the versions that made it."""
+"""What stands in the summary of a run: its data, its figures, and the versions that made it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.training.result import Run
 
 
@@ -46,6 +48,20 @@ def figures(run: Run) -> dict[str, Any]:
         "liars": sorted({worker for row in steps for worker in row.workers_noticed("lied")}),
         "workers_at_end": steps[-1].workers - len(steps[-1].dead) if steps else None,
         "failures": sum(row.failures for row in steps),
+    }
+
+
+def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
+    """Return what a data set is, as plain data."""
+    return {
+        "name": data.name,
+        "source": data.source,
+        "task": data.task,
+        "train_rows": data.n_train,
+        "test_rows": data.n_test,
+        "columns": data.n_columns,
+        "notes": list(data.notes),
+        "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
     }
 
 

@@ -42,7 +42,10 @@ class Callback:
         """Called after a step for every message of it, arrived or censored; and at once for late ones."""
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
-        """Called when a step is done, with the model that the run would end with now.
+        """Called when a step is done, with the model that there is now.
+
+        Of optimizers that try points it is the newest one that nothing speaks against; where it turns out no better, it
+        is the one before again (see `Optimizer.best`), and a run that ends before that is known compares the two.
 
         Keep a reference to it at will: it is never changed.
         """

@@ -55,6 +55,12 @@ class Snapshots(Callback):
         if self.every and newest is not None and newest[0] == step and self.kept[-1][0] != step:
             self.kept.append(newest)
 
+    def settle(self, x: Array) -> None:
+        """Take note of the model that a run ends with: the newest, or the one before if that was no better."""
+        newest = self._newest
+        if newest is not None and self.kept and self.kept[-1][0] == newest[0]:
+            self.kept[-1] = (*newest[:2], x)
+
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs."""
         return {"every": self.every, "kept": [[step, time, x] for step, time, x in self.kept]}

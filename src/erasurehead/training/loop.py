@@ -34,7 +34,8 @@ from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
-from erasurehead.training.round import DIVERGED, PoolShrunk, RoundResult, RoundRunner, TimeIsUp
+from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner, TimeIsUp
+from erasurehead.training.round_result import RoundResult
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
@@ -143,7 +144,8 @@ def train(
     run = training.run
     try:
         if not training.hurried and not isinstance(failure, Diverged):
-            run.final = training.final()
+            run.x, run.final = training.final()
+            snapshots.settle(run.x)
         for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
@@ -224,6 +226,7 @@ class _Training:
         self._shards: Shards = {}
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
         self.rounds = RoundRunner(self.pool, self.watchers)
+        self.log = self.rounds.log
         self.counting = Counting(scheme.code.n_tasks)
         self._scheme = scheme
         self._samples = split_samples(problem.n_samples, scheme.code.n_tasks)
@@ -233,7 +236,9 @@ class _Training:
         self._between = True  # steps, when the engine's state can be taken
 
     def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
-        programs, layout = build_programs(scheme.code, self.problem, self.optimizer.max_points, self._shards)
+        curvature = CURVATURE in self.optimizer.kinds and self.problem.curved
+        points = self.optimizer.max_points
+        programs, layout = build_programs(scheme.code, self.problem, points, self._shards, curvature)
         used = {id(shard) for program in programs for shard in program.shards}
         for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
             del self._shards[tasks]  # workers that keep theirs are the only ones to hold those of earlier codes
@@ -244,26 +249,36 @@ class _Training:
         """All that there is so far, but for the evaluations."""
         history = self.history
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.best, history.steps, history.arrivals,
+            self._scheme.name, self.engine.name, self.optimizer.known, history.steps, history.arrivals,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
         )  # fmt: skip
 
-    def final(self) -> FinalModel | None:
-        """Return what the final model comes to, from the data that are in reach and were not lost; None if none are."""
-        problem, first, x = self.problem, self.first, self.optimizer.best
-        lost = self.history.steps[-1].lost if self.history.steps else []
+    def final(self) -> tuple[Array, FinalModel | None]:
+        """Return the final model: of the newest one and the one before, if its objective is not known yet, the lower.
+
+        With it, what it comes to, from the data that are in reach and were not lost; None if none are.
+        """
+        problem, first, steps = self.problem, self.first, self.history.steps
+        models = [self.optimizer.known]
+        if self.optimizer.best is not self.optimizer.known:
+            newest = self.stopping.reached(len(steps))  # and was measured: it is what was asked for
+            models = [self.optimizer.best] if newest else [*models, self.optimizer.best]
+        lost = steps[-1].lost if steps else []
         with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
-            start, end = problem.exact([first, x], [self._samples[task] for task in lost])
+            start, *ends = problem.exact([first, *models], [self._samples[task] for task in lost])
+            values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
+        lower = len(values) > 1 and values[1] < values[0]
+        x, end = models[lower], ends[lower]
         if not end.n_samples:
-            return None
+            return x, None
         norms = [
             math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
             for found, point in ((start, first), (end, x))
         ]
-        return FinalModel(
-            objective=end.loss + problem.penalty(x),
+        return x, FinalModel(
+            objective=values[lower],
             first_objective=start.loss + problem.penalty(first),
             share=end.n_samples / problem.n_samples,
             gradient_norm=norms[1],
@@ -293,24 +308,26 @@ class _Training:
             self.stopping.open(self.pool.living.values(), self._not_beside)
         if not running:  # else the clock goes on from where it stood
             self._origin = self.engine.now() - elapsed
-        self.rounds.origin, self.rounds.step = self._origin, self.optimizer.step
+        self.log.origin, self.log.step = self._origin, self.optimizer.step
         if resume is None:
-            self.rounds.note_start()
+            self.log.start(self.pool)
         elif not running:
-            self.rounds.note_return(map(int, resume.state["pool"]["dead"]), self._round)
+            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self._round)
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
 
     def _not_beside(self, why: str) -> None:
         text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
-        self.rounds.notice(Notice("measured_between", data={"reason": why}, text=text))
+        self.log.notice(Notice("measured_between", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return what ended them early, if it is for the caller to know."""
         try:
             self.rounds.time_is_up = self._origin + self.stopping.max_seconds
-            while self.optimizer.step < steps and self.stopping.ended is None:
+            if self._over(steps):  # it was cut off after its last step
+                self._tell_state()
+            while not self._over(steps):
                 self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
                 self.pool.settle()
                 self._between = False
@@ -323,15 +340,11 @@ class _Training:
                     self.stopping.after(self.history.steps[-1], self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
                         self.stopping.ended = self.stopping.ended or "converged"
-                if self.stopping.ended is not None:
-                    for watcher in self.watchers:
-                        watcher.on_last_step(self.optimizer.step)
-                for watcher in self.watchers:
-                    watcher.on_state(self.optimizer.step, self.state)
+                self._tell_state()
             self.rounds.end()
             if found := self.counting.neglected():
                 text = f"at the end of training {sentence(found, self._sizes)}"
-                self.rounds.notice(Notice("tasks_neglected", data={"tasks": [one.task for one in found]}, text=text))
+                self.log.notice(Notice("tasks_neglected", data={"tasks": [one.task for one in found]}, text=text))
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -339,6 +352,17 @@ class _Training:
             self.status, self.stopped = _status_after(failure), str(failure)
             return failure
         return None
+
+    def _over(self, steps: int) -> bool:
+        return self.optimizer.step >= steps or self.stopping.ended is not None
+
+    def _tell_state(self) -> None:
+        """Tell the callbacks that all is done and recorded up to here; and that it is the end, if that is early."""
+        if self.stopping.ended is not None:
+            for watcher in self.watchers:
+                watcher.on_last_step(self.optimizer.step)
+        for watcher in self.watchers:
+            watcher.on_state(self.optimizer.step, self.state)
 
     def state(self) -> dict[str, Tree]:
         """Return all that is needed to go on from here to the bit: see `Callback.on_state`."""
@@ -376,7 +400,9 @@ class _Training:
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
         self.counting.restore(state["counting"])
-        self.stopping.restore(state["stopping"])
+        self.stopping.restore(state["stopping"], float(state["elapsed"]))
+        if self.optimizer.converged:
+            self.stopping.ended = self.stopping.ended or "converged"
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
         self._round, self._origin = int(state["round"]), float(state["origin"])
@@ -395,24 +421,23 @@ class _Training:
                 self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
         gradient, loss = self._penalised(result, order)
         plain = not (self.problem.stochastic or self.problem.regularizer.sharp)
-        exact = plain and order.kind == "gradient" and not order.coefficients and result.exact
+        exact = plain and not order.coefficients and result.exact
         self.counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self.counting.found():
             text = sentence(self.counting.neglected(neglected), self._sizes)
-            self.rounds.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
+            self.log.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
+            optimizer.curvature = self._curvature(result)
             optimizer.tell(gradient)
-            if order.kind == CURVATURE:
-                gradient, loss = None, None  # no step, and no loss: these are sums of another kind
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             row = result.step_row(
                 order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
                 stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
-                dead=self.pool.dead, neglected=neglected, notices=self.rounds.take_notices(),
-                events=self.rounds.take_events(),
+                dead=self.pool.dead, neglected=neglected, notices=self.log.take_notices(),
+                events=self.log.take_events(),
             )  # fmt: skip
             model = optimizer.best
             for watcher in self.watchers:
@@ -422,19 +447,15 @@ class _Training:
             if exact and row.gradient_norm is not None:
                 self.stopping.converged(row.gradient_norm)
             self.rounds.learn(row, [*result.late_rows, *result.rows])
-            self.rounds.step = optimizer.step
+            self.log.step = optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
         """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
         estimate = result.estimate
         if estimate is None:
             return None, None
-        if result.lost:  # the mean over the samples that are left
-            lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
-            estimate = estimate * (self.problem.n_samples / (self.problem.n_samples - lost))
+        estimate = self._of_all(estimate, result)
         gradient = estimate[:-1]
-        if order.kind == CURVATURE:
-            return gradient, float(estimate[-1])
         if self.problem.regularizer.smooth:
             for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
                 penalty = self.problem.penalty_gradient(point)
@@ -445,6 +466,19 @@ class _Training:
         if order.coefficients:
             return gradient, None
         return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
+
+    def _curvature(self, result: RoundResult) -> tuple[Array, float] | None:
+        if result.curvature is None:
+            return None
+        sums = self._of_all(result.curvature, result)
+        return sums[:-1], float(sums[-1])
+
+    def _of_all(self, sums: Array, result: RoundResult) -> Array:
+        """Scale sums over the samples that are left to all of them."""
+        if not result.lost:
+            return sums
+        lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
+        return sums * (self.problem.n_samples / (self.problem.n_samples - lost))
 
 
 class _History(Callback):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from erasurehead._internal.arrays import Array
 from erasurehead.problems.base import Problem
 from erasurehead.training.optimum import Optimum
@@ -24,7 +26,11 @@ class Metric:
     optimum: Optimum | None = None
 
     def value(self, x: Array) -> float:
-        """Return the metric of a model."""
+        """Return the metric of a model; not finite of one that has run away."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._value(x)
+
+    def _value(self, x: Array) -> float:
         if self.name == "gap":
             assert self.optimum is not None
             return self.optimum.gap(self.problem.objective(x))

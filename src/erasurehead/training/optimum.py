@@ -112,9 +112,7 @@ def _polished(
     while found[2] > short and since < _PATIENCE:
         order = optimizer.ask()
         if order.kind == CURVATURE:
-            sums, optimizer.value = problem.curvature()
-            optimizer.tell(sums)
-            continue
+            optimizer.curvature = problem.curvature()
         optimizer.value, gradient = both(order.points[0])
         length, since = squared_norm(gradient) ** 0.5, since + 1
         if length < found[2]:

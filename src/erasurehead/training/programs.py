@@ -1,7 +1,8 @@
 """What each worker sends: the programs of a code over a problem, and where their messages' elements belong.
 
 Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
-that each step's estimate of the training loss costs nothing and has the same residual.
+that each step's estimate of the training loss costs nothing and has the same residual. Orders of kind `"curvature"` are
+answered by a second vector behind it, of the same length: the tasks' curvatures, combined likewise.
 """
 
 from __future__ import annotations
@@ -44,14 +45,29 @@ class Recipe:
 
 
 class CodedProgram(Program):
-    """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages."""
+    """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages.
+
+    Arguments:
+        shards: its data.
+        recipes: of its messages.
+        problem: that they are of.
+        max_points: the most points that an order will bring.
+        curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
+            for twice the work.
+    """
 
     def __init__(
-        self, shards: Sequence[Shard], recipes: Sequence[Recipe], problem: Problem, max_points: int = 1
+        self,
+        shards: Sequence[Shard],
+        recipes: Sequence[Recipe],
+        problem: Problem,
+        max_points: int = 1,
+        curvature: bool = False,
     ) -> None:
         self.shards = tuple(shards)
         self.recipes = {recipe.spec.message: recipe for recipe in recipes}
         self.preload = problem.preload
+        self._curvature = curvature
         self._message_specs = tuple(recipe.spec for recipe in recipes)
         self._n_parameters = problem.n_parameters
         self._inbox = max_points * problem.n_parameters
@@ -94,27 +110,29 @@ class CodedProgram(Program):
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        return self._message_specs
+        return self._with_curvature if self._curvature else self._message_specs
 
     @property
     def input_size(self) -> int:
         return self._inbox
 
+    @property
+    def _with_curvature(self) -> Sequence[MessageSpec]:
+        return [replace(one, length=2 * one.length, work=2.0 * one.work, vectors=2) for one in self._message_specs]
+
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return self._message_specs[len(done) :]
+        return (self._with_curvature if order.kind == CURVATURE else self._message_specs)[len(done) :]
 
     def take(self, order: Order) -> Any:
-        if order.kind == CURVATURE:
-            return None
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         return local, order.coefficients or (1.0,) * len(local), order.step
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         recipe = self.recipes[spec.message]
         shard = self.shards[recipe.shard]
-        if taken is None:
-            self._add_curvature(recipe, shard, out)
-            return
+        if spec.vectors == 2:
+            out, curvature = np.split(out, 2)
+            self._add_curvature(recipe, shard, curvature)
         local, factors, step = taken
         target, scratch = out, np.empty(0)
         if recipe.places is not None or len(local) > 1:
@@ -148,7 +166,11 @@ Shards: TypeAlias = dict[tuple[int, ...], Shard]
 
 
 def build_programs(
-    code: GradientCode, problem: Problem, max_points: int = 1, shards: Shards | None = None
+    code: GradientCode,
+    problem: Problem,
+    max_points: int = 1,
+    shards: Shards | None = None,
+    curvature: bool = False,
 ) -> tuple[list[CodedProgram], Layout]:
     """Return one program a worker, and the layout of all messages.
 
@@ -160,6 +182,7 @@ def build_programs(
         problem: cut into `code.n_tasks` tasks of consecutive samples.
         max_points: the most points that an order will bring.
         shards: those that are built already, by their tasks; what is built here is added.
+        curvature: whether orders may ask for curvatures beside gradients.
 
     Returns:
         Programs, one a worker; and the layout, whose last coordinate is the loss.
@@ -184,7 +207,7 @@ def build_programs(
                 places[tasks] = _places(code, shards[tasks], problem.n_parameters)
             recipes.append(_recipe(code, message, tasks, held.index(tasks), places[tasks]))
             positions[message] = places[tasks].positions
-        programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points))
+        programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points, curvature))
     return programs, Layout(problem.n_parameters + 1, positions)
 
 

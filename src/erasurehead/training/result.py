@@ -115,8 +115,8 @@ class Run:
         final: the exact objective of the final model, and what goes with it; None where it is not known, as after a
             run that was told to end at once, or one that diverged.
         ended: what has ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
-            `"patience"`, nothing got better; `"max_seconds"`; `"tolerance"`, the gradient has vanished; or
-            `"converged"`, the optimizer finds nothing to gain any more. None if it was stopped.
+            `"patience"`, nothing got better; `"max_seconds"`, its time was up; or `"converged"`, the gradient has
+            vanished or the optimizer finds nothing to gain any more. None if it was stopped.
         measured: values of the metric of `until` or `patience`, along the way.
         optimum: the least value of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never

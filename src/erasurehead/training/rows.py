@@ -68,7 +68,7 @@ class StepRow:
         coverage: fraction of the full gradient that was counted, and so of the data that `loss` is estimated from.
         stepped: whether there was an estimate; False when nothing had arrived.
         loss: estimate of the training objective at the point that the step asked for, which of most optimizers is the
-            model that it began with (penalty included); None of orders that ask for no gradient.
+            model that it began with (penalty included); None where nothing is known of it.
         gradient_norm: Euclidean norm of the estimate with the penalty.
         received: bytes of the messages that came in this step, in time or late.
         workers: positions of the code, whether a worker has them or not.

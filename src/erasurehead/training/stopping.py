@@ -17,10 +17,10 @@ from erasurehead.training.metric import Measured, Metric
 from erasurehead.training.optimum import Optimum, find_optimum
 from erasurehead.training.rows import StepRow
 
-Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "tolerance", "converged"]
+Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "converged"]
 """What has ended a run: all its steps are taken, its target is reached, its metric has not got better for as many steps
-as it was given, its time is up, or it is converged: the exact gradient is as short as is asked for, or the optimizer
-finds nothing to gain any more."""
+as it was given, its time is up, or it has converged: the exact gradient is as short as was asked for (`tolerance`), or
+the optimizer finds nothing to gain any more."""
 
 TOLERANCE = 1e-12
 """Length of an exact gradient, over that of the first, at which a run has converged, if nothing else is asked for."""
@@ -129,7 +129,8 @@ class Stopping:
         self.ended: Ending | None = None
         self._best = math.inf
         self._best_step = 0
-        self._first_norm: float | None = None
+        self._first_norm: float | None = None  # length of the first exact gradient
+        self._norm: float | None = None  # of the last
         self._beside: Evaluator | None = None
         self._tell: Callable[[str], None] = lambda said: None
         self._check_metric()
@@ -157,8 +158,9 @@ class Stopping:
         """Take note of the length of an exact gradient; return whether the run has converged by it."""
         if self._first_norm is None:
             self._first_norm = norm
+        self._norm = norm
         if self.tolerance is not None and norm <= self.tolerance * self._first_norm:
-            self.ended = self.ended or "tolerance"
+            self.ended = self.ended or "converged"
         return self.ended is not None
 
     def open(self, hosts: Iterable[str], tell: Callable[[str], None]) -> None:
@@ -204,6 +206,10 @@ class Stopping:
             self.ended = "max_seconds"
         return self.ended is not None
 
+    def reached(self, done: int) -> bool:
+        """Return whether the run has ended as the model after so many steps was measured, and good enough."""
+        return self.ended == "until" and self.measured[-1].step == done
+
     def _measures(self) -> Metric:
         return Metric(self.problem, str(self.metric), self.optimum)
 
@@ -211,7 +217,8 @@ class Stopping:
         """Measure a model here and now."""
         began = time.perf_counter()
         value = self._measures().value(x)
-        self._judge(Measured(done, when, value, time.perf_counter() - began))
+        self._keep(Measured(done, when, value, time.perf_counter() - began))
+        self._judge()
 
     def _take_up(self, wait: bool) -> None:
         """Take what was measured beside; if nobody does so any more, measure here."""
@@ -225,7 +232,8 @@ class Stopping:
             lost, found = error, error.found
         for measured in found:
             if self.ended is None:
-                self._judge(measured)
+                self._keep(measured)
+                self._judge()
         if lost is not None:
             self._tell(str(lost))
             left = beside.unmeasured
@@ -233,16 +241,19 @@ class Stopping:
             if left is not None and self.ended is None:
                 self._measure(*left)
 
-    def _judge(self, measured: Measured) -> None:
-        """Keep a value of the metric, and end the run if it says so."""
+    def _keep(self, measured: Measured) -> None:
+        """Keep a value of the metric."""
         self.measured.append(measured)
-        done, value = measured.step, measured.value
-        cost = value if self.until is None or self.until.falls else -value
+        cost = measured.value if self.until is None or self.until.falls else -measured.value
         if cost < self._best:
-            self._best, self._best_step = cost, done
-        if self.until is not None and self.until.reached(value):
+            self._best, self._best_step = cost, measured.step
+
+    def _judge(self) -> None:
+        """End the run if the last value of the metric says so."""
+        last = self.measured[-1]
+        if self.until is not None and self.until.reached(last.value):
             self.ended = "until"
-        elif self.patience is not None and done - self._best_step >= self.patience:
+        elif self.patience is not None and last.step - self._best_step >= self.patience:
             self.ended = "patience"
 
     def state(self) -> dict[str, Tree]:
@@ -250,20 +261,31 @@ class Stopping:
         optimum = self.optimum
         return {
             "optimum": None if optimum is None else [optimum.objective, optimum.first_objective, optimum.gradient_left],
+            "metric": self.metric,
             "measured": [[one.step, one.time, one.value, one.seconds, one.beside] for one in self.measured],
-            "best": self._best if math.isfinite(self._best) else None,
-            "best_step": self._best_step,
             "first_norm": self._first_norm,
+            "norm": self._norm,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; what had ended the run before does not hold for a run that goes on."""
+    def restore(self, state: Mapping[str, Any], elapsed: float) -> None:
+        """Continue from a state.
+
+        Whether the run is at its end is judged anew, by the target, patience, time and tolerance that it has now: one
+        that was ended by these takes no further step, and one that was given more goes on.
+
+        Arguments:
+            state: what `state` returned.
+            elapsed: seconds of training so far.
+        """
         if state["optimum"] is not None:
             self.optimum = Optimum(*map(float, state["optimum"]))
-        self.measured = [
-            Measured(int(step), float(time), float(value), float(seconds), bool(beside))
-            for step, time, value, seconds, beside in state["measured"]
-        ]
-        self._best = math.inf if state["best"] is None else float(state["best"])
-        self._best_step = int(state["best_step"])
+        if state.get("metric", self.metric) == self.metric:  # else what was measured is something else
+            for step, time, value, seconds, beside in state["measured"]:
+                self._keep(Measured(int(step), float(time), float(value), float(seconds), bool(beside)))
         self._first_norm = None if state["first_norm"] is None else float(state["first_norm"])
+        if self.measured:
+            self._judge()
+        if self._first_norm is not None and state.get("norm") is not None:
+            self.converged(float(state["norm"]))
+        if elapsed >= self.max_seconds:
+            self.ended = self.ended or "max_seconds"

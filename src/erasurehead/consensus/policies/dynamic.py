@@ -313,7 +313,7 @@ class DynamicPeer(LocalPeer):
         self.threshold = self.before = -1.0
         self._begin_epoch()
 
-    def gain(self, peer: int) -> None:
+    def repeat(self, peer: int) -> None:
         if self.ready is not None and self.taking_part is None:
             self.port.send(peer, Message("offer", self.round, (self.ready,), self.vector))
 

@@ -67,7 +67,7 @@ class FullPeer(LocalPeer):
         self.round = round + 1
         self.finish(links, round)
 
-    def gain(self, peer: int) -> None:
+    def repeat(self, peer: int) -> None:
         if self.ready is not None:
             self.port.send(peer, Message("offer", self.round, (len(self.neighbours),), self.vector))
 

@@ -1,4 +1,43 @@
-"""Links that both ends choose: neighbours that are ready meet, those who are not go on computing and meet later."""
+"""Links that both ends choose: neighbours that are ready meet, those who are not go on computing and meet later.
+
+How two of them agree
+---------------------
+
+A link is between a step of one peer and a step of the other, and each letter names both. A peer is *computing*; *open*,
+with its vector there and links to be made; or *closed*, when its policy says that these are enough: it waits for what
+it has promised, mixes, and computes again. In an open step it stands to each neighbour in one of these ways:
+
+=========  =====================================  ==============================================================
+stands as  meaning                                goes on to
+=========  =====================================  ==============================================================
+free       nothing is promised                    promised, when an offer of the neighbour is there
+promised   the link is real if the neighbour      real, by the neighbour's promise; passed, if it says that its step
+           promises the same two steps            is closed; free, if that step is over; promised to a newer step,
+                                                  if that is offered while this one is open
+real       both ends have promised                never back, but by a change of the network
+passed     the neighbour had closed its step      promised to a newer step, if that is offered while this one is open
+=========  =====================================  ==============================================================
+
+Letters: an *offer* has the vector, and is a promise where it names a step of the receiver. A ready peer *answers* each
+offer at once: with a promise if it is open and not linked yet, else by saying that it has closed its step. A promise
+for a step that the receiver has not promised is always answered: by a promise, or by a refusal. A computing peer says
+nothing to an offer that promises nothing: it will offer, and promise, when it is ready. When a closed peer knows what
+has become of all its promises it tells its links how many they are, and mixes when it knows as much of them.
+
+Why nobody waits for ever: a promise is answered without waiting for anything; a closed peer waits for the numbers of
+peers that are closed, or will be; an open peer waits for peers that compute. No promise is taken back, so both ends
+agree. Letters of one sender come in their order, and a vector is only left out when newer ones of its sender are there:
+whoever has promised sends none before it is answered.
+
+A refusal is for good: the step that it is for is closed, or over, and stays so.
+
+Letters get lost where the network changes: those across a cut, and to or from who is gone. So after each change a ready
+peer repeats its offer, with what it has promised, to all of its neighbours; they answer anew, also for the step that
+they have mixed last. Whatever comes twice changes nothing. Two ends that a cut parts while they agree may see it
+differently: one may have mixed, and the other not.
+
+`tests/consensus/test_interleavings.py` goes through all that can happen among a few peers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +53,7 @@ from erasurehead.consensus.policies.base import Policy
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _NO, _YES, _NOT_NOW = 0, 1, 2
-"""Answers to an offer: the peer has closed its step, is open, or is computing and will offer later."""
+"""Answers: the step that was promised to is closed; a promise in return; that step is over."""
 
 _WINDOW = 8
 """Steps for each neighbour within which `Local` meets all of them, unless its window is stated."""
@@ -25,21 +64,20 @@ class RendezvousPeer(LocalPeer):
 
     A link is realised if each end was still open when the other's offer came, which the one who offered first says in
     an answer (both do, where their offers cross). So both ends agree, whatever time a message takes. Who comes late
-    meets whoever is open then. Each neighbour is open, has closed its step, which it says, or is computing and will
-    offer: so nobody waits for ever.
+    meets whoever is open then. The head of this file has the rules, and why nobody waits for ever.
     """
 
-    kept = ("offers", "partners", "open", "links", "degrees", "told", "taken", "overtaken")
+    kept = ("offers", "partners", "open", "links", "degrees", "told", "met", "overtaken")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.offers: dict[int, tuple[int, Array]] = {}  # the newest of each neighbour: its step, its vector
-        self.partners: dict[int, tuple[int, Array]] = {}  # the offers that the links of this step are with
-        self.taken: dict[int, int] = {}  # the step of each neighbour's offer that was mixed with last
         self.open = False
-        self.links: dict[int, bool | None] = {}  # of this step; None where an answer is outstanding
-        self.degrees: dict[tuple[int, int], int] = {}  # neighbour, its step -> its links
-        self.told = False
+        self.links: dict[int, bool | None] = {}  # of this step: real, passed, or None for promised; not there: free
+        self.partners: dict[int, tuple[int, Array]] = {}  # the offers that these are with
+        self.degrees: dict[int, int] = {}  # how many links they have at their other ends
+        self.told: int | None = None  # how many this end has said that it has; that stands, whoever leaves then
+        self.met: dict[int, tuple[int, int, int]] = {}  # by neighbour the last link: own step, its step, own degree
         self.overtaken: dict[int, int] = {}  # offers of each neighbour since this peer began to compute
 
     @abstractmethod
@@ -55,20 +93,24 @@ class RendezvousPeer(LocalPeer):
         return [peer for peer, real in self.links.items() if real is False]
 
     def start(self) -> None:
-        self.open, self.told = False, False
-        self.links, self.partners, self.overtaken = {}, {}, {}
+        self.open, self.told = False, None
+        self.links, self.partners, self.degrees, self.overtaken = {}, {}, {}, {}
         super().start()
 
     def offer(self) -> None:
-        self.open, step, vector = True, self.steps, self.vector
-        bare = Message("offer", step, (-1,), vector)
+        self.open = True
         for peer in self.neighbours:
+            self.repeat(peer)
+
+    def repeat(self, peer: int) -> None:
+        if self.ready is None:
+            return
+        if self.open and peer not in self.links:
             there = self.offers.get(peer)
-            if there is None or there[0] == self.taken.get(peer, -1):
-                self.port.send(peer, bare)
-            else:
+            if there is not None and (peer not in self.met or there[0] != self.met[peer][1]):
                 self.links[peer], self.partners[peer] = None, there
-                self.port.send(peer, Message("offer", step, (there[0],), vector))
+        promised = self.partners[peer][0] if peer in self.links and self.links[peer] is not False else -1
+        self.port.send(peer, Message("offer", self.steps, (promised,), self.vector))
 
     def on_message(self, sender: int, message: Message) -> None:
         if self.joined(sender, message) or sender not in self.neighbours:
@@ -77,36 +119,69 @@ class RendezvousPeer(LocalPeer):
             self._on_offer(sender, message)
         elif message.tag == "answer":
             code, mine = message.data
-            if self.ready is not None and mine == self.steps and self.links.get(sender, True) is None:
+            self._on_answer(sender, message.round, mine, code)
+        elif self.links.get(sender) and self.partners[sender][0] == message.round:
+            self.degrees[sender] = message.data[0]
+
+    def _on_offer(self, sender: int, message: Message) -> None:
+        """A neighbour is ready, and promises a link if it names a step of this peer."""
+        assert message.vector is not None
+        theirs, mine = message.round, message.data[0]
+        before = self.offers.get(sender)
+        self.offers[sender] = theirs, message.vector
+        if mine >= 0 and self._have_met(sender, mine, theirs):  # it does not know that, as an answer was lost
+            self._answer(sender, _YES, mine, theirs)
+            self.port.send(sender, Message("degree", mine, self.met[sender][2:]))
+        elif self.ready is None:
+            if mine >= 0:
+                self._answer(sender, _NOT_NOW, mine, theirs)
+            if self.setup.preempt and not self.joining and (before is None or before[0] < theirs):
+                self._be_overtaken(sender)
+        elif sender in self.links and self.partners[sender][0] == theirs:
+            if mine == self.steps and self.links[sender] is None:
+                self.links[sender] = True
+            self._answer(sender, _NO if self.links[sender] is False else _YES, self.steps, theirs)
+            if self.told is not None and self.links[sender]:
+                self.port.send(sender, Message("degree", self.steps, (self.told,)))
+        elif self.open and not self.links.get(sender):
+            self.partners[sender] = theirs, message.vector
+            self.links[sender] = True if mine == self.steps else None
+            self._answer(sender, _YES, self.steps, theirs)
+        else:  # whoever is linked already has mixed, and is a step ahead: it is met again in the next step
+            if self.links.get(sender, True) is None:  # the step that was promised to is over
+                del self.links[sender]
+            self._answer(sender, _NO, self.steps, theirs)
+
+    def _on_answer(self, sender: int, theirs: int, mine: int, code: int) -> None:
+        """A neighbour says what becomes of a link between two steps, of which it knows this peer's by an offer."""
+        now = self.ready is not None and mine == self.steps
+        if now and sender in self.links and self.partners[sender][0] == theirs:
+            if self.links[sender] is None:
                 if code == _NOT_NOW:
                     del self.links[sender]
                 else:
                     self.links[sender] = code == _YES
-        else:
-            self.degrees[sender, message.round] = message.data[0]
+        elif code == _YES and not self._have_met(sender, mine, theirs):
+            there = self.offers.get(sender)
+            if not now or not self.open or self.links.get(sender):
+                self._answer(sender, _NO if now else _NOT_NOW, mine, theirs)
+            elif there is not None and there[0] == theirs:
+                self.links[sender], self.partners[sender] = True, there
+                self._answer(sender, _YES, mine, theirs)
+            # else its offer is still to come, repeated; a refusal must be for good
 
-    def _on_offer(self, sender: int, message: Message) -> None:
-        assert message.vector is not None
-        theirs, seen = message.round, message.data[0]
-        self.offers[sender] = theirs, message.vector
-        if self.ready is not None:
-            # Whoever is linked already has mixed, and is a step ahead: it is met again in the next step.
-            opens = self.open and not self.links.get(sender)
-            self.port.send(sender, Message("answer", self.steps, (_YES if opens else _NO, theirs)))
-            if opens:
-                self.partners[sender] = theirs, message.vector
-                if seen == self.steps:
-                    self.links[sender] = True
-                else:
-                    self.links[sender] = None
-            return
-        if seen >= 0:
-            self.port.send(sender, Message("answer", self.steps, (_NOT_NOW, theirs)))
-        if self.setup.preempt and not self.joining:
-            self.overtaken[sender] = self.overtaken.get(sender, 0) + 1
-            if all(self.overtaken.get(peer, 0) > 1 for peer in self.neighbours):  # all have done a step without it
-                self.port.drop_work()
-                self.start()
+    def _answer(self, peer: int, code: int, mine: int, theirs: int) -> None:
+        self.port.send(peer, Message("answer", mine, (code, theirs)))
+
+    def _have_met(self, peer: int, mine: int, theirs: int) -> bool:
+        return peer in self.met and self.met[peer][:2] == (mine, theirs)
+
+    def _be_overtaken(self, sender: int) -> None:
+        """Drop late work when all neighbours have done a step without it."""
+        self.overtaken[sender] = self.overtaken.get(sender, 0) + 1
+        if all(self.overtaken.get(peer, 0) > 1 for peer in self.neighbours):
+            self.port.drop_work()
+            self.start()
 
     def settle(self) -> None:
         if self.ready is None:
@@ -122,36 +197,31 @@ class RendezvousPeer(LocalPeer):
             if there:
                 real.append(peer)
         real.sort()
+        own = len(real)
         if self.mixing.needs_degrees:
-            if not self.told:
-                self.told = True
-                degree = Message("degree", self.steps, (len(real),))
+            if self.told is None:
+                self.told = own
+                degree = Message("degree", self.steps, (own,))
                 for peer in real:
                     self.port.send(peer, degree)
-            for peer in real:
-                if (peer, self.partners[peer][0]) not in self.degrees:
-                    return
-        own, found = len(real), list[tuple[int, float, Array]]()
+            if len(self.degrees) < own:
+                return
+            own = self.told
+        found = list[tuple[int, float, Array]]()
         for peer in real:
             theirs, vector = self.partners[peer]
-            degree = self.degrees.pop((peer, theirs), 0)
-            found.append((peer, self.mixing.weight(self.peer, peer, own, degree), vector))
-            self.taken[peer] = theirs
-        self.met(real)
+            found.append((peer, self.mixing.weight(self.peer, peer, own, self.degrees.get(peer, 0)), vector))
+            self.met[peer] = self.steps, theirs, own
+        self.take_note(real)
         self.finish(found, self.steps, 2 if self.mixing.needs_degrees and real else 1)
 
-    def met(self, peers: list[int]) -> None:
+    def take_note(self, peers: list[int]) -> None:
         """Take note of whom the peer mixes with."""
         return
 
-    def gain(self, peer: int) -> None:
-        if self.ready is not None and self.open:
-            self.port.send(peer, Message("offer", self.steps, (-1,), self.vector))
-
     def forget(self, peer: int) -> None:
-        for kept in (self.offers, self.partners, self.taken, self.links, self.overtaken):
+        for kept in (self.offers, self.partners, self.links, self.degrees, self.met, self.overtaken):
             kept.pop(peer, None)
-        self.degrees = {key: degree for key, degree in self.degrees.items() if key[0] != peer}
 
 
 @final
@@ -271,7 +341,7 @@ class LocallyDynamicPeer(RendezvousPeer):
                 return False
         return len(settled) >= min(self.policy.wait_for, len(self.neighbours))
 
-    def met(self, peers: list[int]) -> None:
+    def take_note(self, peers: list[int]) -> None:
         for peer in peers:
             self.last_met[peer] = self.steps
 

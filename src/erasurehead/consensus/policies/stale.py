@@ -88,7 +88,7 @@ class StalePeer(LocalPeer):
         super().on_return(gone, sides, port)
         self.offers, self.bases = {}, {}
 
-    def gain(self, peer: int) -> None:
+    def repeat(self, peer: int) -> None:
         if self.ready is not None:
             self.port.send(peer, Message("offer", self.steps, (self.steps, len(self.neighbours)), self.vector))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +20,7 @@ from erasurehead.engines.mpi.transport import Frame, Gone, Link, Receiving, Send
 from erasurehead.errors import EngineError
 
 _UNDER_WAY = 8
-"""Letters to one rank that MPI is given at once; of vectors that have to wait, only the newest goes out."""
+"""Letters to one rank that MPI is given at once; of vectors that have to wait, only the two newest go out."""
 
 _limbo: list[object] = []
 """What was on its way when a post was closed, or a rank was lost: MPI may not have let go of the memory yet."""
@@ -81,26 +81,30 @@ class _RankPost(Post):
     def __init__(self, worker: int, link: Link) -> None:
         self._worker, self._link = worker, link
         self._ranks: dict[int, int] = {}
+        self._lost: set[int] = set()
         self._waiting: dict[int, deque[tuple[bool, Frame]]] = {}  # by rank: whether it has a vector, the letter
         self._sendings: dict[int, deque[Sending]] = {}
         self._receivings: dict[int, deque[Receiving]] = {0: deque()}
         self._backoff = Backoff(ALERT)
 
     def learn(self, where: Any) -> None:
-        self._ranks = {int(worker): int(rank) for worker, rank in where}
+        self._ranks |= {int(worker): int(rank) for worker, rank in where}
         for rank in self._ranks.values():
-            if rank != self._link.comm.Get_rank():
+            if rank != self._link.comm.Get_rank() and rank not in self._lost:
                 self._receivings.setdefault(rank, deque())
+
+    def lost(self, workers: Collection[int]) -> frozenset[int]:
+        return frozenset(worker for worker in workers if self._ranks.get(worker) in self._lost)
 
     def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
         rank = self._ranks.get(to)
-        if rank is None:
+        if rank is None or rank in self._lost:
             return
         queue = self._waiting.setdefault(rank, deque())
         if vector is not None:
-            fresh = deque(item for item in queue if not item[0])
-            if len(fresh) < len(queue):
-                queue = self._waiting[rank] = fresh
+            waiting = [place for place, (has_vector, _) in enumerate(queue) if has_vector]
+            if len(waiting) > 1:
+                del queue[waiting[0]]
         queue.append((vector is not None, _framed(self._worker, head, vector)))
         self._flush(rank)
 
@@ -118,7 +122,7 @@ class _RankPost(Post):
         """Give up what is on its way to and from a rank that is no more."""
         _limbo.extend((self._sendings.pop(rank, None), self._receivings.pop(rank, None)))
         self._waiting.pop(rank, None)
-        self._ranks = {worker: there for worker, there in self._ranks.items() if there != rank}
+        self._lost.add(rank)
 
     def letters(self) -> Iterator[Received]:
         for rank in list(self._sendings):

@@ -240,7 +240,10 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
         self._leases.end(arrived)
 
     def mail(self, workers: int, length: int) -> Mail:
-        return SharedMail(workers, length)
+        def pids() -> Mapping[int, int]:
+            return {worker: self.pid(worker) for worker in self._workers}
+
+        return SharedMail(workers, length, pids)
 
     def kill(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGKILL)

@@ -3,6 +3,8 @@
 A write to a pipe of at most `PIPE_BUF` bytes is never torn, whoever else writes: so all write to a worker's one pipe,
 and it waits for nothing else. A vector lies in memory that only its sender writes and only its receiver reads, in one
 of a few places in turn; the words beside it say in which, and the place says whether it still holds that one.
+
+Whether a worker has ended the system tells each of the others that asks, and wakes it for that: no heartbeats.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import select
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -84,11 +86,19 @@ class SharedMail(Mail):
     Arguments:
         workers: how many.
         length: elements of a vector, at most.
+        pids: returns the process of each worker that lives.
     """
 
-    def __init__(self, workers: int, length: int) -> None:
+    def __init__(self, workers: int, length: int, pids: Callable[[], Mapping[int, int]] = dict) -> None:
+        self._pids = pids
         if not os.path.isdir("/proc/self/fd"):
             raise EngineError("letters between processes need Linux, where one process finds another's open files.")
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+        except OSError as error:
+            raise EngineError(
+                f"letters between processes need a Linux of 5.3 or later, which tells when one ends: {error.strerror}."
+            ) from error
         self.length = length
         self.sides = 4 if 8 * length <= _SMALL else 2
         self.room = align(_HEADER + 8 * length)
@@ -117,8 +127,8 @@ class SharedMail(Mail):
     def post(self, worker: int) -> Post:
         return _SharedPost(self, worker)
 
-    def where(self) -> None:
-        return None
+    def where(self) -> Any:
+        return [[worker, pid] for worker, pid in self._pids().items()]
 
     def tell(self, worker: int, head: bytes) -> None:
         self._outlet.flush()
@@ -147,9 +157,13 @@ class _SharedPost(Post):
         self._unread = b""
         self._parts: dict[int, bytes] = {}  # of letters in several pieces
         self._numbers: dict[int, int] = {}  # of the newest vector to each worker
+        self._ends = _Ends()
 
     def learn(self, where: Any) -> None:
-        return
+        self._ends.learn({int(worker): int(pid) for worker, pid in where})
+
+    def lost(self, workers: Collection[int]) -> frozenset[int]:
+        return self._ends.lost(workers)
 
     def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
         if vector is None:
@@ -211,11 +225,76 @@ class _SharedPost(Post):
         if self._outlet.waiting:
             longest = min(longest, _RETRY)
         if longest > 0:
-            select.select([self._inlet], [], [], longest)
+            self._ends.wait(self._inlet, longest)
 
     def close(self) -> None:
         os.close(self._inlet)
         self._pipes.close()
+        self._ends.close()
+
+
+_NOBODY = frozenset[int]()
+
+
+class _Ends:
+    """Who of some processes has ended, by descriptors that the system makes readable when they do."""
+
+    def __init__(self) -> None:
+        self._pids: dict[int, int] = {}
+        self._open: dict[int, int] = {}  # descriptors, by worker
+        self._workers: dict[int, int] = {}  # and back
+        self._poll = select.poll()
+        self._asked: Collection[int] = ()
+        self._lost: set[int] = set()
+
+    def learn(self, pids: Mapping[int, int]) -> None:
+        """Take note of the workers' processes."""
+        for worker, pid in pids.items():
+            if self._pids.get(worker) != pid:
+                self._forget(worker)
+                self._pids[worker] = pid
+                self._lost.discard(worker)
+                self._asked = ()
+
+    def lost(self, workers: Collection[int]) -> frozenset[int]:
+        """Return those of some workers whose processes have ended; from now on these workers' end a wait."""
+        if workers != self._asked:
+            self._asked = workers
+            for worker in self._open.keys() - set(workers):
+                self._forget(worker)
+            for worker in workers:
+                if worker in self._pids and worker not in self._open and worker not in self._lost:
+                    self._watch(worker)
+        for fd, _ in self._poll.poll(0):
+            worker = self._workers[fd]
+            self._forget(worker)
+            self._lost.add(worker)
+        return frozenset(self._lost.intersection(workers)) if self._lost else _NOBODY
+
+    def _watch(self, worker: int) -> None:
+        try:
+            fd = os.pidfd_open(self._pids[worker])
+        except ProcessLookupError:
+            self._lost.add(worker)
+            return
+        self._open[worker], self._workers[fd] = fd, worker
+        self._poll.register(fd, select.POLLIN)
+
+    def wait(self, inlet: int, seconds: float) -> None:
+        """Wait until something can be read, or one of those that were asked for last has ended."""
+        select.select([inlet, *self._workers], [], [], seconds)  # `poll` would round to milliseconds
+
+    def _forget(self, worker: int) -> None:
+        fd = self._open.pop(worker, None)
+        if fd is not None:
+            del self._workers[fd]
+            self._poll.unregister(fd)
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        for worker in list(self._open):
+            self._forget(worker)
 
 
 class _Pipes(dict[int, int]):

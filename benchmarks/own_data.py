@@ -1,0 +1,205 @@
+"""Data of one's own and no settings: does training end at the optimum, and in how many passes over the data?
+
+Ten data sets of many kinds (dense, sparse, one-hot, unscaled columns of very different ranges, three and ten classes,
+regression with large targets; scikit-learn's own, and generated ones) are written to files and trained on with nothing
+said, by six workers on a virtual clock without delays. Beside that stand the passes over the data that L-BFGS-B
+(SciPy) needs from the same model to the same gap, and what scikit-learn's estimator leaves above the minimum when all
+but the strength of the penalty is left at its defaults. A pass is one gradient of all data with its objective, for
+both; the sum of curvatures that ours begins with counts as one.
+
+    python benchmarks/own_data.py            ten data sets, about a minute
+    python benchmarks/own_data.py --only iris
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import optimize, sparse
+from sklearn import datasets
+from sklearn.datasets import dump_svmlight_file
+
+from common import report
+from erasurehead.problems import Problem
+from erasurehead.runs import Experiment
+from erasurehead.runs.alone import alone
+from erasurehead.training.optimum import find_optimum
+
+GAPS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
+WORKERS = 6
+Data = dict[str, Any]
+"""A run file's section on its data."""
+
+
+def table(X: Any, y: Any, **said: Any) -> Data:
+    """Write a CSV file, and return the section that names it."""
+    columns = [f"c{number}" for number in range(X.shape[1])]
+    lines = [",".join([*columns, "y"]), *(",".join(map(repr, row)) for row in np.column_stack([X, y]).tolist())]
+    Path("data.csv").write_text("\n".join(lines) + "\n")
+    return {"source": "data.csv", "target": "y", **said}
+
+
+def iris() -> Data:
+    """Three classes, four columns."""
+    return table(*datasets.load_iris(return_X_y=True))
+
+
+def wine_unscaled() -> Data:
+    """Three classes; columns of tenths beside one of thousands, as they are."""
+    return table(*datasets.load_wine(return_X_y=True), standardize=False)
+
+
+def digits() -> Data:
+    """Ten classes, 64 pixels, some of them always 0."""
+    return table(*datasets.load_digits(return_X_y=True))
+
+
+def cancer() -> Data:
+    """Two classes, thirty columns that say nearly the same."""
+    return table(*datasets.load_breast_cancer(return_X_y=True))
+
+
+def cancer_unscaled() -> Data:
+    """Areas of thousands beside fractal dimensions of thousandths, as they are."""
+    return table(*datasets.load_breast_cancer(return_X_y=True), standardize=False)
+
+
+def large_targets() -> Data:
+    """Regression on targets of hundreds of millions."""
+    X, y = datasets.load_diabetes(return_X_y=True)
+    return table(X, 1e6 * y)
+
+
+def wide_ranges() -> Data:
+    """Regression; columns with heavy tails, of ranges from thousandths to millions, as they are."""
+    rng = np.random.default_rng(1)
+    X = rng.lognormal(0.0, 1.0, (600, 10)) * np.logspace(-3, 6, 10)
+    return table(X, (X / X.std(0)) @ rng.standard_normal(10) + rng.standard_normal(600), standardize=False)
+
+
+def dense() -> Data:
+    """Two classes; columns that are sums of others, and a tenth of the labels wrong."""
+    return table(*datasets.make_classification(1000, 20, n_redundant=6, flip_y=0.1, random_state=0))
+
+
+def categories() -> Data:
+    """Towns of very different sizes, one-hot encoded: counts of columns differ as much."""
+    rng = np.random.default_rng(0)
+    towns, kinds = np.minimum(rng.geometric(0.01, 2000), 400), rng.integers(4, size=2000)
+    late = rng.random(2000) < 1.0 / (1.0 + np.exp(rng.standard_normal(401)[towns] - 0.5 * kinds))
+    lines = ["town,kind,y", *(f"t{a},k{b},{'yes' if c else 'no'}" for a, b, c in zip(towns, kinds, late, strict=True))]
+    Path("towns.csv").write_text("\n".join(lines) + "\n")
+    return {"source": "towns.csv", "target": "y", "categorical": True}
+
+
+def sparse_rows() -> Data:
+    """Two classes; rows of a few numbers out of 500, in LIBSVM's format."""
+    rng = np.random.default_rng(0)
+    X: Any = sparse.random_array((2000, 500), density=0.02, rng=rng, format="csr")
+    y = np.where(X @ rng.standard_normal(500) + 0.3 * rng.standard_normal(2000) > 0.0, 1, -1)
+    dump_svmlight_file(X, y, "rows.svm")
+    return {"source": "rows.svm"}
+
+
+KINDS: tuple[Callable[[], Data], ...] = (
+    iris, wine_unscaled, digits, cancer, cancer_unscaled, large_targets, wide_ranges, dense, categories, sparse_rows
+)  # fmt: skip
+
+
+def passes_of_lbfgs(problem: Problem, first: np.ndarray, most: int) -> list[float]:
+    """Return the objective of each pass over the data that SciPy's L-BFGS-B makes, from the first model."""
+    seen: list[float] = []
+
+    def both(x: np.ndarray) -> tuple[float, np.ndarray]:
+        (found,) = problem.exact([x])
+        seen.append(found.loss + problem.penalty(x))
+        return seen[-1], found.gradient + problem.penalty_gradient(x)
+
+    minimize: Any = optimize.minimize
+    with np.errstate(over="ignore", invalid="ignore"):
+        minimize(both, first, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 0.0, "maxfun": most})
+    return seen
+
+
+def passes_to(objectives: list[float], level: float) -> float:
+    """Return how many passes it takes to an objective; infinite where it is never reached."""
+    return next((float(number) for number, value in enumerate(objectives, 1) if value <= level), math.inf)
+
+
+def row(kind: Callable[[], Data]) -> tuple[float, list[float], bool]:
+    """Train on one data set, print its row, and return its loss above the minimum, ratios of passes, and if it ended.
+
+    Arguments:
+        kind: writes the data into the working folder.
+    """
+    asked = {"data": kind(), "run": {"engine": "virtual", "workers": WORKERS}}
+    experiment = Experiment.from_config(asked)
+    done, problem = experiment.run(), experiment.problem
+    ours = [math.inf if step.loss is None else step.loss for step in done.steps]
+    first = experiment.first_model()
+    others = passes_of_lbfgs(problem, first, max(2000, 20 * len(ours)))
+    found = find_optimum(problem, first)
+    least = min(found.objective, *ours, *others)
+    ratios, said = [], []
+    for gap in GAPS:
+        level = least + gap * (found.first_objective - least)
+        a, b = passes_to(ours, level), passes_to(others, level)
+        ratios.append(a / b if math.isfinite(b) else 0.0 if math.isfinite(a) else 1.0)
+        said.append(f"{a:.0f}/{b:.0f}")
+    ended = done.ended in ("converged", "tolerance")
+    left = (problem.objective(done.x) - least) / abs(least)
+    by_others = [one for one in alone(experiment, None, 60.0) if "scikit-learn" in one.method]
+    other = by_others[0].objective if by_others else None
+    above = "" if other is None else f"{(other - least) / abs(least):.1e}"
+    print(
+        f"{kind.__name__:<16} {problem.n_samples:>7} x {problem.n_parameters:<10} {left:>9.1e} {above:>9} "
+        f"{len(ours):>6} {done.ended:<10} " + " ".join(f"{one:>9}" for one in said),
+        flush=True,
+    )
+    return left, ratios, ended
+
+
+def main() -> None:
+    """Train on all kinds, and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="data sets with this in their names")
+    only = parser.parse_args().only
+    print("loss above the minimum, relative: ours, scikit-learn's; passes in all, and to each gap: ours/L-BFGS-B")
+    print(
+        f"{'data':<16} {'samples x parameters':<20} {'ours':>9} {'sklearn':>9} {'passes':>6} {'ended':<10} "
+        + " ".join(f"{gap:>9g}" for gap in GAPS)
+    )
+    found: list[tuple[float, list[float], bool]] = []
+    for kind in KINDS:
+        if only in kind.__name__:
+            with tempfile.TemporaryDirectory() as folder:
+                os.chdir(folder)
+                found.append(row(kind))
+                os.chdir("/")
+    worst = [max(ratios[place] for _, ratios, _ in found) for place in range(len(GAPS))]
+    report(
+        "own_data",
+        {
+            "loss above the minimum, relative, worst": max(left for left, _, _ in found),
+            **{f"passes over L-BFGS-B's to gap {gap:g}, worst": most for gap, most in zip(GAPS, worst, strict=True)},
+            "ended by itself, share": sum(ended for _, _, ended in found) / len(found),
+        },
+        {
+            "loss above the minimum, relative, worst": "<= 1e-4",
+            **{f"passes over L-BFGS-B's to gap {gap:g}, worst": "<= 3" for gap in GAPS},
+            "ended by itself, share": ">= 1",
+        },
+    )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()

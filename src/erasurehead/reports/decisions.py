@@ -1,0 +1,98 @@
+"""What an optimizer decided as it ran, step by step: which points it took, for whom it waited, how it scaled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from erasurehead.reports import canvas, measures
+from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, Look, scheme_look
+from erasurehead.reports.units import Unit, time_unit
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+
+_REJECTED = "#D55E00"
+
+
+def decides(run: Run) -> bool:
+    """Whether the optimizer of a run has said what it decided."""
+    return any(row.decision for row in run.steps)
+
+
+def draw_decisions(figure: Figure, run: Run, title: str) -> None:
+    """Draw one run: objective, arrivals, decisions, and the numbers that went with them, against time.
+
+    Arguments:
+        figure: where; three or four panels below each other.
+        run: with steps, whose rows have decisions.
+        title: above it.
+    """
+    rows = [row for row in run.steps if row.decision]
+    powers = [row for row in rows if isinstance(row.decision.get("scaling"), int | float)]
+    heights = [2.2, 1.0, 0.28 * len(_acts(rows)) + 0.3, *([0.8] if powers else [])]
+    panels: list[Axes] = list(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    unit, style = time_unit([row.end for row in run.steps]), scheme_look(run.scheme)
+    _objectives(panels[0], run, unit, style)
+    _arrivals(panels[1], run, unit, style)
+    _decisions(panels[2], rows, unit, style)
+    if powers:
+        axes = panels[3]
+        axes.plot(_times(powers, unit), [row.decision["scaling"] for row in powers], ".-", color=style.colour,
+                  linewidth=1.0, drawstyle="steps-post")  # fmt: skip
+        axes.set_ylim(-0.1, 1.15)
+        axes.set_ylabel("power of the\ncurvature", rotation=0, ha="right", va="center")
+    for axes in panels:
+        axes.grid(color=FAINT, linewidth=0.5)
+    panels[0].set_title(title)
+    panels[-1].set_xlabel(f"{measures.clock([run])} since training began ({unit.name})")
+    figure.align_ylabels(panels)
+
+
+def _acts(rows: list[StepRow]) -> list[str]:
+    """Return the decisions that were made, in the order in which they first were."""
+    return list(dict.fromkeys(str(row.decision.get("act", "")) for row in rows))
+
+
+def _times(rows: list[StepRow], unit: Unit) -> list[float]:
+    return [row.end / unit.size for row in rows]
+
+
+def _objectives(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
+    known = [row for row in run.steps if row.loss is not None and abs(row.loss) < measures.HIGHEST]
+    low = min((row.loss for row in known if row.loss is not None), default=0.0)
+    first = next((row.loss for row in known if row.loss is not None), 1.0) - low or 1.0
+    for rejected, colour, marker, label in (
+        (False, style.colour, "o", "taken"), (True, _REJECTED, "x", "tried, and rejected")
+    ):  # fmt: skip
+        found = [row for row in known if row.rejected == rejected]
+        heights = [max((row.loss - low) / first, 1e-16) if row.loss is not None else math.nan for row in found]
+        if found:
+            line = "none" if rejected else "-"
+            axes.plot(_times(found, unit), heights, linestyle=line, marker=marker, markersize=4, linewidth=1.0,
+                      color=colour, label=label)  # fmt: skip
+    axes.set_yscale("log")
+    heights = np.array([(row.loss - low) / first for row in known if row.loss is not None and row.loss > low])
+    axes.set_ylim(0.3 * float(heights.min(initial=0.1)), 3.0 * float(np.minimum(heights, 10.0).max(initial=1.0)))
+    canvas.plain_ticks(axes.yaxis)
+    axes.set_ylabel("objective above\nthe run's least,\nover the first gap", rotation=0, ha="right", va="center")
+    axes.legend(loc="upper right")
+
+
+def _arrivals(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
+    axes.plot(_times(list(run.steps), unit), [row.arrived for row in run.steps], ".", color=style.colour)
+    workers = measures.n_workers(run)
+    axes.axhline(workers, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_ylim(0, 1.1 * workers)
+    axes.set_ylabel(f"waited for,\nof {workers}", rotation=0, ha="right", va="center")
+
+
+def _decisions(axes: Axes, rows: list[StepRow], unit: Unit, style: Look) -> None:
+    acts = _acts(rows)
+    for place, act in enumerate(acts):
+        mine = [row for row in rows if str(row.decision.get("act", "")) == act]
+        colour = _REJECTED if any(row.rejected for row in mine) else style.colour
+        axes.plot(_times(mine, unit), [place] * len(mine), "|", color=colour, markersize=9, markeredgewidth=1.4)
+    axes.set_yticks(range(len(acts)), acts)
+    axes.set_ylim(len(acts) - 0.5, -0.5)
+    axes.set_ylabel("decided", rotation=0, ha="right", va="center")

@@ -1,0 +1,62 @@
+"""What to say to a run whose model has diverged: which step size is small enough."""
+
+from __future__ import annotations
+
+import math
+
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.sharded import ShardedDataset
+from erasurehead.errors import DataError
+from erasurehead.runs.config import parts
+from erasurehead.runs.config.sections import Config
+from erasurehead.schemes.text import parse_rate
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+
+
+class LeastCounted(Callback):
+    """Keeps the least share of the gradient that a step has counted: what was counted is scaled up by it.
+
+    Attributes:
+        coverage: that share, in (0, 1].
+        neglected: whether some tasks were hardly ever counted, so that no step size is to blame.
+    """
+
+    def __init__(self) -> None:
+        self.coverage = 1.0
+        self.neglected = False
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        if row.stepped and row.coverage > 0.0:
+            self.coverage = min(self.coverage, row.coverage)
+
+    def on_end(self, run: Run) -> None:
+        self.neglected = bool(run.neglected)
+
+
+def remedy(config: Config, data: Dataset | ShardedDataset, heaviest: float, least: LeastCounted) -> str:
+    """Return which step size does not diverge on some data, as a sentence; empty where no step size was set.
+
+    Arguments:
+        config: of the run that diverged.
+        data: what it learned from.
+        heaviest: the greatest weight of a sample, where their mean is 1.
+        least: what the run counted: where a step counts less, its curvature is so much larger.
+    """
+    section = config.optimizer
+    if section.rate is None:
+        return ""
+    rate = parse_rate(section.rate)(0)
+    try:
+        safe = parts.safe_rate(data, str(config.problem.loss), float(config.problem.l2 or 0.0), heaviest)
+    except DataError:
+        safe = math.inf
+    safe *= least.coverage
+    if safe < rate:
+        return f"The step size was {section.rate}; --rate {safe:.2g} is small enough for these data."
+    return (
+        f"The step size was {section.rate}; go down tenfold until it converges, and take the optimizer "
+        "gradient_descent, which adds no momentum."
+    )

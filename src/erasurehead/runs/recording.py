@@ -1,0 +1,166 @@
+"""A run in its folder: records, checkpoints and requests from outside begin and end together."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.sharded import ShardedDataset
+from erasurehead.errors import InvalidArgument, RecordsError
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer, last_good
+from erasurehead.runs.config.sections import Config
+from erasurehead.runs.config.toml import to_toml
+from erasurehead.runs.control import Control
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.names import CONFIG, ENCODING, SUMMARY, next_free
+from erasurehead.runs.recorder import Recorder
+from erasurehead.runs.summaries import describe
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
+from erasurehead.training.result import Resumption, Run
+from erasurehead.training.signals import stopped_by, uninterrupted
+
+
+class Recording:
+    """Everything that is written down of one run while it trains.
+
+    Arguments:
+        out: the run folder; it is made, or, where a run is resumed, opened and locked.
+        config: of the run.
+        data: what is learned from.
+        facts: what makes the run what it is: a checkpoint is only continued by a run with the same.
+        resuming: whether the run goes on from its newest checkpoint.
+        callbacks: hooks that watch; they are told what goes wrong with the records.
+
+    Attributes:
+        callbacks: for the training loop, in their order: the records are written before the callbacks are called, and
+            a checkpoint is made after them.
+
+    Raises:
+        InvalidArgument: if the folder was taken meanwhile.
+        DataError: if there is no checkpoint that can be used.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        config: Config,
+        data: Dataset | ShardedDataset,
+        facts: Mapping[str, Any],
+        resuming: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self._out, self._config, self._data = out, config, data
+        self._watching = callbacks
+        with uninterrupted():  # a folder that is there can be continued
+            self._recorder = self._reopened() if resuming else self._created()
+            self._recorder.folder.write(CONFIG, self._run_file)
+            section = config.checkpoints
+            self._checkpointer = Checkpointer(
+                self._recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
+                keep_finished=section.keep_finished, facts=facts,
+            )  # fmt: skip
+        self._control = Control(out)
+        self.callbacks: list[Callback] = [self._recorder, *callbacks, self._checkpointer]
+
+    @property
+    def resumption(self) -> Resumption | None:
+        """Where the run goes on; None for a new one."""
+        return self._recorder.resumption
+
+    def wanted(self, step: int) -> int | None:
+        """Return how many workers the run was asked to take from a step on; None if nothing new was asked."""
+        return self._control.wanted()
+
+    def end(self, run: Run) -> None:
+        """Add to a run that is over what its summary says, and where its model is."""
+        saved = self._rescue_model()
+        run.summary = {**self._recorder.summary, "model": None if saved is None else str(saved)}
+
+    def cut_off(self, error: BaseException) -> None:
+        """Write what is left to be written of a run that has ended with an error.
+
+        Raises:
+            RecordsError: where that was the error, with the last good checkpoint.
+        """
+        with contextlib.suppress(OSError):  # a full disk may be what ended the run
+            if isinstance(error, KeyboardInterrupt):
+                self._recorder.end("interrupted", stopped_by(error))
+            else:
+                self._recorder.end("failed", str(error) or type(error).__name__)
+        self._checkpointer.close()
+        if isinstance(error, RecordsError):
+            if (
+                self._recorder.summary.get("steps") == self._config.run.steps
+            ):  # else the run goes on from its checkpoint
+                self._rescue_model()
+            raise RecordsError(f"{error} {last_good(self._checkpointer.store.step)}") from error
+
+    @property
+    def _run_file(self) -> str:
+        return to_toml(self._config.model_dump(exclude={"run": {"out", "overwrite"}}))
+
+    @property
+    def _summary(self) -> dict[str, Any]:
+        return {"engine": self._config.run.engine, "data": describe(self._data)}
+
+    def _notify(self, notice: Notice) -> None:
+        for callback in self._watching:
+            callback.on_notice(notice)
+
+    def _created(self) -> Recorder:
+        section = self._config.run
+        folder = RunFolder.create(self._out, section.overwrite, section.access)
+        required = section.records == "required"
+        recorder = Recorder(folder, self._summary, required=required, notify=self._notify)
+        folder.write(ENCODING, self._data.encoding.to_json())
+        return recorder
+
+    def _reopened(self) -> Recorder:
+        section = self._config.run
+        folder = RunFolder.open(self._out, section.access)
+        required = section.records == "required"
+        recorder = Recorder.reopen(folder, self._summary, required=required, notify=self._notify)
+        for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
+            text = f"the run continues from an older checkpoint: {said}"
+            self._notify(Notice("older_checkpoint", data={"reason": said}, text=text))
+        if said := folder.damage(SUMMARY):
+            data = {"file": SUMMARY, "reason": said}
+            self._notify(Notice("rewritten", data=data, text=f"the summary is written anew: {said}"))
+        if not folder.has(ENCODING):
+            folder.write(ENCODING, self._data.encoding.to_json())
+        return recorder
+
+    def _rescue_model(self) -> Path | None:
+        """Save the model where there is room, if there was none in the run folder, and say where.
+
+        Returns:
+            The folder that it is in: one that `predict` takes; None if nothing can be written anywhere.
+        """
+        recorder, out = self._recorder, self._out
+        if recorder.saved or recorder.x is None:
+            return out if recorder.saved else None
+        for where in (lambda: out.absolute().parent, Path.cwd, Path.home, lambda: Path(tempfile.gettempdir())):
+            place = out
+            try:
+                place = next_free(where(), f"{out.name}-rescued")
+                folder = RunFolder.create(place)
+                folder.write(CONFIG, self._run_file)
+                folder.write(ENCODING, self._data.encoding.to_json())
+                folder.write_model(recorder.x)
+                folder.write_summary(recorder.summary)
+            except (OSError, RuntimeError, InvalidArgument):  # there is no such folder, or no room in it
+                if place != out:
+                    shutil.rmtree(place, ignore_errors=True)
+                continue
+            text = f"the model could not be saved in {out}; it is in {place}"
+            self._notify(Notice("model_moved", data={"folder": str(place)}, text=text))
+            return place
+        text = f"the model could not be saved in {out}, nor anywhere else that was tried: it is lost"
+        self._notify(Notice("model_lost", text=text))
+        return None

@@ -1,0 +1,131 @@
+"""What came of one round: the estimate, who has arrived, and the row of the step that it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, squared_norm
+from erasurehead.training.rows import ArrivalRow, StepRow, WorkerEvent
+
+if TYPE_CHECKING:
+    from erasurehead.decoding.base import Decoding
+    from erasurehead.engines.base import Order
+    from erasurehead.schemes.wait_rules.base import View
+    from erasurehead.training.assignment import Assignment
+    from erasurehead.training.notices import Notice
+
+
+@dataclass(frozen=True, eq=False)
+class RoundResult:
+    """What one round brought.
+
+    Attributes:
+        estimate: gradient, then loss, shape (n_parameters + 1,); None if there is nothing to go by.
+        curvature: what was asked for beside it, by orders of kind `"curvature"`: bounds on the curvature, then a
+            sample's entries, shape (n_parameters + 1,); None if that was not asked for, or there is no estimate.
+        decoding: the weights that were used.
+        view: the arrivals.
+        assignment: who sat where.
+        begin: when the order was submitted, in the engine's seconds.
+        waited: seconds from there until the rule said stop.
+        rows: one for each message that has arrived and is not refused, and for each that may still come, censored.
+        late_rows: one for each message of an earlier round that has come in this one.
+        used_late: the rows of those of them that the aggregation was given.
+        share: of the optimizer's step size that the estimate is worth.
+        received: bytes that came, in time or late.
+        lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
+        overflowed: whether there is no estimate as vectors were not finite, at a point that was only tried.
+    """
+
+    estimate: Array | None
+    decoding: Decoding
+    view: View
+    assignment: Assignment
+    begin: float
+    waited: float
+    rows: tuple[ArrivalRow, ...]
+    received: int
+    lost: tuple[int, ...] = ()
+    late_rows: tuple[ArrivalRow, ...] = ()
+    used_late: tuple[int, ...] = ()
+    share: float = 1.0
+    overflowed: bool = False
+    curvature: Array | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the estimate is the full gradient at the order's point."""
+        faithful = self.assignment.scheme.aggregation.faithful
+        return faithful and self.estimate is not None and self.decoding.exact and not self.lost and not self.used_late
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the full gradient that is counted; with late work, of the tasks that something is known of."""
+        kept = 1.0 - len(self.lost) / self.assignment.code.n_tasks
+        if self.used_late:
+            code = self.assignment.code
+            tasks = [code.tasks_of_message(message) for message in {*self.used_late, *self.decoding.used.tolist()}]
+            return len(np.unique(np.concatenate(tasks))) / code.n_tasks
+        return kept * self.decoding.coverage if len(self.decoding.messages) else 0.0
+
+    def step_row(
+        self,
+        order: Order,
+        end: float,
+        origin: float = 0.0,
+        gradient: Array | None = None,
+        loss: float | None = None,
+        *,
+        dead: Iterable[int] = (),
+        neglected: Iterable[int] = (),
+        notices: Iterable[Notice] = (),
+        events: Iterable[WorkerEvent] = (),
+        decision: Mapping[str, Any] = MappingProxyType({}),
+        stepped: bool | None = None,
+        rejected: bool = False,
+    ) -> StepRow:
+        """Return the row of the step that this round was the last of.
+
+        Arguments:
+            order: what was asked.
+            end: when the model had moved, in seconds since training began.
+            origin: when training began, in the engine's seconds.
+            gradient: the estimate with the penalty; None if no step was taken.
+            loss: the estimate with the penalty.
+            dead, neglected, notices, events, decision, rejected: as the row's
+                attributes.
+            stepped: likewise; None for whether there is an estimate.
+        """
+        decoding = self.decoding
+        return StepRow(
+            step=order.step,
+            round=order.round,
+            kind=order.kind,
+            begin=self.begin - origin,
+            waited=self.waited,
+            end=end,
+            arrived=self.view.finished,
+            used=decoding.used.tolist(),
+            missing=sorted({row.worker for row in self.rows if row.censored}),
+            dead=sorted(dead),
+            residual=decoding.residual + len(self.lost),
+            coverage=self.coverage,
+            stepped=gradient is not None if stepped is None else stepped,
+            rejected=rejected,
+            loss=loss,
+            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
+            received=self.received,
+            workers=self.assignment.code.n_workers,
+            lost=list(self.lost),
+            late=len(self.late_rows),
+            neglected=list(neglected),
+            notices=list(notices),
+            events=list(events),
+            decision=dict(decision),
+        )

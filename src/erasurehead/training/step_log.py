@@ -1,0 +1,164 @@
+"""What is noticed in a step, and what befalls workers in it: told to the callbacks, and kept for the step's row."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from erasurehead.engines.base import Died, Engine, Event, Failed, Joined, Offered
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.rows import BEFORE, WorkerEvent, WorkerEventKind
+
+if TYPE_CHECKING:
+    from erasurehead.training.notices import Notice
+    from erasurehead.training.round_state import Round
+    from erasurehead.training.worker_pool import WorkerPool
+
+Befallen: TypeAlias = Died | Joined | Failed | Offered
+"""Events that are about workers, and not about messages."""
+
+_KINDS: Mapping[type[Event], WorkerEventKind] = {
+    Died: "died", Joined: "joined", Failed: "failed", Offered: "offered",
+}  # fmt: skip
+
+
+class StepLog:
+    """The log of the step that is under way.
+
+    Arguments:
+        engine: whose clock times are of.
+        callbacks: hooks that watch.
+
+    Attributes:
+        step: that is under way, or is the next; notices belong to it. None when there is none any more.
+        origin: when training began, in the engine's seconds; None before.
+    """
+
+    def __init__(self, engine: Engine, callbacks: Sequence[Callback] = ()) -> None:
+        self.step: int | None = 0
+        self.origin: float | None = None
+        self._engine = engine
+        self._callbacks = callbacks
+        self._waiting = [one for one in callbacks if type(one).on_wait is not Callback.on_wait]
+        self._told: dict[int, float] = {}  # when each of these was last told who is late, in real seconds
+        self._notices: list[tuple[float, Notice]] = []
+        self._events: list[WorkerEvent] = []
+        self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
+        self._failed: set[int] = set()  # workers that failed in this round
+
+    @property
+    def watched(self) -> bool:
+        """Whether some callback wants to know who is late while a round is waited for."""
+        return bool(self._waiting)
+
+    # --- what is noticed ------------------------------------------------------------------------------------------
+
+    def notice(self, notice: Notice, again: bool = False) -> None:
+        """Take down what was noticed.
+
+        Arguments:
+            notice: step and time are filled in.
+            again: whether it was said before: then it is for the step's row alone, and callbacks are not told.
+        """
+        now = self._engine.now()
+        self._notices.append((now, notice))
+        told = replace(notice, step=self.step, time=None if self.origin is None else now - self.origin)
+        for callback in () if again else self._callbacks:
+            callback.on_notice(told)
+
+    def notice_failure(self, worker: int, notice: Notice) -> None:
+        """Take down what a worker fails with: not told again in every round, until it answers properly."""
+        said = self._failing.setdefault(worker, set())
+        self.notice(notice, again=notice.text in said)
+        said.add(notice.text)
+        self._failed.add(worker)
+
+    def forget_failures(self, worker: int) -> None:
+        """Forget what a worker failed with: it is gone, and what comes under its number is another."""
+        self._failing.pop(worker, None)
+
+    def take_notices(self) -> list[Notice]:
+        """Return what was noticed since this was last called, for the row of the step."""
+        taken, self._notices = self._notices, []
+        return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
+
+    # --- what befalls workers -------------------------------------------------------------------------------------
+
+    def begin_round(self, step: int) -> None:
+        """Take note that a round of a step begins."""
+        self.step = step
+        self._failed.clear()
+
+    def end_round(self, current: Round) -> None:
+        """Take note that a round is over: whoever has answered, and did not fail, answers properly."""
+        for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
+            self._failing.pop(worker, None)
+
+    def break_off(self, current: Round) -> None:
+        """Take down a round that has no end, and its messages: what a replay needs of it."""
+        origin = self.origin or 0.0
+        now, begin = self._engine.now() - origin, current.begin - origin
+        self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))
+        for row in current.rows(set()):
+            for callback in self._callbacks:
+                callback.on_arrival(row)
+
+    def event(self, event: Befallen, order_round: int, place: int) -> None:
+        """Take down what befell a worker.
+
+        Arguments:
+            event: what it was.
+            order_round: the round in which it was.
+            place: how many messages, of whatever round, had come in that round before.
+        """
+        facts: dict[str, Any] = {
+            name: getattr(event, name) for name in ("reason", "host", "broken") if hasattr(event, name)
+        }
+        if isinstance(event, Offered):
+            facts["count"] = event.workers
+        else:
+            facts["worker"] = event.worker
+        time = event.time - (self.origin or 0.0)
+        self._events.append(WorkerEvent(_KINDS[type(event)], order_round, place, time, **facts))
+
+    def start(self, pool: WorkerPool) -> None:
+        """Take down what befell workers while they were started, unless all of them just came up."""
+        if not all(isinstance(event, Joined) for event in pool.early):
+            for event in pool.early:
+                self.event(event, BEFORE, 0)
+
+    def come_back(self, workers: Iterable[int], pool: WorkerPool, order_round: int) -> None:
+        """Take down that workers which were dead are there again, as a run goes on with new ones.
+
+        Arguments:
+            workers: those that were dead.
+            pool: by now.
+            order_round: the round that is the next.
+        """
+        for worker in workers:
+            if worker in pool.living:
+                self.event(Joined(worker, pool.living[worker], self._engine.now()), order_round, 0)
+
+    def take_events(self) -> list[WorkerEvent]:
+        """Return what befell workers since this was last called, for the row of the step."""
+        taken, self._events = self._events, []
+        return taken
+
+    # --- who is late ----------------------------------------------------------------------------------------------
+
+    def tell_who_is_late(self, current: Round, elapsed: float) -> None:
+        """Tell the callbacks that want to know it, and were not told just now.
+
+        Arguments:
+            current: the round that is waited for.
+            elapsed: seconds since its order was submitted.
+        """
+        now = time.monotonic()
+        due = [one for one in self._waiting if now - self._told.get(id(one), -math.inf) >= one.wait_every]
+        missing = current.missing if due else []
+        for callback in due:
+            self._told[id(callback)] = now
+            callback.on_wait(current.order.step, missing, elapsed)

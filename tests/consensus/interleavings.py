@@ -1,0 +1,476 @@
+"""All that can happen between a few peers: a model checker for what policies say to each other.
+
+A peer's handlers see nothing but the peer and what they are told, so a handler is a function of both: it is called
+once, and its outcome is looked up after that. What is searched are then tuples of numbers: which state each peer is in,
+and which letters are on their way between each two, in their order. What may happen next:
+
+- the oldest letter between two peers comes, or is left out because two newer ones with a vector are behind it;
+- a gradient is there, as long as there is `work` left, so that the search ends;
+- a peer decides, any time after it was told something: before or after it is told more;
+- the network is cut, heals, a peer dies: once each. Letters across a cut are lost at any moment of it, as are those to
+  the dead, and each peer hears of a change whenever it may, but of all in one order.
+
+Nothing else: no time passes. Where a policy compares moments, the clock shows how many gradients there were.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus.algorithms import Algorithm, Memory
+from erasurehead.consensus.contract import Message, MixedStep, Port
+from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.mixing import Metropolis, Mixing
+from erasurehead.consensus.peers import LocalPeer, Setup
+from erasurehead.consensus.policies import Policy
+from erasurehead.consensus.views import View
+from erasurehead.optimizers.schedules import Constant
+
+Sides = tuple[frozenset[int], ...]
+
+
+class _Stamped(Algorithm):
+    """Sends the gradient, which says who made it in which step: so an average says whom it is of."""
+
+    def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
+        return gradient
+
+
+class Mixed(NamedTuple):
+    """A step that is done.
+
+    Attributes:
+        step: of the peer.
+        links: its partners, the step of each that its vector was of, and the weight.
+    """
+
+    step: int
+    links: tuple[tuple[int, int, float], ...]
+
+
+class _Outcome(NamedTuple):
+    state: int
+    sent: tuple[tuple[int, int], ...]
+    works: bool
+    mixed: tuple[Mixed, ...]
+
+
+class _Ear(Port):
+    """Takes down what a peer does."""
+
+    def __init__(self, peer: int, n_peers: int, works: bool, now: float) -> None:
+        self.peer, self.n_peers, self.works, self.clock = peer, n_peers, works, now
+        self.sent: list[tuple[int, Message]] = []
+        self.done: list[Mixed] = []
+        self.one: LocalPeer | None = None
+
+    def now(self) -> float:
+        return self.clock
+
+    def send(self, to: int, message: Message) -> None:
+        self.sent.append((to, message))
+
+    def work(self, model: Array, step: int) -> None:
+        self.works = True
+
+    def drop_work(self) -> None:
+        self.works = False
+
+    def mixed(self, step: MixedStep) -> None:
+        assert self.one is not None
+        average = self.one.memory["x"]
+        self.one.memory["x"] = np.zeros(self.n_peers)
+        links = zip(step.links, step.weights, strict=True)
+        self.done.append(
+            Mixed(
+                step.step, tuple((peer, round(average[peer] / weight) - 1, round(weight, 9)) for peer, weight in links)
+            )
+        )
+
+
+def _frozen(value: Any) -> Any:
+    """Return plain data as something that can be looked up."""
+    if isinstance(value, np.ndarray):
+        return tuple(value.tolist())
+    if isinstance(value, dict):
+        return tuple(sorted(((key, _frozen(item)) for key, item in value.items()), key=repr))
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    return "nan" if value != value else value
+
+
+@dataclass(frozen=True)
+class State:
+    """A moment.
+
+    Attributes:
+        peers: the number of each peer's state; -1 for the dead.
+        works: who computes.
+        told: who was told something and has not decided since.
+        views: of how many changes each peer has heard.
+        letters: on their way: by sender and receiver, each with the sender's view.
+        mixed: the steps of each peer.
+        work: gradients that are left.
+        happened: how many of the faults have happened.
+    """
+
+    peers: tuple[int, ...]
+    works: tuple[bool, ...]
+    told: tuple[bool, ...]
+    views: tuple[int, ...]
+    letters: tuple[tuple[tuple[int, int], tuple[tuple[int, int], ...]], ...]
+    mixed: tuple[tuple[Mixed, ...], ...]
+    work: int
+    happened: int = 0
+
+    @property
+    def still(self) -> bool:
+        """Whether all that was said has been heard."""
+        return not self.letters and not any(self.told)
+
+
+class Cut(NamedTuple):
+    """Peers are cut off from the others."""
+
+    peers: tuple[int, ...]
+
+
+class Heal(NamedTuple):
+    """The network is whole again."""
+
+
+class Death(NamedTuple):
+    """A peer is no more."""
+
+    peer: int
+
+
+class Return(NamedTuple):
+    """A peer that has died is there again; all have heard of its death, and it of all."""
+
+    peer: int
+
+
+@dataclass
+class Interleavings:
+    """What peers of a policy may come to.
+
+    Arguments:
+        policy: of all peers.
+        graph: their links.
+        work: gradients in all.
+        faults: in the order in which they happen, if they happen at all.
+        mixing: with which weights they average.
+        timed: whether the policy compares moments.
+        preempt: whether late work is dropped.
+        at_once: whether a peer decides as soon as it was told something.
+    """
+
+    policy: Policy
+    graph: Graph
+    work: int
+    faults: tuple[Cut | Heal | Death | Return, ...] = ()
+    mixing: Mixing = field(default_factory=Metropolis)
+    timed: bool = False
+    preempt: bool = False
+    at_once: bool = False
+
+    def __post_init__(self) -> None:
+        n_peers = self.graph.n_peers
+        self._view = View(self.graph)
+        setup = Setup(
+            0, self._view, self.mixing.on(self.graph, self.graph.edges), _Stamped(), Constant(1.0), np.zeros(n_peers),
+            self.preempt, 0, self.policy,
+        )  # fmt: skip
+        self._setups = [replace(setup, peer=peer) for peer in range(n_peers)]
+        self._kept: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+        self._messages: list[Message] = []
+        self._message_numbers: dict[Any, int] = {}
+        self._outcomes: dict[Any, _Outcome] = {}
+        self._lively: set[State] = set()
+        self._worlds: list[tuple[frozenset[int], Sides]] = [(frozenset(), ())]
+        for fault in self.faults:
+            gone, sides = self._worlds[-1]
+            if isinstance(fault, Cut):
+                inside = frozenset(fault.peers)
+                sides = inside, frozenset(range(n_peers)) - inside
+            elif isinstance(fault, Heal):
+                sides = ()
+            else:
+                gone = gone ^ {fault.peer}
+            self._worlds.append((gone, sides))
+
+    # One peer
+
+    def _call(self, peer: int, state: int | None, works: bool, work: int, event: tuple[Any, ...]) -> _Outcome:
+        """Return what comes of telling a peer something."""
+        now = -float(work) if self.timed else 0.0
+        key = peer, state, works, event, now
+        if key not in self._outcomes:
+            self._outcomes[key] = self._called(peer, state, works, now, event)
+        return self._outcomes[key]
+
+    def _called(self, peer: int, state: int | None, works: bool, now: float, event: tuple[Any, ...]) -> _Outcome:
+        one = self.policy.peer(self._setups[peer])
+        ear = _Ear(peer, self.graph.n_peers, works, now + 1_000.0)
+        ear.one = one
+        if state is not None:
+            one.restore(self._kept[state], ear)
+        kind, *what = event
+        if kind == "begin":
+            one.begin(ear)
+        elif kind == "work":
+            stamp = np.zeros(self.graph.n_peers)
+            stamp[peer] = one.steps + 1.0
+            ear.works = False
+            one.on_work(stamp)
+        elif kind == "letter":
+            one.on_message(what[0], self._messages[what[1]])
+        elif kind == "settle":
+            one.settle()
+        elif kind == "return":
+            one.on_return(*self._worlds[what[0]], ear)
+        else:
+            one.on_change(*self._worlds[what[0]])
+        kept = one.state()
+        kept["kept"]["begun"], kept["kept"]["usual"] = 0.0, 1.0
+        if not ear.works and one.ready is None:
+            kept["kept"]["vector"] = np.zeros(self.graph.n_peers)
+        frozen = _frozen(kept)
+        if frozen not in self._numbers:
+            self._numbers[frozen] = len(self._kept)
+            self._kept.append(kept)
+        sent = tuple((to, self._number(message)) for to, message in ear.sent)
+        return _Outcome(self._numbers[frozen], sent, ear.works, tuple(ear.done))
+
+    def _number(self, message: Message) -> int:
+        key = _frozen(message.state())
+        if key not in self._message_numbers:
+            self._message_numbers[key] = len(self._messages)
+            self._messages.append(message)
+        return self._message_numbers[key]
+
+    # All of them
+
+    def _tell(self, state: State, peer: int, event: tuple[Any, ...], before: int | None = None) -> State:
+        """Return what comes of telling one peer something."""
+        known = state.peers[peer] if before is None else before
+        made = self._call(peer, known if known >= 0 else None, state.works[peer], state.work, event)
+        letters = dict(state.letters)
+        for to, message in made.sent:
+            letters[peer, to] = (*letters.get((peer, to), ()), (message, state.views[peer]))
+        after = replace(
+            state, peers=_put(state.peers, peer, made.state), works=_put(state.works, peer, made.works),
+            told=_put(state.told, peer, event[0] != "settle"), letters=tuple(sorted(letters.items())),
+            mixed=_put(state.mixed, peer, (*state.mixed[peer], *made.mixed)),
+        )  # fmt: skip
+        if made.mixed and event[0] == "settle":
+            after = replace(after, told=_put(after.told, peer, True))
+        if self.at_once and event[0] not in ("settle", "begin"):
+            return self._tell(after, peer, ("settle",))
+        return after
+
+    def first(self) -> State:
+        """Return the moment at which all have begun."""
+        many = self.graph.n_peers
+        state = State((-1,) * many, (False,) * many, (False,) * many, (0,) * many, (), ((),) * many, self.work)
+        for peer in range(many):
+            state = self._tell(state, peer, ("begin",))
+        return replace(state, told=(False,) * many)
+
+    def _lost(self, state: State, sender: int, to: int) -> bool:
+        gone, sides = self._worlds[state.happened]
+        return sender in gone or to in gone or any((sender in side) != (to in side) for side in sides)
+
+    def _severed(self, state: State, sender: int, to: int, view: int) -> bool:
+        """Whether a change that the receiver has heard of came between them after the letter was written."""
+        for gone, sides in self._worlds[view : state.views[to] + 1]:
+            if sender in gone or to in gone or any((sender in side) != (to in side) for side in sides):
+                return True
+        return False
+
+    def next(self, state: State, faults: bool = True) -> Iterator[State]:
+        """Yield all that may come next."""
+        for (sender, to), queue in state.letters:
+            (message, view), *rest = queue
+            left = dict(state.letters)
+            left[sender, to] = tuple(rest)
+            if not rest:
+                del left[sender, to]
+            taken = replace(state, letters=tuple(sorted(left.items())))
+            if self._lost(state, sender, to) or self._severed(state, sender, to, view):
+                yield taken
+                continue
+            if view > state.views[to]:
+                continue  # it is read when the change is heard of
+            yield self._tell(taken, to, ("letter", sender, message))
+            newer = sum(self._messages[other].vector is not None for other, _ in rest)
+            if self._messages[message].vector is not None and newer >= 2:
+                yield taken
+        for peer in range(self.graph.n_peers):
+            if state.told[peer]:
+                yield self._tell(state, peer, ("settle",))
+            if state.works[peer] and state.work:
+                yield self._tell(replace(state, work=state.work - 1), peer, ("work",))
+            if state.peers[peer] >= 0 and state.views[peer] < state.happened:
+                view = state.views[peer] + 1
+                heard = replace(state, views=_put(state.views, peer, view))
+                yield self._tell(heard, peer, ("change", view))
+        if faults and state.happened < len(self.faults):
+            yield from self._befall(state, self.faults[state.happened])
+
+    def _befall(self, state: State, fault: Cut | Heal | Death | Return) -> Iterator[State]:
+        after = replace(state, happened=state.happened + 1)
+        if isinstance(fault, Death):
+            yield replace(
+                after, peers=_put(state.peers, fault.peer, -1), works=_put(state.works, fault.peer, False),
+                told=_put(state.told, fault.peer, False),
+            )  # fmt: skip
+        elif isinstance(fault, Return):
+            others = [peer for peer in range(self.graph.n_peers) if state.peers[peer] >= 0]
+            if all(state.views[peer] == state.happened for peer in others):
+                after = replace(after, views=_put(state.views, fault.peer, after.happened))
+                yield self._tell(after, fault.peer, ("return", after.happened))
+        else:
+            yield after
+
+    # What must hold
+
+    def search(self, most: int = 10**6) -> int:
+        """Visit all that can happen, and check that nobody stands still and that both ends of a link agree.
+
+        Returns:
+            How many moments there are.
+
+        Raises:
+            AssertionError: with what led there.
+        """
+        first = self.first()
+        came: dict[State, State | None] = {first: None}
+        left = [first]
+        while left:
+            state = left.pop()
+            self.check(state, came)
+            for after in self.next(state):
+                if after not in came:
+                    came[after] = state
+                    left.append(after)
+            assert len(came) < most, f"more than {most} moments"
+        return len(came)
+
+    def walk(self, seed: int, steps: int = 400) -> None:
+        """Go one way at random, and check what it comes to."""
+        draw = random.Random(seed)
+        state, came = self.first(), dict[State, State | None]()
+        for _ in range(steps):
+            self.check(state, came)
+            ways = list(self.next(state))
+            if not ways:
+                return
+            after = draw.choice(ways)
+            came[after] = state
+            state = after
+
+    def check(self, state: State, came: dict[State, State | None]) -> None:
+        """Check one moment."""
+        self._agree(state)
+        if state.still and all(view == state.happened for view in self._living(state.views, state)):
+            self._goes_on(state, came)
+
+    def _living(self, values: Iterable[int], state: State) -> list[int]:
+        return [value for value, number in zip(values, state.peers, strict=True) if number >= 0]
+
+    def _agree(self, state: State) -> None:
+        """Both ends of a link mix, each with what the other has sent, and with one weight; or none of them does."""
+        if self.faults or not self.policy.keeps_mean:
+            return  # one end may have mixed when the other was cut off
+        made = [{one.step: one.links for one in own} for own in state.mixed]
+        for peer, own in enumerate(made):
+            for step, links in own.items():
+                for other, theirs, weight in links:
+                    there = made[other].get(theirs)
+                    assert there is None or (peer, step, weight) in there, (
+                        f"peer {peer} mixed its step {step} with step {theirs} of {other}, who mixed with {there}"
+                    )
+
+    def _goes_on(self, state: State, came: dict[State, State | None]) -> None:
+        """All that was said has been heard: if nothing else goes wrong, everybody takes another step."""
+        seen: list[State] = []
+        wanted = [len(own) for own in state.mixed]
+        now, turn = state, 0
+        for _ in range(200):
+            if now in self._lively:
+                break
+            if now.still:
+                seen.append(now)
+            if all(len(now.mixed[peer]) > wanted[peer] for peer in range(len(wanted)) if now.peers[peer] >= 0):
+                break
+            ways = list(self.next(replace(now, work=0), faults=False))
+            if ways:
+                now = replace(ways[0], work=now.work)
+                continue
+            workers = [peer for peer in range(len(wanted)) if now.works[peer]]
+            assert workers, self._story(now, came, state)
+            workers.sort(key=lambda peer: (len(now.mixed[peer]), peer))
+            turn += 1
+            now = self._tell(replace(now, work=now.work - 1), workers[0], ("work",))
+        else:
+            raise AssertionError(self._story(now, came, state))
+        self._lively.update(seen[:1])
+
+    def _story(self, state: State, came: dict[State, State | None], start: State) -> str:
+        lines = [f"it stands still: steps {[len(own) for own in state.mixed]}, at work {state.works}"]
+        for peer, number in enumerate(state.peers):
+            if number >= 0:
+                kept = self._kept[number]["kept"]
+                lines.append(f"  {peer}: " + ", ".join(f"{name}={value}" for name, value in kept.items()))
+        path, at = [], start
+        while at is not None:
+            path.append(at)
+            at = came.get(at)
+        lines += [f"    {self._said(before, after)}" for before, after in zip(path[:0:-1], path[-2::-1], strict=True)]
+        return "\n".join(lines)
+
+    def _said(self, before: State, after: State) -> str:
+        old, new = dict(before.letters), dict(after.letters)
+        words: list[str] = []
+        for way in sorted({*old, *new}):
+            was, now = [n for n, _ in old.get(way, ())], [n for n, _ in new.get(way, ())]
+            if was and (not now or now[: len(was)] != was):
+                words.append(f"{way[0]}->{way[1]} comes {_short(self._messages[was[0]])}")
+                was = was[1:]
+            words += [f"{way[0]}->{way[1]} sent {_short(self._messages[n])}" for n in now[len(was) :]]
+        for peer in range(len(before.peers)):
+            if before.works[peer] and not after.works[peer]:
+                words.append(f"{peer} is ready")
+            if len(after.mixed[peer]) > len(before.mixed[peer]):
+                words.append(f"{peer} mixed {after.mixed[peer][-1]}")
+            if after.views[peer] != before.views[peer]:
+                words.append(f"{peer} hears of change {after.views[peer]}")
+        if after.happened > before.happened:
+            words.append(str(self.faults[before.happened]))
+        return "; ".join(words) or "settles"
+
+
+def _short(message: Message) -> str:
+    return f"{message.tag}({message.round}, {message.data})"
+
+
+def _put(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:place], value, *values[place + 1 :])
+
+
+def steps_of(state: State) -> dict[int, int]:
+    """Return how many steps each peer has taken."""
+    found: dict[int, int] = defaultdict(int)
+    for peer, own in enumerate(state.mixed):
+        found[peer] = len(own)
+    return found

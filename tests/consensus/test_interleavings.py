@@ -1,0 +1,98 @@
+"""No policy stands still, whatever comes when: all interleavings of a few peers, and many at random of some more."""
+
+from __future__ import annotations
+
+import pytest
+
+from erasurehead.consensus import Policy, parse_graph, train
+from erasurehead.consensus.faults import Cut as CutOff
+from erasurehead.consensus.mixing import MaxDegree
+from erasurehead.consensus.policies import BoundedStaleness, Dynamic, Full, Local, Pairwise, Static
+from erasurehead.delays import ShiftedExponential
+from erasurehead.problems import LogisticRegression
+
+from .interleavings import Cut, Death, Heal, Interleavings, Return
+
+CUT = (Cut((0,)), Heal())
+KILLED = (Death(0), Return(0))
+EVERY: list[Policy] = [
+    Full(), Static(1), Static(2), Local(1), Local(2), Dynamic("fixed"), BoundedStaleness(0), BoundedStaleness(1),
+    Pairwise(),
+]  # fmt: skip
+MET: list[Policy] = [Static(1), Static(2), Local(1)]
+
+
+def all_of(policy: Policy, graph: str, peers: int, work: int, **more: object) -> Interleavings:
+    timed = isinstance(policy, Dynamic)
+    return Interleavings(policy, parse_graph(graph, peers), work, timed=timed, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=str)
+def test_two_peers_agree_and_go_on_whatever_comes_when(policy: Policy) -> None:
+    if policy != Static(2):
+        assert all_of(policy, "path()", 2, 5).search() > 50
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=str)
+def test_three_in_a_row_agree_and_go_on(policy: Policy) -> None:
+    assert all_of(policy, "path()", 3, 4, at_once=True).search() > 100
+
+
+@pytest.mark.parametrize("policy", MET, ids=str)
+def test_a_triangle_agrees_and_goes_on(policy: Policy) -> None:
+    # Here a peer may be promised a step that is over when the promise comes: nobody must wait for its answer.
+    assert all_of(policy, "ring()", 3, 3, at_once=True).search() > 1_000
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=str)
+@pytest.mark.parametrize("faults", [CUT, (Death(0),), KILLED], ids=["cut", "death", "return"])
+def test_two_peers_go_on_when_the_network_changes(
+    policy: Policy, faults: tuple[Cut | Heal | Death | Return, ...]
+) -> None:
+    if policy != Static(2):
+        assert all_of(policy, "path()", 2, 2, faults=faults, at_once=True).search() > 30
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=str)
+@pytest.mark.parametrize(
+    ("graph", "peers", "faults"),
+    [
+        ("ring()", 4, ()),
+        ("complete()", 4, ()),
+        ("ring()", 4, (Cut((0, 1)), Heal())),
+        ("path()", 4, (Death(1), Return(1))),
+        ("ring()", 3, (Cut((2,)), Heal(), Death(0))),
+    ],
+)
+def test_more_peers_go_on_whichever_way_it_goes(
+    policy: Policy, graph: str, peers: int, faults: tuple[Cut | Heal | Death | Return, ...]
+) -> None:
+    checker = all_of(policy, graph, peers, 3 * peers, faults=faults)
+    for seed in range(12):
+        checker.walk(seed)
+
+
+def test_known_weights_need_no_word_of_degrees() -> None:
+    assert all_of(Local(1), "path()", 3, 4, at_once=True, mixing=MaxDegree()).search() > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", MET, ids=str)
+def test_all_that_three_peers_can_do_in_a_few_steps(policy: Policy) -> None:
+    assert all_of(policy, "path()", 3, 5).search() > 1_000
+    assert all_of(policy, "ring()", 3, 4, at_once=True).search() > 10_000
+
+
+@pytest.mark.parametrize("policy", ["full()", "static(wait_for=2)", "local(window=4)", "dynamic()", "pairwise()"])
+@pytest.mark.parametrize("latency", [0.0, 0.4])
+def test_a_cut_that_has_healed_when_it_is_noticed_stops_nobody(
+    problem: LogisticRegression, policy: str, latency: float
+) -> None:
+    # Letters were lost, though the network is what it was: both ends of each link that was cut begin anew.
+    for seed in range(6):
+        done = train(
+            problem, "ring()", policy, peers=6, steps=30, rate=0.1, batch=4, latency=latency, evaluate_every=30.0,
+            delays=ShiftedExponential(shift=1.0, mean=1.0, seed=seed), faults=[CutOff((0, 1), 15.0, 15.3)], notice=1.0,
+        )  # fmt: skip
+        assert not done.stopped
+        assert [len(row.sides) for row in done.troubles] == [2, 0]
