@@ -23,7 +23,6 @@ from amazon import WORKERS, problem
 from common import report
 from erasurehead import codes, schemes
 from erasurehead.engines import ProcessEngine
-from erasurehead.problems import LogisticRegression
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.programs import build_programs
 from erasurehead.training.worker_pool import WorkerPool
@@ -36,10 +35,11 @@ LOAD = 3
 
 def bare() -> dict[str, float]:
     """Return the seconds of a bare start plus one copy of each worker's data."""
-    programs, _ = build_programs(codes.fractional_repetition(WORKERS, LOAD), problem())
+    whole = problem()
+    programs, _ = build_programs(codes.fractional_repetition(WORKERS, LOAD), whole)
     begin = time.perf_counter()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["erasurehead.engines.processes.preload", *LogisticRegression.preload])
+    context.set_forkserver_preload(["erasurehead.engines.processes.preload", *whole.preload])
     pipes: list[Connection] = []
     for _ in range(WORKERS):
         ours, theirs = context.Pipe()

@@ -92,6 +92,9 @@ def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
     run_to_the_end(rows, whole, run={"steps": 30})
     ConsensusExperiment.resume(short, {"run": {"steps": 30}}).run()
     assert (RunFolder.open(short).x == RunFolder.open(whole).x).all()
+    for steps in (10, 30):
+        with pytest.raises(InvalidArgument, match=r"run\.steps must be more than the 30 of each peer that are done"):
+            ConsensusExperiment.resume(short, {"run": {"steps": steps}})
     with pytest.raises(InvalidArgument, match=r"consensus\.policy must be left out"):
         ConsensusExperiment.resume(short, {"consensus": {"policy": "full()"}})
 
@@ -119,12 +122,23 @@ def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
         ({"consensus": {"polcy": "full()"}}, "did you mean 'policy'"),
         ({"consensus": {"mixing": "mean()"}}, "consensus.mixing must be one of"),
         ({"consensus": {"split": "dirichlet(alpha=0.0001)"}}, "at least one sample"),
+        ({"consensus": {"graph": "edges([1, 2])"}}, "every edge must be a pair such as 'a-b', but it is 1"),
+        ({"consensus": {"graph": "edges([])"}}, "must name one edge at least"),
+        ({"consensus": {"peers": 129}}, "consensus.peers must be at most the number of training samples, 128"),
+        (
+            {"consensus": {"policy": "bounded_staleness(steps=-1)"}},
+            "consensus.policy 'bounded_staleness(steps=-1)': steps",
+        ),
+        ({"consensus": {"policy": "static()"}}, "consensus.policy 'static()': static needs either"),
+        ({"consensus": {"split": "even(seed=-1)"}}, "consensus.split 'even(seed=-1)': seed must be"),
+        ({"consensus": {"algorithm": "momentum(momentum=2)"}}, "consensus.algorithm 'momentum(momentum=2)': momentum"),
+        ({"data": {"source": "cifar100"}}, "or one of mnist, cifar10"),
         ({"run": {"engine": "ray"}}, "run.engine must be"),
         ({"delays": {"latency": -1.0}}, "delays.latency must be"),
     ],
 )
 def test_what_cannot_be_is_said_of_the_key(rows: Path, tmp_path: Path, more: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidArgument) as caught:
+    with pytest.raises((InvalidArgument, DataError)) as caught:
         ConsensusExperiment.from_tables(tables(rows, tmp_path / "run", **more))
     assert said in str(caught.value)
     assert not (tmp_path / "run").exists()

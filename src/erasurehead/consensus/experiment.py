@@ -25,12 +25,12 @@ from erasurehead.consensus.training import carry_out
 from erasurehead.consensus.watcher import Watcher
 from erasurehead.datasets.base import Dataset
 from erasurehead.drills.schedule import read_schedule
-from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
 from erasurehead.runs.config.toml import locating, read_tables, to_toml
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import CONFIG, ENCODING, RUNS, check_free, next_free
+from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free
 from erasurehead.runs.resuming import opened_to_go_on
 from erasurehead.training.signals import Terminated, stopped_by
 
@@ -153,7 +153,13 @@ class ConsensusExperiment:
             for key in keys:
                 if (section, key) != ("run", "steps"):
                     raise invalid(f"{section}.{key}", "must be left out when a run goes on", keys[key])
-        return cls.from_tables(merged(tables, above or {}), options, opened.path)
+        experiment = cls.from_tables(merged(tables, above or {}), options, opened.path)
+        steps, told = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
+        done = int(told.get("steps") or 0) // experiment.plan.graph.n_peers
+        if steps < done or (steps == done and told.get("status") == "finished"):
+            raise invalid("run.steps", f"must be more than the {done} of each peer that are done", steps,
+                          "there is nothing left to do")  # fmt: skip
+        return experiment
 
     def facts(self) -> dict[str, Any]:
         """Return what the run is, for its summary and its checkpoints."""
@@ -241,7 +247,10 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
     section = config.data
     if section.source not in datasets.IMAGES:
         parts.check_data_keys(section)
-        data = parts.load_data(section, config.problem.loss)
+        try:
+            data = parts.load_data(section, config.problem.loss)
+        except NoFile as error:
+            raise NoFile(error.path, f"{error.hint}, or one of {', '.join(datasets.IMAGES)}") from None
         if not isinstance(data, Dataset):
             raise invalid("data.source", "must be in memory for peers", section.source, "name the file itself")
         path = Path(section.source)

@@ -89,7 +89,12 @@ SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichl
 
 def parse_split(text: str | Split) -> Split:
     """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or one as it is."""
-    return text if isinstance(text, Split) else read(text, "split", Split, SPLITS, {})
+    if isinstance(text, Split):
+        return text
+    try:
+        return read(text, "split", Split, SPLITS, {})
+    except InvalidArgument as error:
+        raise error.inside("split", text) from None
 
 
 def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:
