@@ -158,8 +158,8 @@ class PeerConformance:
         assert not done.stopped
         assert done.there == [0, 1, 3, 4]
         assert done.troubles[0].knitted == [[1, 3]]
-        # Its neighbours have seen it themselves; the others have it from them.
-        assert {(by, whom) for by, whom, _ in done.troubles[0].noticed} == {(1, 2), (3, 2)}
+        # A neighbour has seen it itself, or both have; the others have it from them.
+        assert {(by, whom) for by, whom, _ in done.troubles[0].noticed} in ({(1, 2)}, {(3, 2)}, {(1, 2), (3, 2)})
         assert done.troubles[0].time == min(when for _, _, when in done.troubles[0].noticed)
         assert any(row.peer == 1 and 3 in row.links for row in done.rows)
 
