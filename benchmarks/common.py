@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import operator
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 _COMPARE = {"<=": operator.le, ">=": operator.ge}
 
@@ -39,6 +41,18 @@ def verdict(value: float, target: str) -> str:
     """Return `"met"` or `"missed"` for a target such as `"<= 1.10"`."""
     sign, bound = target.split()
     return "met" if _COMPARE[sign](value, float(bound)) else "missed"
+
+
+def commit() -> str:
+    """Return the commit that is measured, marked if the tree has changes."""
+
+    def git(*words: str) -> str:
+        here = Path(__file__).resolve().parent
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("rev-parse", "--short=10", "HEAD") + (
+        " with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+    )
 
 
 def report(benchmark: str, ratios: Mapping[str, float], targets: Mapping[str, str]) -> None:

@@ -154,7 +154,7 @@ def row(kind: Callable[[], Data]) -> tuple[float, list[float], bool]:
         a, b = passes_to(ours, level), passes_to(others, level)
         ratios.append(a / b if math.isfinite(b) else 0.0 if math.isfinite(a) else 1.0)
         said.append(f"{a:.0f}/{b:.0f}")
-    ended = done.ended in ("converged", "tolerance")
+    ended = done.ended == "converged"
     left = (problem.objective(done.x) - least) / abs(least)
     by_others = [one for one in alone(experiment, None, 60.0) if "scikit-learn" in one.method]
     other = by_others[0].objective if by_others else None

@@ -1,4 +1,9 @@
-"""Run every benchmark, and write the table `benchmarks/RESULTS.md` with the commit and the machine."""
+"""Run every benchmark, and write the table `benchmarks/RESULTS.md` with the commit and the machine.
+
+python benchmarks/run_all.py                         all of them
+python benchmarks/run_all.py decode simulate         some
+python benchmarks/run_all.py consensus --cost        one, with options of its own: rows beside those without
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,11 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import verdict
+from common import commit, verdict
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "RESULTS.md"
@@ -30,22 +36,13 @@ def machine() -> str:
     return f"{os.cpu_count()} x {model}, {platform.system()} {platform.release()}, Python {platform.python_version()}"
 
 
-def commit() -> str:
-    """Return the commit that was measured, marked if the tree had changes."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=False).stdout.strip()
-
-    return git("rev-parse", "--short=10", "HEAD") + (
-        " with uncommitted changes" if git("status", "--porcelain") else ""
-    )
-
-
-def measure(name: str) -> dict[str, Any] | None:
+def measure(name: str, options: Sequence[str] = ()) -> dict[str, Any] | None:
     """Run one benchmark, show its output, and return its line of JSON; None if it failed."""
     print(f"\n== {name}", flush=True)
     begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-u", str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-u", str(HERE / f"{name}.py"), *options], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     last = ""
     for line in process.stdout:
@@ -91,12 +88,20 @@ def main() -> None:
     known = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HELPERS)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; all by default")
-    names = parser.parse_args().names or known
+    given, options = parser.parse_known_args()
+    names = given.names or known
+    if options and len(names) > 1:
+        parser.error(f"{' '.join(options)} belongs to one benchmark: name it, and no other")
     for name in names:
         if name not in known:
             parser.error(f"there is no benchmark {name!r}; known are {', '.join(known)}")
     head = commit()
-    write({name: rows_of(name, measure(name), head) for name in names})
+    rows: dict[str, list[str]] = {}
+    for name in names:
+        found = measure(name, options)
+        row = name if found is None else found["benchmark"]
+        rows[row] = rows_of(row, found, head)
+    write(rows)
 
 
 if __name__ == "__main__":

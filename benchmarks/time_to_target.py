@@ -7,8 +7,9 @@ alone beside them, and searches nothing; `--quick` does so for one data set and 
 ERASUREHEAD_DATA to their folder.
 
 A time is that of the engine's virtual clock at the first step whose model is within the level: the delays of thirty
-workers, the measured time of each task, and all rounds that the method asks for. The coordinator's own work takes no
-time on that clock; it is measured, and printed, apart. The gap is (f(x) - f*) / (f(x0) - f*), evaluated off the clock.
+workers, the measured time of each task, and all rounds that the method asks for. The model is the newest one, of every
+method alike, whether the method knows its objective yet or not. The coordinator's own work takes no time on that clock;
+it is measured, and printed, apart. The gap is (f(x) - f*) / (f(x0) - f*), evaluated off the clock.
 """
 
 from __future__ import annotations

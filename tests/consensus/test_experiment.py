@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from erasurehead.consensus import ConsensusRun, Watcher
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
-from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.errors import DataError, InvalidArgument, MissingExtra
+from erasurehead.runs.first_models import initial_model
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.predictor import TrainedModel
 
@@ -89,6 +92,9 @@ def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
     run_to_the_end(rows, whole, run={"steps": 30})
     ConsensusExperiment.resume(short, {"run": {"steps": 30}}).run()
     assert (RunFolder.open(short).x == RunFolder.open(whole).x).all()
+    for steps in (10, 30):
+        with pytest.raises(InvalidArgument, match=r"run\.steps must be more than the 30 of each peer that are done"):
+            ConsensusExperiment.resume(short, {"run": {"steps": steps}})
     with pytest.raises(InvalidArgument, match=r"consensus\.policy must be left out"):
         ConsensusExperiment.resume(short, {"consensus": {"policy": "full()"}})
 
@@ -116,12 +122,23 @@ def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
         ({"consensus": {"polcy": "full()"}}, "did you mean 'policy'"),
         ({"consensus": {"mixing": "mean()"}}, "consensus.mixing must be one of"),
         ({"consensus": {"split": "dirichlet(alpha=0.0001)"}}, "at least one sample"),
+        ({"consensus": {"graph": "edges([1, 2])"}}, "every edge must be a pair such as 'a-b', but it is 1"),
+        ({"consensus": {"graph": "edges([])"}}, "must name one edge at least"),
+        ({"consensus": {"peers": 129}}, "consensus.peers must be at most the number of training samples, 128"),
+        (
+            {"consensus": {"policy": "bounded_staleness(steps=-1)"}},
+            "consensus.policy 'bounded_staleness(steps=-1)': steps",
+        ),
+        ({"consensus": {"policy": "static()"}}, "consensus.policy 'static()': static needs either"),
+        ({"consensus": {"split": "even(seed=-1)"}}, "consensus.split 'even(seed=-1)': seed must be"),
+        ({"consensus": {"algorithm": "momentum(momentum=2)"}}, "consensus.algorithm 'momentum(momentum=2)': momentum"),
+        ({"data": {"source": "cifar100"}}, "or one of mnist, cifar10"),
         ({"run": {"engine": "ray"}}, "run.engine must be"),
         ({"delays": {"latency": -1.0}}, "delays.latency must be"),
     ],
 )
 def test_what_cannot_be_is_said_of_the_key(rows: Path, tmp_path: Path, more: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidArgument) as caught:
+    with pytest.raises((InvalidArgument, DataError)) as caught:
         ConsensusExperiment.from_tables(tables(rows, tmp_path / "run", **more))
     assert said in str(caught.value)
     assert not (tmp_path / "run").exists()
@@ -132,18 +149,83 @@ def test_a_network_of_two_layers_learns_classes(rows: Path, tmp_path: Path) -> N
     done = run_to_the_end(rows, out, consensus={"hidden": 6, "rate": 0.3}, run={"steps": 60})
     assert done.objective < 0.7 * done.means[0].objective
     assert done.means[-1].metrics["accuracy"] > 0.8
-    with pytest.raises(DataError, match="a network with 6 hidden units"):
-        TrainedModel.load(out)
+    trained = TrainedModel.load(out)
+    assert trained.evaluate(rows).metrics["accuracy"] > 0.8
+    predictions = trained.predict(rows)
+    assert set(predictions.values) == {"0", "1"}
+    assert predictions.probabilities is not None
+    assert np.allclose(predictions.probabilities.sum(axis=1), 1.0)
+    with pytest.raises(DataError, match="has no coefficients"):
+        trained.coefficients()
+    with pytest.raises(InvalidArgument, match="which is no linear model"):
+        initial_model(out, trained.encoding, "logistic")
     numbers = tmp_path / "numbers.csv"
     numbers.write_text("\n".join(["a,b,y", *(f"{i % 7},{i % 5},{i / 3:.3f}" for i in range(90))]))
     with pytest.raises(InvalidArgument, match=r"consensus\.hidden must be 0 for a target that is no class"):
         ConsensusExperiment.from_tables(tables(numbers, tmp_path / "other", consensus={"hidden": 6}))
 
 
+def test_the_model_of_one_peer_is_saved_where_that_is_asked_for(rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_to_the_end(rows, out, run={"model_of": 3})
+    assert (RunFolder.open(out).x == done.models[3]).all()
+    assert RunFolder.open(out).summary["model_of"] == 3
+    assert RunFolder.open(out).summary["model_distance"] == pytest.approx(np.linalg.norm(done.models[3] - done.x))
+    with pytest.raises(InvalidArgument, match=r"run\.model_of must be a peer, 0 to 4, but it is 5"):
+        run_to_the_end(rows, tmp_path / "other", run={"model_of": 5})
+    with pytest.raises(InvalidArgument, match="peer must be"):
+        done.model(5)
+
+
+def images(out: Path, **more: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "consensus": {"peers": 3, "graph": "ring()", "model": "cnn", "hidden": 16, "rate": 0.3, "batch": 16},
+        "data": {"source": "mnist", "synthetic": "always", "rows": 120},
+        "delays": {"model": "none()", "seconds_per_step": 1.0},
+        "problem": {"l2": 0.0},
+        "run": {"steps": 12, "out": str(out), "evaluate_every": 6.0},
+        "checkpoints": {"every_steps": 6},
+    }
+    for section, keys in more.items():
+        made[section] = made.get(section, {}) | keys
+    return made
+
+
+def test_a_convolutional_network_learns_images_and_predicts(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    skewed = {"consensus": {"split": "dirichlet(alpha=1.0)"}}
+    done = ConsensusExperiment.from_tables(images(whole, **skewed)).run()
+    assert done.objective < done.means[0].objective - 0.01
+    assert set(done.means[-1].metrics) == {"accuracy", "log_loss"}
+    data = load_images("mnist", synthetic="always", rows=120)
+    told = TrainedModel.load(whole).model.evaluate(data.X_test, data.y_test)
+    assert told == pytest.approx(done.means[-1].metrics, rel=1e-5)
+    ConsensusExperiment.from_tables(images(cut, run={"steps": 6}, **skewed)).run()
+    ConsensusExperiment.resume(cut, {"run": {"steps": 12}}).run()
+    assert (RunFolder.open(cut).x == RunFolder.open(whole).x).all()
+
+
+def test_a_convolutional_network_needs_images_and_pytorch(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidArgument, match=r"consensus\.model must be linear or network for data that are no"):
+        run_to_the_end(rows, tmp_path / "run", consensus={"model": "cnn"})
+    with pytest.raises(InvalidArgument, match=r"consensus\.hidden must be 0 for a linear model"):
+        run_to_the_end(rows, tmp_path / "run", consensus={"model": "linear", "hidden": 4})
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'erasurehead\[torch\]'"):
+        ConsensusExperiment.from_tables(images(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
 def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no run folder"):
         ConsensusExperiment.resume(tmp_path)
-    RunFolder.create(tmp_path / "other")
+    other = RunFolder.create(tmp_path / "other")
+    with pytest.raises(DataError, match=r"There is no config\.toml in"):
+        ConsensusExperiment.resume(tmp_path / "other")
+    other.write("config.toml", "scheme = 'uncoded'")
     with pytest.raises(DataError, match="is no run without a coordinator"):
         ConsensusExperiment.resume(tmp_path / "other")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pytest
 
 from erasurehead.consensus import Policy, parse_graph, train
@@ -12,6 +14,8 @@ from erasurehead.delays import ShiftedExponential
 from erasurehead.problems import LogisticRegression
 
 from .interleavings import Cut, Death, Heal, Interleavings, Return
+
+Faults: TypeAlias = tuple[Cut | Heal | Death | Return, ...]
 
 CUT = (Cut((0,)), Heal())
 KILLED = (Death(0), Return(0))
@@ -30,18 +34,17 @@ def all_of(policy: Policy, graph: str, peers: int, work: int, **more: object) ->
 @pytest.mark.parametrize("policy", EVERY, ids=str)
 def test_two_peers_agree_and_go_on_whatever_comes_when(policy: Policy) -> None:
     if policy != Static(2):
-        assert all_of(policy, "path()", 2, 5).search() > 50
+        assert all_of(policy, "path()", 2, 4).search() > 30
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=str)
 def test_three_in_a_row_agree_and_go_on(policy: Policy) -> None:
-    assert all_of(policy, "path()", 3, 4, at_once=True).search() > 100
+    assert all_of(policy, "path()", 3, 3, at_once=True).search() > 50
 
 
 @pytest.mark.parametrize("policy", MET, ids=str)
 def test_a_triangle_agrees_and_goes_on(policy: Policy) -> None:
-    # Here a peer may be promised a step that is over when the promise comes: nobody must wait for its answer.
-    assert all_of(policy, "ring()", 3, 3, at_once=True).search() > 1_000
+    assert all_of(policy, "ring()", 3, 2, at_once=True).search() > 100
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=str)
@@ -64,12 +67,10 @@ def test_two_peers_go_on_when_the_network_changes(
         ("ring()", 3, (Cut((2,)), Heal(), Death(0))),
     ],
 )
-def test_more_peers_go_on_whichever_way_it_goes(
-    policy: Policy, graph: str, peers: int, faults: tuple[Cut | Heal | Death | Return, ...]
-) -> None:
-    checker = all_of(policy, graph, peers, 3 * peers, faults=faults)
-    for seed in range(12):
-        checker.walk(seed)
+def test_more_peers_go_on_whichever_way_it_goes(policy: Policy, graph: str, peers: int, faults: Faults) -> None:
+    checker = all_of(policy, graph, peers, 2 * peers, faults=faults)
+    for seed in range(3):
+        checker.walk(seed, 200)
 
 
 def test_known_weights_need_no_word_of_degrees() -> None:
@@ -80,7 +81,15 @@ def test_known_weights_need_no_word_of_degrees() -> None:
 @pytest.mark.parametrize("policy", MET, ids=str)
 def test_all_that_three_peers_can_do_in_a_few_steps(policy: Policy) -> None:
     assert all_of(policy, "path()", 3, 5).search() > 1_000
-    assert all_of(policy, "ring()", 3, 4, at_once=True).search() > 10_000
+    assert all_of(policy, "ring()", 3, 3, at_once=True).search() > 1_000
+
+
+@pytest.mark.parametrize("policy", MET, ids=str)
+def test_a_promise_that_crosses_the_end_of_a_step_is_answered(policy: Policy) -> None:
+    # Peer 1 mixes with 2 and goes on, while its offer is on its way to 0, whose own is on its way to it.
+    checker = all_of(policy, "ring()", 3, 6)
+    for seed in range(40):
+        checker.walk(seed, 120)
 
 
 @pytest.mark.parametrize("policy", ["full()", "static(wait_for=2)", "local(window=4)", "dynamic()", "pairwise()"])

@@ -48,6 +48,12 @@ def test_the_house_has_exactly_the_parts_that_the_page_names() -> None:
     assert named == there - {"__init__.py"}
 
 
+def test_the_page_names_every_file_that_a_step_goes_through() -> None:
+    listed = next(block.text for block in blocks(PAGE, "text") if block.text.lstrip().startswith("loop.py"))
+    there = {path.name for path in (SOURCE / "training").glob("*.py")} - {"__init__.py"}
+    assert there == {line.split()[0] for line in listed.splitlines()}
+
+
 def test_every_part_has_a_layer() -> None:
     assert {part_of(module_of(path)) for path in FILES} == set(DEPTH)
 

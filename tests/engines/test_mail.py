@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Generator
 
@@ -86,6 +89,30 @@ def test_the_coordinator_writes_to_all_and_a_letter_wakes(mail: SharedMail) -> N
         assert time.monotonic() - begin < 10.0
         assert [tuple(letter[:2]) for letter in post.letters()] == [(COORDINATOR, b"begin")]
         post.close()
+
+
+def test_that_a_worker_has_ended_the_others_see_and_wake_for() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        mail = SharedMail(2, LENGTH, lambda: {1: other.pid})
+        post = mail.post(0)
+        post.learn(mail.where())
+        assert post.lost([0, 1]) == frozenset()
+        other.kill()
+        begin = time.monotonic()
+        post.wait(begin + 20.0)
+        assert time.monotonic() - begin < 10.0
+        assert post.lost([0, 1]) == {1}
+        assert post.lost([0]) == frozenset()
+        assert post.lost([1]) == {1}
+        other.wait()
+        again = mail.post(0)
+        again.learn(mail.where())
+        assert again.lost([1]) == {1}
+    post.learn([[1, os.getpid()]])  # another has taken its place
+    assert post.lost([1]) == frozenset()
+    post.close()
+    again.close()
+    mail.close()
 
 
 def test_a_vector_that_has_no_room_is_refused(mail: SharedMail) -> None:

@@ -289,6 +289,24 @@ def test_it_goes_on_from_any_step_to_the_bit(step: int, dtype: str) -> None:
     assert again.ended == whole.ended
 
 
+@pytest.mark.parametrize("kind", ["curved", "steep"])
+def test_the_best_model_is_part_of_the_state(kind: str) -> None:
+    one: Problem = problem("logistic", "one-hot") if kind == "curved" else Steep(factor=20.0)
+    optimizer, seen = QuasiNewton(one.initial()), set[bool]()
+
+    class Compare(Callback):
+        def on_step_end(self, row: Any, x: Array) -> None:
+            other = QuasiNewton(one.initial())
+            other.begin(one)
+            other.restore(optimizer.state())
+            assert other.best.tobytes() == x.tobytes()
+            assert other.known.tobytes() == optimizer.known.tobytes()
+            seen.add(optimizer.best is optimizer.known)
+
+    train(one, schemes.adaptive(WORKERS), optimizer, VirtualEngine(), 40, [Compare()])
+    assert seen == ({False} if kind == "curved" else {False, True})
+
+
 def test_runs_of_one_object_know_nothing_of_each_other() -> None:
     one, other = problem("logistic", "dense"), problem("squares", "dense")
     optimizer = QuasiNewton(one.initial())

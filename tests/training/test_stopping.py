@@ -14,11 +14,9 @@ from erasurehead import delays, engines, problems, schemes
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
-from erasurehead.runs import Recorder, RunFolder
-from erasurehead.runs.checkpoints.checkpointer import Checkpointer
-from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs import Checkpointer, CheckpointStore, Recorder, RunFolder
 from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.names import ARRIVALS, EVALUATIONS, MODEL, STEPS, SUMMARY, WAITING
+from erasurehead.runs.names import SUMMARY, WAITING
 from erasurehead.runs.resuming import resumption
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training.callbacks import Callback
@@ -173,7 +171,8 @@ def test_a_run_that_is_killed_after_its_last_step_ends_as_the_whole_one_does(
         assert CheckpointStore(path).newest()[0] == len(run.steps)  # so that it can be given more
         if "max_seconds" in how and not resumed:  # messages came late in the step that was cut off
             assert run.arrivals[-1].taken > run.steps[-1].round
-        return run.ended, {name: (path / name).read_bytes() for name in (STEPS, ARRIVALS, EVALUATIONS, MODEL)}
+        written = ("steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors")
+        return run.ended, {name: (path / name).read_bytes() for name in written}
 
     whole = train_in(tmp_path / "whole")
     assert whole[0] == ("converged" if "tolerance" in how else next(iter(how)))

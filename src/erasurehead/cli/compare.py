@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,6 +28,10 @@ Race several schemes: same data, same delays, same first model.
   Your own data, twelve workers, your own schemes; the same delays, unless
   --delays says otherwise.
 
+[bold]erasurehead compare runs/uncoded-1 runs/mnist-consensus-dynamic-1[/bold]
+  Runs that are finished, with a coordinator or without one, on the same data:
+  nothing is trained. Speed-ups are over the first.
+
 It prints a table, and how long each took until its objective was within so
 much of the least. The folder keeps the tables, figures (PNG and SVG), and
 one run folder for each scheme.
@@ -37,8 +42,13 @@ _PANEL = "Schemes"
 
 def run(
     *,
-    run_file: Annotated[
-        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options take precedence.", show_default=False)
+    named: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN_FILE | RUN...",
+            help="TOML; options take precedence. Or the folders of finished runs.",
+            show_default=False,
+        ),
     ] = None,
     scheme: Annotated[
         list[str] | None,
@@ -75,7 +85,15 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Race several schemes against each other."""
-    config = options.config(run_file)
+    from erasurehead.errors import invalid
+
+    given = named or []
+    if any(Path(place).expanduser().is_dir() for place in given):
+        _compare_finished(given, scheme, target, options, figures, output)
+        return
+    if len(given) > 1:
+        raise invalid("RUN_FILE", "must be one run file, or the folders of finished runs", " ".join(given))
+    config = options.config(given[0] if given else None)
     from erasurehead.errors import ErasureHeadError, MissingExtra
     from erasurehead.reports import descent_table, render_table
     from erasurehead.runs.comparison import ALONE, Comparison
@@ -110,3 +128,35 @@ def run(
         raise typer.Exit(130)
     if outcome.failures:
         raise ErasureHeadError(" ".join(outcome.failures))
+
+
+def _compare_finished(
+    folders: list[str], scheme: list[str] | None, target: str | None, options: RunOptions, figures: bool,
+    output: OutputOptions,
+) -> None:  # fmt: skip
+    """Put finished runs beside each other."""
+    from erasurehead._internal.atomic_files import write_whole
+    from erasurehead.consensus.finished import compare_finished
+    from erasurehead.errors import InvalidArgument, MissingExtra
+    from erasurehead.runs.jsonl import to_text
+    from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
+
+    screen, spelled = Screen(output), options.spelled()
+    of_place = {"run.out", "run.overwrite", "run.access"}
+    for key in ["scheme"] if scheme else [key for key in spelled if key not in of_place]:
+        said = "--scheme" if key == "scheme" else spelled[key]
+        raise InvalidArgument(f"{said} must be left out, as nothing is trained where finished runs are compared.")
+    compared = compare_finished(folders, target)
+    run = options.tables().get("run", {})
+    access = run.get("access", "private")
+    place = make_folder(run.get("out") or next_free(RUNS, "compare-finished"), bool(run.get("overwrite")), access)
+    title, drawn = " and ".join(sorted({str(one.facts["delays"]) for one in compared.runs})), list[Path]()
+    write_whole(place / TABLE, [compared.to_markdown().encode()], access)
+    if figures:
+        try:
+            drawn = compared.draw(place / FIGURES, title=title, access=access)
+        except MissingExtra as missing:
+            screen.warn(f"No figures: {missing}")
+    facts = {**compared.as_dict(), "folders": folders, "figures": [str(path) for path in drawn], "folder": str(place)}
+    write_whole(place / COMPARISON, [to_text(facts).encode()], access)
+    screen.result(facts, compared.to_table(title), f"table{' and figures' if drawn else ''} in {place}")

@@ -235,6 +235,11 @@ def _conclude(
             )
         )
         summary["against_full"] = {"objective": goal, "seconds": own, "seconds_full": other}
+    first = done.means[0].objective
+    if last.objective > first + 0.1 * abs(first):
+        screen.warn(
+            f"Training has led away from the minimum: the objective was {first:.4g} at first. Take a smaller --rate."
+        )
     if done.stopped:
         lines.append(f"ended early: {done.stopped}")
     lines.append(f"records, the mean model{' and pictures' if drawn else ''} in {experiment.out}")

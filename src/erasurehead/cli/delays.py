@@ -209,8 +209,7 @@ def convert(
 def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load: bool, out: str | None) -> list[Path]:
     from erasurehead.errors import MissingExtra
     from erasurehead.reports.delay_pictures import draw_fits
-    from erasurehead.runs.experiment import RUNS
-    from erasurehead.runs.names import next_free
+    from erasurehead.runs.names import RUNS, next_free
 
     try:
         return draw_fits(trace, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)

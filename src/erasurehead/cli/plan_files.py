@@ -13,9 +13,8 @@ from erasurehead.cli.screen import Screen
 from erasurehead.errors import MissingExtra, invalid
 from erasurehead.reports.canvas import made_folder
 from erasurehead.runs.config import build_config, to_toml
-from erasurehead.runs.experiment import RUNS
 from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import check_writable, next_free
+from erasurehead.runs.names import RUNS, check_writable, next_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

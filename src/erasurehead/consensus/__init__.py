@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from erasurehead.consensus.contract import Port as Port
     from erasurehead.consensus.faults import Cut as Cut
     from erasurehead.consensus.faults import Leave as Leave
+    from erasurehead.consensus.finished import compare_finished as compare_finished
+    from erasurehead.consensus.finished import finished_run as finished_run
     from erasurehead.consensus.graphs import Graph as Graph
     from erasurehead.consensus.graphs import edges as edges
     from erasurehead.consensus.graphs import parse_graph as parse_graph
@@ -62,6 +64,7 @@ _HOMES = {
     "conduct": ("Conduct",),
     "contract": ("Message", "MixedStep", "Peer", "Port"),
     "faults": ("Cut", "Leave"),
+    "finished": ("compare_finished", "finished_run"),
     "graphs": ("Graph", "edges", "parse_graph"),
     "mixing": ("Fixed", "MaxDegree", "Metropolis", "Mixing"),
     "peers": ("LocalPeer", "Setup"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.text_parser import read
-from erasurehead.errors import invalid, real
+from erasurehead.errors import InvalidArgument, invalid, real
 
 Memory: TypeAlias = dict[str, Array]
 """What an algorithm keeps for a peer: its model `x`, and vectors of the same shape. None is ever changed in place."""
@@ -161,4 +161,9 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
 
 def parse_algorithm(text: str | Algorithm) -> Algorithm:
     """Return the algorithm that a text stands for, such as `"momentum(momentum=0.9)"`, or one as it is."""
-    return text if isinstance(text, Algorithm) else read(text, "algorithm", Algorithm, ALGORITHMS, {})
+    if isinstance(text, Algorithm):
+        return text
+    try:
+        return read(text, "algorithm", Algorithm, ALGORITHMS, {})
+    except InvalidArgument as error:
+        raise error.inside("algorithm", text) from None

@@ -46,10 +46,16 @@ class ConsensusSection(Section):
         option="--split",
         metavar="SPLIT",
     )
+    model: Literal["linear", "network", "cnn"] | None = key(
+        None,
+        "What is learned: linear (the default), network (a hidden layer, for classes; the default with --hidden), or "
+        "cnn (a small convolutional network for mnist and cifar10, which needs PyTorch).",
+        option="--model",
+        metavar="MODEL",
+    )
     hidden: int = key(
         0,
-        "Units of a hidden layer: a network of two layers learns classes, in place of a linear model; 0 for none. "
-        "What it has learned is not read by erasurehead predict.",
+        "Units of the hidden layer of a network, or of the last one of a cnn (64 by default).",
         option="--hidden",
         metavar="N",
         ge=0,
@@ -146,7 +152,13 @@ class PeerRunSection(Section):
         2.0, "Steps a peer between two looks at the mean model.", option="--evaluate-every", metavar="N",
         panel="Output", gt=0, allow_inf_nan=False,
     )  # fmt: skip
-    seed: int = key(0, "Of mini-batches.", option="--seed", metavar="N", panel="Output", ge=0)
+    model_of: int | None = key(
+        None, "The peer whose model is saved; by default it is the mean of those who are there.", option="--model-of",
+        metavar="PEER", panel="Output", ge=0,
+    )  # fmt: skip
+    seed: int = key(
+        0, "Of mini-batches, and of the first model of a network.", option="--seed", metavar="N", panel="Output", ge=0
+    )
     out: str | None = key(
         None, "The run folder; by default a new one in runs.", option="--out, -o", metavar="FOLDER", panel="Output"
     )

@@ -17,6 +17,7 @@ from erasurehead import datasets
 from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.config import ConsensusConfig
 from erasurehead.consensus.faults import from_schedule
+from erasurehead.consensus.models import build_problem, settled
 from erasurehead.consensus.plans import Plan, plan
 from erasurehead.consensus.recording import PeerRecorder
 from erasurehead.consensus.result import ConsensusRun
@@ -24,19 +25,14 @@ from erasurehead.consensus.training import carry_out
 from erasurehead.consensus.watcher import Watcher
 from erasurehead.datasets.base import Dataset
 from erasurehead.drills.schedule import read_schedule
-from erasurehead.errors import DataError, InvalidArgument, invalid
-from erasurehead.problems.base import Problem
-from erasurehead.problems.network import TwoLayerNetwork
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
-from erasurehead.runs.config.toml import located, read_tables, to_toml
+from erasurehead.runs.config.toml import locating, read_tables, to_toml
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.locks import check_unlocked
-from erasurehead.runs.names import CONFIG, ENCODING, LOCK, check_free, check_tame, next_free
+from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free
+from erasurehead.runs.resuming import opened_to_go_on
 from erasurehead.training.signals import Terminated, stopped_by
-
-RUNS = "runs"
-"""The folder that run folders are made in if the user names none."""
 
 _ROWS = 10_000
 """Training rows of a data set of images that are read unless a run file says otherwise."""
@@ -76,6 +72,7 @@ class ConsensusExperiment:
             DataError: if the data cannot be used.
         """
         config = build(ConsensusConfig, tables, options)
+        config = config.model_copy(update={"consensus": settled(config.consensus)})
         section, delays, run = config.consensus, config.delays, config.run
         if run.out is not None and resuming is None:
             check_free(run.out, run.overwrite)
@@ -85,9 +82,7 @@ class ConsensusExperiment:
         loss = config.problem.loss or data.task
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
-        problem = (
-            _network(data, section.hidden, l2, run.seed) if section.hidden else parts.build_problem(data, minimised)
-        )
+        problem = build_problem(config, data, minimised)
         troubles = () if section.faults is None else from_schedule(read_schedule(section.faults))
         try:
             ready = plan(
@@ -99,6 +94,8 @@ class ConsensusExperiment:
         except InvalidArgument as error:
             known = error.subject in type(section).model_fields
             raise error.about(f"consensus.{error.subject}") if known else error from None
+        if run.model_of is not None and run.model_of >= ready.graph.n_peers:
+            raise invalid("run.model_of", f"must be a peer, 0 to {ready.graph.n_peers - 1}", run.model_of)
         complete = config.model_copy(
             update={
                 "data": source,
@@ -124,10 +121,8 @@ class ConsensusExperiment:
             above: tables whose values go before those of the file.
             options: as there.
         """
-        try:
+        with locating(path):
             return cls.from_tables(merged(read_tables(path), above or {}), options)
-        except InvalidArgument as error:
-            raise located(error, error.subject, path) from None
 
     @classmethod
     def resume(
@@ -142,9 +137,7 @@ class ConsensusExperiment:
             DataError: if there is no such run.
             InvalidArgument: if it is still going on, or something else is to change.
         """
-        opened = RunFolder.open(folder)
-        check_tame(opened.path)
-        check_unlocked(opened.path / LOCK)
+        opened = opened_to_go_on(folder)
         tables = opened.tables
         if "consensus" not in tables:
             raise DataError(
@@ -160,12 +153,20 @@ class ConsensusExperiment:
             for key in keys:
                 if (section, key) != ("run", "steps"):
                     raise invalid(f"{section}.{key}", "must be left out when a run goes on", keys[key])
-        return cls.from_tables(merged(tables, above or {}), options, opened.path)
+        experiment = cls.from_tables(merged(tables, above or {}), options, opened.path)
+        steps, told = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
+        done = int(told.get("steps") or 0) // experiment.plan.graph.n_peers
+        if steps < done or (steps == done and told.get("status") == "finished"):
+            raise invalid("run.steps", f"must be more than the {done} of each peer that are done", steps,
+                          "there is nothing left to do")  # fmt: skip
+        return experiment
 
     def facts(self) -> dict[str, Any]:
         """Return what the run is, for its summary and its checkpoints."""
         tables = self.config.model_dump(mode="json")
-        del tables["run"]["steps"], tables["run"]["out"], tables["run"]["overwrite"], tables["checkpoints"]
+        for key in ("steps", "out", "overwrite", "model_of"):
+            del tables["run"][key]
+        del tables["checkpoints"]
         return {
             "engine": self.config.run.engine, "data": self.data.name, "source": self.data.source,
             "rows": self.data.n_train, "configuration": tables,
@@ -195,7 +196,7 @@ class ConsensusExperiment:
             folder.write(ENCODING, self.data.encoding.to_json())
         tables = self.config.model_dump(exclude_none=True)
         tables["run"] = {key: value for key, value in tables["run"].items() if key not in ("out", "overwrite")}
-        recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming)
+        recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming, section.model_of)
         try:
             folder.write(CONFIG, to_toml(tables))
             conduct = Conduct(
@@ -246,7 +247,10 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
     section = config.data
     if section.source not in datasets.IMAGES:
         parts.check_data_keys(section)
-        data = parts.load_data(section, config.problem.loss)
+        try:
+            data = parts.load_data(section, config.problem.loss)
+        except NoFile as error:
+            raise NoFile(error.path, f"{error.hint}, or one of {', '.join(datasets.IMAGES)}") from None
         if not isinstance(data, Dataset):
             raise invalid("data.source", "must be in memory for peers", section.source, "name the file itself")
         path = Path(section.source)
@@ -260,23 +264,6 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
     rows, how = section.rows or _ROWS, section.synthetic or "fallback"
     data = datasets.load_images(section.source, section.path, synthetic=how, rows=rows, seed=section.seed)
     return data, section.model_copy(update={"rows": rows, "synthetic": how})
-
-
-def _network(data: Dataset, hidden: int, l2: float, seed: int) -> Problem:
-    """Return a network with a hidden layer for the classes of a data set."""
-    if data.task == "least_squares":
-        raise invalid("consensus.hidden", "must be 0 for a target that is no class", hidden, "a linear model learns it")
-
-    def numbered(labels: Any) -> Any:
-        return (labels > 0).astype(np.int64) if data.task == "logistic" else labels
-
-    test = None if data.X_test is None or data.y_test is None else (_dense(data.X_test), numbered(data.y_test))
-    return TwoLayerNetwork(_dense(data.X_train), numbered(data.y_train), hidden=hidden, l2=l2, test=test, seed=seed)
-
-
-def _dense(matrix: Any) -> Any:
-    """Return a matrix that may be sparse as an array."""
-    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
 def _one_slow(peers: int) -> str:

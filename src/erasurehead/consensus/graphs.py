@@ -297,10 +297,14 @@ def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = No
     """
     ends: list[tuple[str, str]] = []
     for pair in pairs:
+        if not isinstance(pair, str | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise invalid("every edge", "must be a pair such as 'a-b'", pair)
         parts = pair.split("-") if isinstance(pair, str) else [str(end) for end in pair]
         if len(parts) != 2 or not all(part.strip() for part in parts):
             raise invalid("every edge", "must be a pair such as 'a-b'", pair)
         ends.append((parts[0].strip(), parts[1].strip()))
+    if not ends:
+        raise invalid("edges", "must name one edge at least, such as 'a-b'", list(pairs))
     seen = list(dict.fromkeys(name for pair in ends for name in pair))
     if peers is None:
         names = sorted(seen, key=int) if all(name.isdecimal() for name in seen) else seen

@@ -181,6 +181,8 @@ class LocalPeer(Peer):
                 self.awaited[sender] = (message.round, message.vector)
                 self._join()
             return True
+        if self.joining and message.vector is not None and self.awaited.get(sender, (0, message))[1] is None:
+            self.port.send(sender, Message("join"))  # newer vectors may have overtaken the model that was asked for
         return False
 
     def _join(self) -> None:

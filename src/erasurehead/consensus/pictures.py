@@ -19,6 +19,7 @@ LINKS, PROGRESS = "links", "consensus"
 """The names of the pictures, without what says their format."""
 
 _WORK, _WAIT = "#0072B2", "#E69F00"
+_NOBODY = "#D9D9D9"
 _BINS = 60
 _MOST_PEERS = 40
 """So many peers are drawn one by one."""
@@ -75,6 +76,8 @@ def draw_progress(
             distance.plot(times[1:], [row.distance for row in means[1:]], **style)
         loss.set_title("Loss of the mean model" if best is None else "Gap of the mean model's loss")
         distance.set_title("Peers' distance from their mean")
+        loss.set_ylabel("objective, all training data" if best is None else "objective above the least")
+        distance.set_ylabel("root mean square distance")
         for axes in (loss, distance):
             axes.set_xlabel("seconds of the clock")
             axes.set_yscale("log")
@@ -82,14 +85,7 @@ def draw_progress(
             axes.grid(color=FAINT, linewidth=0.5)
         if len(runs) > 1:
             loss.legend(fontsize=9)
-        places = np.arange(len(runs))
-        values = [seconds[name] for name in runs]
-        step.barh(places, values, color=[look.colour for look in looks])
-        for place, value in zip(places, values, strict=True):
-            step.annotate(f"{value:.3g} s", (value, float(place)), (4, 0), textcoords="offset points", va="center")
-        step.set_yticks(places, list(runs))
-        step.invert_yaxis()
-        step.set_xlim(0.0, 1.22 * max(values))
+        canvas.named_bars(step, list(runs), [seconds[name] for name in runs], [look.colour for look in looks], "s")
         step.set_title("Time of a step")
         step.set_xlabel("seconds of the clock")
         return canvas.save(figure, folder, PROGRESS, formats)
@@ -138,7 +134,7 @@ def _graph(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
 
 def _tint(pace: float, paces: Array) -> str:
     usual = float(np.nanmedian(paces))
-    return FAINT if math.isnan(pace) else "#E69F00" if pace > 1.8 * usual else "white"
+    return FAINT if math.isnan(pace) else _WAIT if pace > 1.8 * usual else "white"
 
 
 def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
@@ -151,18 +147,19 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
         for other in row.links:
             met[known[min(row.peer, other), max(row.peer, other)], place] += 1
     both = np.array([steps[low] + steps[high] for low, high in known])
-    shares = np.divide(met, both, out=np.zeros_like(met), where=both > 0)
+    shares = np.divide(met, both, out=np.full_like(met, np.nan), where=both > 0)
+    axes.set_facecolor(_NOBODY)
     image = axes.imshow(
         shares, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0, extent=(0.0, end, len(known) - 0.5, -0.5),
         interpolation="nearest",
     )  # fmt: skip
     axes.figure.colorbar(image, ax=axes, label="share of its ends' steps", pad=0.01)
-    axes.set_title("Active links (dark) and backup links (light) over time")
-    axes.set_xlabel("seconds of the clock")
+    axes.set_title("Active links (dark), backup links (light)")
+    axes.set_xlabel("seconds of the clock; grey: no step of either end ended")
+    axes.set_ylabel("link")
     if len(known) <= 30:
-        axes.set_yticks(range(len(known)), [f"{low}-{high}" for low, high in known], fontsize=7)
-    else:
-        axes.set_ylabel("link")
+        names = [graph.labels[peer] if graph.labels else str(peer) for peer in range(graph.n_peers)]
+        axes.set_yticks(range(len(known)), [f"{names[low]}-{names[high]}" for low, high in known], fontsize=7)
 
 
 def _bins(rows: Sequence[PeerRow]) -> int:
@@ -185,12 +182,13 @@ def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
         label = str(number) if most < 8 or number in (0, most // 2, most) else None
         axes.bar(middle, shares[number], width=end / bins, bottom=bottom, color=colour, label=label)
         bottom += shares[number]
+    axes.set_facecolor(_NOBODY)
     axes.set_ylim(0.0, 1.0)
     axes.set_xlim(0.0, end)
     axes.set_title("Backup workers: neighbours not waited for")
     axes.set_ylabel("share of steps")
-    axes.set_xlabel("seconds of the clock")
-    axes.legend(ncols=4, fontsize=8, loc="lower right", frameon=True)
+    axes.set_xlabel("seconds of the clock; grey: no step ended")
+    axes.legend(ncols=8, fontsize=8, loc="upper left", bbox_to_anchor=(-0.02, -0.16), columnspacing=1.2)
 
 
 def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:

@@ -22,7 +22,7 @@ from erasurehead.consensus.shares import LocalGradients, Shares, Split, checked_
 from erasurehead.consensus.views import View
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import InvalidArgument, check_count, invalid, real
 from erasurehead.optimizers.schedules import Schedule, as_schedule
 from erasurehead.problems.base import Problem
 
@@ -127,11 +127,17 @@ def plan(
     if isinstance(graph, str):
         if peers is None:
             raise invalid("peers", "must be stated where the graph is a text", peers)
-        graph = parse_graph(graph, check_count("peers", peers))
+        if check_count("peers", peers) > problem.n_samples:  # before a graph of millions is drawn
+            raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
+                          "each peer has at least one")  # fmt: skip
+        graph = parse_graph(graph, peers)
     elif peers is not None and peers != graph.n_peers:
         raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)
     chosen, weights = parse_policy(policy), parse_mixing(mixing)
-    chosen.check(graph)
+    try:
+        chosen.check(graph)
+    except InvalidArgument as error:
+        raise error.inside("policy", str(policy)) from None
     weights.check(graph)
     model = delays if isinstance(delays, Delays) else as_delays(delays)
     model.check_workers(graph.n_peers)

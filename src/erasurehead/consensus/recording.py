@@ -30,6 +30,7 @@ class PeerRecorder(Watcher):
         facts: what else stands in its summary, and what a checkpoint is of.
         section: when there are checkpoints.
         resume: whether the run goes on from its newest checkpoint.
+        model_of: the peer whose model is saved; None for the mean.
 
     Attributes:
         state: of that checkpoint; None for a new run.
@@ -40,9 +41,10 @@ class PeerRecorder(Watcher):
     """
 
     def __init__(
-        self, folder: RunFolder, facts: Mapping[str, Any], section: CheckpointsSection, resume: bool = False
-    ) -> None:
-        self.folder, self.facts, self.section = folder, dict(facts), section
+        self, folder: RunFolder, facts: Mapping[str, Any], section: CheckpointsSection, resume: bool = False,
+        model_of: int | None = None,
+    ) -> None:  # fmt: skip
+        self.folder, self.facts, self.section, self.model_of = folder, dict(facts), section, model_of
         self._lock: FolderLock | None = FolderLock(folder.path / LOCK, folder.access)
         self.store = CheckpointStore(folder.path, section.keep, folder.access)
         self.state: Mapping[str, Any] | None = None
@@ -118,8 +120,8 @@ class PeerRecorder(Watcher):
             self.folder.rows_are_final(ROWS_OF_PEERS)
             figures: dict[str, Any] = {}
             if done is not None:
-                self.folder.write_model(done.x)
-                figures = done.summary()
+                self.folder.write_model(done.model(self.model_of))
+                figures = {**done.summary(), "model_of": self.model_of, "model_distance": done.apart(self.model_of)}
             self.folder.write_summary(
                 {"status": status, "reason": reason, **self.facts, **figures, "versions": versions()}
             )

@@ -13,6 +13,7 @@ from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.joint import JointConnectivity
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
 from erasurehead.consensus.shares import Shares
+from erasurehead.errors import check_count
 from erasurehead.training.result import Status
 
 
@@ -68,6 +69,20 @@ class ConsensusRun:
     def x(self) -> Array:
         """The mean of the models of those who are there, shape (n_parameters,)."""
         return self.models[self.there].mean(axis=0)
+
+    def model(self, peer: int | None = None) -> Array:
+        """Return one model of the run, shape (n_parameters,): the mean, or that of a peer, its last one if it is gone.
+
+        Raises:
+            InvalidArgument: if there is no such peer.
+        """
+        if peer is None:
+            return self.x
+        return self.models[check_count("peer", peer, 0, self.graph.n_peers - 1)]
+
+    def apart(self, peer: int | None = None) -> float:
+        """Return the Euclidean distance of a peer's model from the mean; 0 for None, the mean itself."""
+        return float(np.linalg.norm(self.model(peer) - self.x))
 
     @property
     def distance(self) -> float:

@@ -55,7 +55,8 @@ class Split:
     def _skewed(self, problem: Problem, n_peers: int, rng: np.random.Generator) -> list[IntArray]:
         labels: Any = getattr(problem, "labels", None)
         classes = None if labels is None else np.unique(labels)
-        if classes is None or len(classes) > max(2, problem.n_samples // 20):
+        numbered = labels is not None and np.asarray(labels).dtype.kind in "iu"
+        if classes is None or not (numbered or len(classes) <= max(2, problem.n_samples // 20)):
             raise invalid(
                 "split", "must be even() for a problem without classes", str(self), "there is no label to skew by"
             )
@@ -88,7 +89,12 @@ SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichl
 
 def parse_split(text: str | Split) -> Split:
     """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or one as it is."""
-    return text if isinstance(text, Split) else read(text, "split", Split, SPLITS, {})
+    if isinstance(text, Split):
+        return text
+    try:
+        return read(text, "split", Split, SPLITS, {})
+    except InvalidArgument as error:
+        raise error.inside("split", text) from None
 
 
 def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:
@@ -135,6 +141,9 @@ class LocalGradients:
                     "batch", f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
                     batch,
                 )  # fmt: skip
+        if (own := getattr(problem, "batch_size", None)) is not None:
+            raise invalid("problem.batch_size", "must be None for peers, who draw batches of their own", own,
+                          "say batch to them")  # fmt: skip
         self._penalty = problem.regularizer
         if self._penalty.sharp:
             raise invalid("penalty", "must have a gradient everywhere for peers, who average models", self._penalty,
@@ -169,7 +178,8 @@ class LocalGradients:
         if isinstance(self.problem, Sampled):
             found = self._sampled(self.problem, who, models, np.asarray(steps, dtype=np.int64))
         else:
-            found = np.stack([self._whole(peer, model) for peer, model in zip(who.tolist(), models, strict=True)])
+            each = zip(who.tolist(), models, steps, strict=True)
+            found = np.stack([self._whole(peer, model, step) for peer, model, step in each])
         if self._penalty.smooth:
             for own, model in zip(found, models, strict=True):
                 own += self._penalty.gradient(model)
@@ -189,7 +199,7 @@ class LocalGradients:
             found[own] = problem.sample_gradients(models[own], rows)
         return found * factors
 
-    def _whole(self, peer: int, model: Array) -> Array:
+    def _whole(self, peer: int, model: Array, step: int) -> Array:
         rows = self.shares[peer]
         if peer not in self._held:
             cuts = np.flatnonzero(np.diff(rows) != 1) + 1
@@ -198,7 +208,7 @@ class LocalGradients:
         shard, found = self._held[peer], np.zeros(self.problem.n_parameters)
         there = slice(None) if shard.support is None else shard.support
         local = np.empty(self.problem.n_parameters if shard.support is None else len(shard.support))
-        shard.combine(shard.take(model), np.ones(shard.n_tasks), 0, local)
+        shard.combine(shard.take(model), np.ones(shard.n_tasks), int(step), local)
         found[there] = local
         return found * (self.problem.n_samples / len(rows) * self.factors[peer])
 

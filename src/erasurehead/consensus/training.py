@@ -94,7 +94,7 @@ def _engine(name: str) -> Engine:
     from erasurehead import engines
 
     if name not in ENGINES:
-        hint = "an actor of Ray answers one call after the other, and a letter to it would wait for a whole gradient"
+        hint = "a letter between actors of Ray is a call, which costs more than twenty times what it does between processes"
         raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
     return engines.MPIEngine() if name == "mpi" else engines.ProcessEngine()
 
@@ -163,7 +163,7 @@ class _OnVirtualClock:
 
     def _on_trouble(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
         new = gone - self.kept.holdings.gone
-        around = View(self.made.graph, gone - new, sides).neighbours if new else {}
+        around = View(self.made.graph, gone - new, sides).neighbours
         noticed = [(other, peer, time) for peer in sorted(new) for other in around[peer] if other not in gone]
         if self.kept.trouble(time, gone, sides, noticed):
             self.local.assign(self.kept.holdings.shares)

@@ -12,6 +12,7 @@ from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding as A
 from erasurehead.datasets.preprocessing.encoding import Encoding as Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding as TableEncoding
 from erasurehead.datasets.published.images import IMAGES as IMAGES
+from erasurehead.datasets.published.images import image_shape as image_shape
 from erasurehead.datasets.published.images import load_images as load_images
 from erasurehead.datasets.published.public import NAMES as NAMES
 from erasurehead.datasets.published.public import available as available

@@ -1,6 +1,6 @@
 """The process that coordinates one run of a drill: `python -m erasurehead.drills.coordinator FOLDER ROLE`.
 
-It goes on with the run where an earlier such process ended.
+It resumes the run where an earlier such process ended.
 """
 
 from __future__ import annotations

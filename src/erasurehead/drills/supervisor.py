@@ -1,4 +1,4 @@
-"""Runs the coordinators of a drill, each in a process of its own, and goes on with what was cut off."""
+"""Runs the coordinators of a drill, each in a process of its own, and resumes what was cut off."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ class Engine(ABC):
     """The largest error of an element of a message on its way, relative to its largest element: likewise."""
 
     def hosts(self) -> Mapping[str, int | None]:
-        """Return where workers can run: each host, with the number of workers that it bears in all; None for any.
+        """Return where workers can run: each host, with how many workers it has room for in all; None for any.
 
         The loop reads it before it assigns, so that replicas of a task do not all go to one host.
         """
@@ -322,7 +322,7 @@ class Engine(ABC):
         return None
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
-        """Take the place of the engine that a state was taken of; all that was asked of this one before is dropped.
+        """Take the place of the engine that a state was taken of; earlier orders to this one are dropped.
 
         Arguments:
             state: what `state` returned.

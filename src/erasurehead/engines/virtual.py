@@ -72,7 +72,7 @@ class VirtualEngine(Engine, FaultInjection):
         late: what a worker does when a newer order is out while it is still busy: `"preempt"` drops the old work,
             `"carry"` finishes it first, `"drop(3)"` does so unless it is more than three rounds old.
         seconds_per_task: computing time of one task's partial gradient, in seconds.
-        hosts: the machines that it plays, and how many workers each bears; None for any number.
+        hosts: the machines that it plays, and how many workers each has room for; None for any number.
         seed: messages that arrive at the same moment come in an order that is drawn from this and the step, so that
             none of them is always first; at least 0. A recorded run that is replayed has them in its own order.
     """

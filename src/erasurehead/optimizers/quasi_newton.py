@@ -363,6 +363,7 @@ class QuasiNewton(Optimizer):
             "length": self._length,
             "calm": self._calm,
             "stuck": self._stuck,
+            "rejected": self.rejected,
             "lengths": None if self._lengths is None else list(self._lengths),
         }
 
@@ -380,6 +381,7 @@ class QuasiNewton(Optimizer):
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
         self._slope, self._length = float(state["slope"]), float(state["length"])
         self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
+        self.rejected = bool(state["rejected"])  # which says what the best model is
         lengths = state["lengths"]
         self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
 

@@ -30,9 +30,8 @@ from erasurehead.papers.settings import Settings
 from erasurehead.problems import Problem, SoftmaxRegression, TwoLayerNetwork
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, Axes
-from erasurehead.runs.experiment import RUNS
 from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import make_folder, next_free
+from erasurehead.runs.names import RUNS, make_folder, next_free
 
 MODELS = ("lrm", "2nn")
 """Softmax regression, and a network of two layers."""

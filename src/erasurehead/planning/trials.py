@@ -395,7 +395,7 @@ def race(
     repeats: int = 3,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Trial, ...]:
-    """Train with the settings that could be the best, on the virtual clock, and go on with the quicker half of them.
+    """Train with the settings that could be the best, on the virtual clock, and continue with the quicker half of them.
 
     They are the plan's Pareto front, its first settings, the first that loses nothing of the gradient, the one that is
     in use, and uncoded. All are trained once; then, again and again, the slower half is left out (successive halving)

@@ -13,6 +13,8 @@ from erasurehead.problems.linear import LinearProblem as LinearProblem
 from erasurehead.problems.linear import LogisticRegression as LogisticRegression
 from erasurehead.problems.linear import SoftmaxRegression as SoftmaxRegression
 from erasurehead.problems.models import LinearModel as LinearModel
+from erasurehead.problems.models import ScoringModel as ScoringModel
+from erasurehead.problems.network import NetworkModel as NetworkModel
 from erasurehead.problems.network import TwoLayerNetwork as TwoLayerNetwork
 from erasurehead.problems.penalties import L1 as L1
 from erasurehead.problems.penalties import L2 as L2
@@ -21,6 +23,9 @@ from erasurehead.problems.penalties import Penalty as Penalty
 from erasurehead.problems.sampled import Sampled as Sampled
 
 if TYPE_CHECKING:
+    from erasurehead.problems.convolutional import ConvolutionalModel as ConvolutionalModel
+    from erasurehead.problems.convolutional import image_classes as image_classes
+    from erasurehead.problems.convolutional import small_cnn as small_cnn
     from erasurehead.problems.jax_problem import JaxProblem as JaxProblem
     from erasurehead.problems.jax_problem import jax as jax
     from erasurehead.problems.torch_problem import TorchProblem as TorchProblem
@@ -29,5 +34,13 @@ if TYPE_CHECKING:
 # Workers of linear problems import neither these nor the decompiler.
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {"JaxProblem": "jax_problem", "jax": "jax_problem", "TorchProblem": "torch_problem", "torch": "torch_problem"},
+    {
+        "ConvolutionalModel": "convolutional",
+        "JaxProblem": "jax_problem",
+        "TorchProblem": "torch_problem",
+        "image_classes": "convolutional",
+        "jax": "jax_problem",
+        "small_cnn": "convolutional",
+        "torch": "torch_problem",
+    },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Exact, Problem, Shard, remaining
 from erasurehead.problems.mini_batches import draw_batch, noise_seed
@@ -157,6 +158,19 @@ class DifferentiableProblem(Problem):
 
     def gradient(self, x: Array) -> Array:
         return self._mean(x, ())[1]
+
+    def sample_gradients(self, models: Array, rows: IntArray) -> Array:
+        """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`.
+
+        What a model draws while it is trained, as dropout does, goes by its parameters and its samples.
+        """
+        found = np.empty_like(models)
+        for number, (model, own) in enumerate(zip(models, rows, strict=True)):
+            noise = zlib.crc32(own.tobytes(), zlib.crc32(model.tobytes()))
+            with np.errstate(over="ignore", invalid="ignore"):  # a model that has run away is noticed by its user
+                batch = self._model.place(rows_of(self._data, own))
+                found[number] = self._model.differentiate(model, batch, noise)[1]
+        return found
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         count = sum(rows.stop - rows.start for rows in self._blocks(without))

@@ -1,16 +1,17 @@
-"""What a trained linear model predicts, and how well: all that is needed of it once training is over."""
+"""What a trained model predicts, and how well: all that is needed of it once training is over."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid
 from erasurehead.problems.checks import check_design, check_target
-from erasurehead.problems.design_matrices import Design
+from erasurehead.problems.design_matrices import CompressedDesign, DenseDesign, Design
 from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 
 
@@ -41,9 +42,60 @@ def check_samples(
     return Samples(design, labels)
 
 
+class ScoringModel(ABC):
+    """A trained model that scores samples, without the data that it was trained on.
+
+    Attributes:
+        sample_loss: the loss that it was trained for, which tells what scores mean.
+    """
+
+    sample_loss: SampleLoss
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Number of columns that samples must have."""
+
+    @abstractmethod
+    def _margins(self, X: Any) -> Array:
+        """Return the margins, shape (n_outputs, n_samples)."""
+
+    def decision(self, X: Any) -> Array:
+        """Return the margins, shape (n_samples,); with more than one output (n_samples, n_outputs)."""
+        margins = self._margins(X)
+        return margins[0] if len(margins) == 1 else margins.T
+
+    def predict(self, X: Any) -> Labels:
+        """Return the predicted labels or targets, shape (n_samples,)."""
+        return self.sample_loss.predict(self._margins(X))
+
+    def probabilities(self, X: Any) -> Array | None:
+        """Return the probability of label +1, shape (n_samples,), or of each class, shape (n_samples, n_classes).
+
+        None for least squares, which speaks of no classes.
+        """
+        return self.sample_loss.probabilities(self._margins(X))
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Return the quality on labelled samples by name."""
+        samples = check_samples(X, y, self.sample_loss, self.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):  # the measures of a model that has run away say so
+            return self.sample_loss.scores(self._margins(X), samples.labels)
+
+
+def checked_array(X: Any, n_features: int) -> Array:
+    """Return samples, which may be sparse, as an array, shape (n_samples, n_features).
+
+    Raises:
+        InvalidArgument: if they have other columns, or numbers that are not finite.
+    """
+    design = check_design(X, "X", n_features)
+    return design.matrix.toarray() if isinstance(design, CompressedDesign) else cast("DenseDesign", design).matrix
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(ScoringModel):
     """A trained linear model: what it predicts, without the data that it was trained on.
 
     >>> model = LinearModel.named("logistic", np.array([1.0, -2.0]))
@@ -84,22 +136,6 @@ class LinearModel:
     def n_features(self) -> int:
         """Number of columns that samples must have."""
         return len(self.x) // self.sample_loss.n_outputs
-
-    def decision(self, X: Any) -> Array:
-        """Return the margins, shape (n_samples,); with more than one output (n_samples, n_outputs)."""
-        margins = self._margins(X)
-        return margins[0] if len(margins) == 1 else margins.T
-
-    def predict(self, X: Any) -> Labels:
-        """Return the predicted labels or targets, shape (n_samples,)."""
-        return self.sample_loss.predict(self._margins(X))
-
-    def probabilities(self, X: Any) -> Array | None:
-        """Return the probability of label +1, shape (n_samples,), or of each class, shape (n_samples, n_classes).
-
-        None for least squares, which speaks of no classes.
-        """
-        return self.sample_loss.probabilities(self._margins(X))
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Return the quality on labelled samples by name, as `LinearProblem.metrics` does on the test samples."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +13,8 @@ from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Problem, Shard
 from erasurehead.problems.checks import check_design, check_target
 from erasurehead.problems.design_matrices import DenseDesign
-from erasurehead.problems.losses import Labels, SoftmaxLoss
+from erasurehead.problems.losses import Labels, SampleLoss, SoftmaxLoss
+from erasurehead.problems.models import ScoringModel, checked_array
 
 _ROWS = 2_048
 """Samples that go through the network at once."""
@@ -60,9 +62,8 @@ class TwoLayerNetwork(Problem):
         self.seed = check_count("seed", seed, at_least=0)
         self.l2 = float(l2)
         self.n_samples, self.n_features = self._X.shape
-        first, second = self.n_features * hidden, hidden * self.n_classes
-        self._edges = np.cumsum([first, hidden, second, self.n_classes])
-        self.n_parameters = int(self._edges[-1])
+        first = self.n_features * hidden
+        self.n_parameters = count_parameters(self.n_features, hidden, self.n_classes)
         self.unpenalized = (
             *range(first, first + hidden),
             *range(self.n_parameters - self.n_classes, self.n_parameters),
@@ -87,12 +88,8 @@ class TwoLayerNetwork(Problem):
         second[:] = rng.standard_normal(second.shape) * np.sqrt(2.0 / self.hidden)
         return x
 
-    def _split(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        first, first_bias, second, second_bias = np.split(x, self._edges[:-1])
-        return (
-            first.reshape(self.n_features, self.hidden), first_bias,
-            second.reshape(self.hidden, self.n_classes), second_bias,
-        )  # fmt: skip
+    def _split(self, x: Array) -> Layers:
+        return layers_in(x, self.n_features, self.hidden, self.n_classes)
 
     def shard(self, tasks: Sequence[slice]) -> NetworkShard:
         return NetworkShard(self, tasks)
@@ -127,8 +124,7 @@ class TwoLayerNetwork(Problem):
 
     def margins(self, x: Array, samples: Array) -> Array:
         """Return the margin of each class, shape (n_samples, n_classes)."""
-        first, first_bias, second, second_bias = self._split(x)
-        return np.maximum(samples @ first + first_bias, 0.0) @ second + second_bias
+        return _forward(self._split(x), samples)
 
     def _go(self, x: Array, samples: Array, labels: Labels, scale: float, out: Array | None) -> float:
         """Return the loss over some samples times the scale, and write its gradient."""
@@ -150,6 +146,61 @@ class TwoLayerNetwork(Problem):
             to_first[:] = samples.T @ back
             to_first_bias[:] = back.sum(axis=0)
         return loss
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NetworkModel(ScoringModel):
+    """A trained network with one hidden layer: what it predicts, without the data that it was trained on.
+
+    Arguments:
+        sample_loss: of the classes that it tells apart.
+        x: the parameters, as `TwoLayerNetwork` has them.
+        n_columns: of samples.
+        hidden: units of the hidden layer.
+
+    Raises:
+        InvalidArgument: if there are not as many parameters as such a network has.
+    """
+
+    sample_loss: SampleLoss
+    x: Array
+    n_columns: int
+    hidden: int
+
+    def __post_init__(self) -> None:
+        count = count_parameters(self.n_columns, self.hidden, self.sample_loss.n_outputs)
+        if self.x.shape != (count,):
+            raise invalid("the shape of x", f"must be ({count},)", self.x.shape)
+
+    @property
+    def n_features(self) -> int:
+        return self.n_columns
+
+    def _margins(self, X: Any) -> Array:
+        layers = layers_in(self.x, self.n_columns, self.hidden, self.sample_loss.n_outputs)
+        return np.ascontiguousarray(_forward(layers, checked_array(X, self.n_columns)).T)
+
+
+Layers = tuple[Array, Array, Array, Array]
+"""The weights and biases of the hidden layer, and those of the outputs."""
+
+
+def count_parameters(n_features: int, hidden: int, n_classes: int) -> int:
+    """Return how many parameters a network with one hidden layer has."""
+    return n_features * hidden + hidden + hidden * n_classes + n_classes
+
+
+def layers_in(x: Array, n_features: int, hidden: int, n_classes: int) -> Layers:
+    """Return views of the parameters, layer by layer."""
+    edges = np.cumsum([n_features * hidden, hidden, hidden * n_classes])
+    first, first_bias, second, second_bias = np.split(x, edges)
+    return first.reshape(n_features, hidden), first_bias, second.reshape(hidden, n_classes), second_bias
+
+
+def _forward(layers: Layers, samples: Array) -> Array:
+    first, first_bias, second, second_bias = layers
+    return np.maximum(samples @ first + first_bias, 0.0) @ second + second_bias
 
 
 @final

@@ -22,6 +22,13 @@ class TorchProblem(DifferentiableProblem):
 
     preload = ("erasurehead.problems.one_thread_torch", "erasurehead.problems.torch_model")
 
+    @property
+    def labels(self) -> Array | None:
+        """The class of each training sample, shape (n_samples,); None where the targets are no whole numbers."""
+        targets: Any = self._data[1]
+        whole = hasattr(targets, "dtype") and targets.ndim == 1 and targets.dtype.kind in "iu"
+        return targets if whole else None
+
     def module(self, x: Array) -> Any:
         """Return a copy of the module with the parameters that a vector such as `run.x` holds."""
         assert isinstance(self._whole, TorchModel)

@@ -228,6 +228,18 @@ def plain_ticks(axis: Any) -> None:
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
+def named_bars(axes: Axes, names: Sequence[str], values: Sequence[float], colours: Sequence[str], unit: str) -> None:
+    """Draw one bar a name, with the name above it, where the longest has room, and the value beside it."""
+    places = range(len(values))
+    axes.barh(list(places), values, height=0.5, color=colours)
+    for place, name, value in zip(places, names, values, strict=True):
+        axes.annotate(name, (0.0, place - 0.27), (2, 1), textcoords="offset points", va="bottom")
+        axes.annotate(f"{value:.3g} {unit}", (value, float(place)), (4, 0), textcoords="offset points", va="center")
+    axes.set_yticks([])
+    axes.set_ylim(len(values) - 0.5, -0.75)
+    axes.set_xlim(0.0, 1.35 * max(values))
+
+
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access: Access | None = None) -> list[Path]:
     """Write a figure in each of the formats, and return the files. Equal figures give equal files.
 

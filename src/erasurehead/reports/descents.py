@@ -53,7 +53,7 @@ def descent_table(descents: Sequence[Descent]) -> Table:
     Arguments:
         descents: at least one.
     """
-    return as_table(_columns(descents), _TITLE)
+    return as_table(_columns(descents), title=_TITLE)
 
 
 def descent_markdown(descents: Sequence[Descent]) -> str:

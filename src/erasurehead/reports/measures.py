@@ -114,6 +114,28 @@ def falls(metric: str) -> bool:
     return metric in LOWER_IS_BETTER
 
 
+_SHARE = 0.95
+"""The share of the way to the best value that all runs reach, at which a target lies if the user names none."""
+
+
+def reached_by_all(values: Sequence[Sequence[float]], metric: str) -> float | None:
+    """Return a value that every run reached: 95% of the way from the first model to the worst run's best one.
+
+    Arguments:
+        values: of the metric, run by run, at least one each; from the same first model.
+        metric: its name.
+
+    Returns:
+        The value, to four digits; None if some run never got better.
+    """
+    start, falling = values[0][0], falls(metric)
+    bests = [min(seen) if falling else max(seen) for seen in values]
+    worst = max(bests) if falling else min(bests)
+    if not (worst < start if falling else worst > start):
+        return None
+    return float(f"{start + _SHARE * (worst - start):.4g}")
+
+
 def check_target(target: tuple[str, float] | None, runs: Sequence[Run]) -> None:
     """Raise if a target's metric was not measured in every run."""
     if target is None:

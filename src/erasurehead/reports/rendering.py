@@ -31,16 +31,16 @@ def render_table(rows: Sequence[ComparisonRow], title: str | None = None) -> Tab
         rows: of `comparison_table`, at least one.
         title: put above it.
     """
-    return as_table(_columns(rows), title, "\n".join(notes(rows)))
+    return as_table(_columns(rows), notes(rows), title)
 
 
-def as_table(columns: Sequence[Column], title: str | None = None, caption: str | None = None) -> Table:
-    """Return columns as a table for a terminal; the first is of names.
+def as_table(columns: Sequence[Column], said: Sequence[str] = (), title: str | None = None) -> Table:
+    """Return columns as a table for a terminal.
 
     Arguments:
-        columns: of equally many cells.
-        title: put above them.
-        caption: put below them.
+        columns: of equally many cells; the first is of names.
+        said: sentences that stand below.
+        title: what stands above.
     """
     from rich import box
     from rich.table import Table
@@ -48,7 +48,7 @@ def as_table(columns: Sequence[Column], title: str | None = None, caption: str |
 
     table = Table(
         title=title,
-        caption=caption,
+        caption="\n".join(said),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
@@ -69,21 +69,23 @@ def to_markdown(rows: Sequence[ComparisonRow]) -> str:
     Arguments:
         rows: of `comparison_table`, at least one.
     """
-    return f"{as_markdown(_columns(rows))}\n" + "\n\n".join(notes(rows)) + "\n"
+    return as_markdown(_columns(rows), notes(rows))
 
 
-def as_markdown(columns: Sequence[Column]) -> str:
-    """Return columns as a table of Markdown, ending in a newline; the first is of names.
+def as_markdown(columns: Sequence[Column], said: Sequence[str] = ()) -> str:
+    """Return columns as a table of Markdown, ending in a newline.
 
     Arguments:
-        columns: of equally many cells.
+        columns: of equally many cells; the first is of names.
+        said: sentences that stand below.
     """
     lines = [
         [" ".join(column.header) for column in columns],
         [":--" if column is columns[0] else "--:" for column in columns],
         *zip(*(column.cells for column in columns), strict=True),
     ]
-    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+    table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+    return "\n\n".join([table, *said]) + "\n"
 
 
 def notes(rows: Sequence[ComparisonRow]) -> list[str]:
@@ -116,21 +118,21 @@ def _columns(rows: Sequence[ComparisonRow]) -> list[Column]:
     basis = rows[0].basis
     columns = [
         Column(("Scheme",), [row.scheme for row in rows]),
-        _measured(("Time per", "step"), [row.seconds_per_step for row in rows], time_unit),
+        measured_column(("Time per", "step"), [row.seconds_per_step for row in rows], time_unit),
     ]
     if basis.target is not None:
         header = "Time to", measures.target_name(basis.target)
-        columns.append(_measured(header, [row.seconds_to_target for row in rows], time_unit))
+        columns.append(measured_column(header, [row.seconds_to_target for row in rows], time_unit))
     columns += [
-        _measured(("Speed-up",), [row.speed_up for row in rows], plain_unit, "×"),
-        _measured(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
+        measured_column(("Speed-up",), [row.speed_up for row in rows], plain_unit, "×"),
+        measured_column(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
         Column(("Gradient", "left out", "(%)"), [_write(100 * row.left_out, 1) for row in rows]),
         Column(("Waited", "for"), [_write(row.arrivals, 1) for row in rows]),
-        _measured(("Received", "in time,", "per step"), [row.received for row in rows], byte_unit),
+        measured_column(("Received", "in time,", "per step"), [row.received for row in rows], byte_unit),
     ]
     if basis.metric is not None:
         header = "Final", measures.metric_name(basis.metric)
-        columns.append(Column(header, _finals([row.final for row in rows])))
+        columns.append(Column(header, final_values([row.final for row in rows])))
     if any(row.died for row in rows):
         columns.append(Column(("Workers", "died"), [str(row.died) for row in rows]))
     if any(row.incidents for row in rows):
@@ -138,17 +140,18 @@ def _columns(rows: Sequence[ComparisonRow]) -> list[Column]:
     return columns
 
 
-def _measured(
+def measured_column(
     header: tuple[str, ...],
     values: Sequence[float | None],
     unit_of: Callable[[Sequence[float | None]], Unit],
     name: str = "",
 ) -> Column:
+    """Return a column of numbers in one unit, which its header names unless another name is given."""
     unit = unit_of(values)
     return Column((*header, f"({name or unit.name})"), [unit.write(value) for value in values])
 
 
-def _finals(values: Sequence[float | None]) -> list[str]:
+def final_values(values: Sequence[float | None]) -> list[str]:
     """Return final values: with four decimals, or with five digits where that is too many or too few."""
     largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
     if largest == 0.0 or 0.01 <= largest < 10_000:

@@ -19,14 +19,14 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 from erasurehead.datasets import Dataset
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers.quasi_newton import QuasiNewton
-from erasurehead.problems.base import CURVATURE
 from erasurehead.runs.experiment import Experiment
 from erasurehead.training.result import LOWER_IS_BETTER
+from erasurehead.training.undistributed import OutOfReach, minimized
 
 
 @dataclass(frozen=True)
 class Alone:
-    """What one method comes to on one core, with all of the data.
+    """The outcome of one method on one core, with all of the data.
 
     Attributes:
         method: `quasi_newton`, or scikit-learn's class.
@@ -78,23 +78,15 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
         optimizer.begin(problem)
     except InvalidArgument:
         return
-    optimizer.exact = True
     problem.exact([x])  # brings machine code and data into memory
+    points = minimized(problem, optimizer)
     spent, to_target = 0.0, None
     while not optimizer.converged and spent < seconds:
         begin = time.process_time()
-        order = optimizer.ask()
-        point = order.points[0]
-        if order.kind == CURVATURE:
-            optimizer.curvature = problem.curvature()
-        (found,) = problem.exact([point])
-        if found.n_samples < problem.n_samples:
+        try:
+            next(points)
+        except OutOfReach:
             return
-        optimizer.value = found.loss + problem.penalty(point)
-        estimate = found.gradient + problem.penalty_gradient(point)
-        if not (np.isfinite(optimizer.value) and np.isfinite(estimate).all()):  # a point too far: as the loop says it
-            optimizer.value, estimate = np.inf, None
-        optimizer.tell(estimate)
         spent += time.process_time() - begin
         if to_target is None and target is not None and _reached(problem.metrics(optimizer.best), target):
             to_target = spent

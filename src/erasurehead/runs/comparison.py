@@ -23,16 +23,17 @@ from erasurehead.reports import (
     draw_comparison,
     to_markdown,
 )
+from erasurehead.reports.measures import reached_by_all
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
-from erasurehead.runs.experiment import PUBLISHED_DELAYS, RUNS, Experiment
+from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
 from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import COMPARISON, FIGURES, TABLE, check_free, make_folder, next_free
+from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
 from erasurehead.runs.summaries import describe
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import LOWER_IS_BETTER, Run, Status
+from erasurehead.training.result import Run, Status
 
 ALONE = "One core of this machine alone, with all data, no workers and no delays:"
 
@@ -41,9 +42,6 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "mse": (0.0, math.inf), "log_loss": (0.0, math.inf), "error": (0.0, math.inf),
 }  # fmt: skip
 """The values that a metric can have."""
-
-_SHARE = 0.95
-"""The share of the way to the best value that all runs reach, at which the target lies if the user names none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +213,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison comes to.
+    """The outcome of a comparison.
 
     Attributes:
         title: what was compared.
@@ -312,13 +310,9 @@ def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, 
         return None
     start = runs[0].evaluations[0].metrics
     chosen = metric if metric is not None and metric in start else next(iter(start))
-    falls = chosen in LOWER_IS_BETTER
     values = [[evaluation.metrics.get(chosen, float("nan")) for evaluation in run.evaluations] for run in runs]
-    bests = [min(seen) if falls else max(seen) for seen in values]
-    worst = max(bests) if falls else min(bests)
-    if not (worst < start[chosen] if falls else worst > start[chosen]):
-        return None
-    return chosen, float(f"{start[chosen] + _SHARE * (worst - start[chosen]):.4g}")
+    found = reached_by_all(values, chosen)
+    return None if found is None else (chosen, found)
 
 
 def _names(texts: Sequence[str], workers: int) -> list[str]:

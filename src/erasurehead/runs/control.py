@@ -17,7 +17,7 @@ class Control:
     """The coordinator's side: looks before each step whether something new is asked for.
 
     Arguments:
-        folder: of the run. What was asked of an earlier run there is passed over.
+        folder: of the run. Requests to an earlier run there are ignored.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -26,34 +26,28 @@ from erasurehead.runs.config.checking import build_config, overridden, read_conf
 from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
-from erasurehead.runs.config.toml import located
+from erasurehead.runs.config.toml import locating
 from erasurehead.runs.divergence import LeastCounted, remedy
 from erasurehead.runs.fingerprints import check_same, of_code, of_data
 from erasurehead.runs.first_models import InitialModel, initial_model
-from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.locks import check_unlocked
 from erasurehead.runs.names import (
     CONFIG,
     ENCODING,
-    LOCK,
+    RUNS,
     check_free,
-    check_tame,
     has_checkpoints,
     has_steps,
     next_free,
 )
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recording import Recording
-from erasurehead.runs.resuming import check_unfinished
+from erasurehead.runs.resuming import check_unfinished, opened_to_go_on
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 from erasurehead.training.stopping import TOLERANCE, Until
-
-RUNS = "runs"
-"""The folder that run folders are made in if the user names none."""
 
 PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
 """Those of the experiments of the ErasureHead paper, section 5."""
@@ -147,10 +141,8 @@ class Experiment:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
         """Read a run file; see `from_config`."""
-        try:
+        with locating(path):
             return cls.from_config(read_config(path))
-        except InvalidArgument as error:
-            raise located(error, error.subject, path) from None
 
     @classmethod
     def resume(
@@ -171,13 +163,7 @@ class Experiment:
             DataError: if there is no run, or no checkpoint of it that can be used.
             InvalidArgument: if the run is finished, or still going on, or it would be another run: naming what differs.
         """
-        opened = RunFolder.open(folder)
-        check_tame(opened.path)
-        check_unlocked(opened.path / LOCK)
-        if not opened.tables:
-            raise DataError(
-                f"There is no {CONFIG} in {str(folder)!r}: a run that was started from Python is resumed from Python."
-            )
+        opened = opened_to_go_on(folder)
         damage = opened.damage(CONFIG)
         try:
             config = build_config(overridden(opened.tables, changes or {}), options)

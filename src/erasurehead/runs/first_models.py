@@ -12,6 +12,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.errors import InvalidArgument
+from erasurehead.problems.models import LinearModel
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.predictor import TrainedModel
 
@@ -94,6 +95,8 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
     Raises:
         InvalidArgument: if they are for another loss or other classes.
     """
+    if not isinstance(trained.model, LinearModel):
+        raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is no linear model.")
     theirs, other = trained.model.sample_loss.name, trained.encoding.target
     if theirs != loss:
         raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")

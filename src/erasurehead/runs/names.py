@@ -14,6 +14,9 @@ from erasurehead._internal.storage.checksums import CHECKSUMS
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs.locks import check_unlocked
 
+RUNS = "runs"
+"""The folder that run folders are made in if the user names none."""
+
 CONFIG = "config.toml"
 STEPS = "steps.jsonl"
 ARRIVALS = "arrivals.jsonl"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,9 @@ from erasurehead._internal.arrays import Array
 from erasurehead.datasets.encoded import Report
 from erasurehead.datasets.preprocessing.encoding import Encoding, Source
 from erasurehead.errors import DataError
-from erasurehead.problems.linear import LinearModel
+from erasurehead.problems.losses import SoftmaxLoss
+from erasurehead.problems.models import LinearModel, ScoringModel
+from erasurehead.problems.network import NetworkModel
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import CONFIG, SUMMARY
 
@@ -66,19 +69,21 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A model, and how raw rows become what it was trained on.
+    """A model, linear or a network, and how raw rows become what it was trained on.
 
     Arguments:
         model: the parameters and what they mean.
         encoding: of the training data.
     """
 
-    model: LinearModel
+    model: ScoringModel
     encoding: Encoding
 
     def __repr__(self) -> str:
         target = self.encoding.target
         name = f" of {target.name!r}" if target.name else ""
+        if not isinstance(self.model, LinearModel):
+            return f"TrainedModel({type(self.model).__name__}{name}, {self.model.n_features:,} features)"
         return f"TrainedModel({self.model.sample_loss.name}{name}, {self.model.n_features:,} coefficients)"
 
     def coefficients(self, *, standardized: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
@@ -94,7 +99,12 @@ class TrainedModel:
         Returns:
             Column -> coefficient, such as `{"size": 2001.3, "town=Ely": -310.2, "(constant)": 88123.4}`; with more
             than two classes, class -> such a mapping.
+
+        Raises:
+            DataError: if the model is not linear.
         """
+        if not isinstance(self.model, LinearModel):
+            raise DataError(f"A {type(self.model).__name__} has no coefficients: only a linear model has.")
         rows = self.model.x.reshape(self.model.sample_loss.n_outputs, -1)
         target = self.encoding.target
         unit = target.unit if target.classes is None else 1.0
@@ -123,13 +133,7 @@ class TrainedModel:
             )
         if damage := run.damage(CONFIG):
             raise DataError(damage)
-        if hidden := run.tables.get("consensus", {}).get("hidden"):
-            raise DataError(
-                f"The model in {str(folder)!r} is a network with {hidden} hidden units, and only linear models predict"
-                " here; its parameters are those of problems.TwoLayerNetwork."
-            )
-        loss = run.tables.get("problem", {}).get("loss", encoding.target.task)
-        model = LinearModel.named(str(loss), x, max(2, encoding.target.n_classes))
+        model = _model(run.tables, x, encoding)
         if model.n_features != encoding.n_columns:
             raise DataError(
                 f"The model in {str(folder)!r} has {model.n_features} features, but its encoding has"
@@ -148,7 +152,7 @@ class TrainedModel:
         """
         encoded = self.encoding.apply(source, labels=False)
         target, predicted = self.encoding.target, self.model.predict(encoded.X)
-        if self.model.sample_loss.name != target.task or target.classes is None:
+        if target.classes is None or self.model.sample_loss.name not in (target.task, SoftmaxLoss.name):
             return Predictions((predicted * target.unit).tolist(), (), None, encoded.report)
         classes = tuple(target.classes.labels())
         return Predictions(
@@ -172,7 +176,25 @@ class TrainedModel:
         if encoded.y is None:
             name = self.encoding.target.name
             raise DataError(f"There are no labels{f' {name!r}' if name else ''} to evaluate the model on.")
-        return Scores(self.model.evaluate(encoded.X, encoded.y), encoded.report)
+        labels_are_signs = self.encoding.target.task == "logistic" and self.model.sample_loss.name == SoftmaxLoss.name
+        y = (encoded.y > 0).astype(np.int64) if labels_are_signs else encoded.y
+        return Scores(self.model.evaluate(encoded.X, y), encoded.report)
+
+
+def _model(tables: Mapping[str, Any], x: Array, encoding: Encoding) -> ScoringModel:
+    """Return the model that a run's settings say its parameters are of."""
+    section, n_classes = tables.get("consensus", {}), max(2, encoding.target.n_classes)
+    kind, hidden = section.get("model", "linear"), int(section.get("hidden", 0))
+    if kind == "network":
+        return NetworkModel(SoftmaxLoss(n_classes), x, encoding.n_columns, hidden)
+    if kind == "cnn":
+        from erasurehead.datasets import image_shape
+        from erasurehead.problems.convolutional import ConvolutionalModel
+
+        shape = image_shape(tables.get("data", {}).get("source", "mnist"))
+        return ConvolutionalModel(SoftmaxLoss(n_classes), x, shape, hidden, constant=True)
+    loss = tables.get("problem", {}).get("loss", encoding.target.task)
+    return LinearModel.named(str(loss), x, n_classes)
 
 
 def _class_numbers(predicted: NDArray[Any], target: Target) -> list[int]:

@@ -34,8 +34,8 @@ class Recorder(Callback):
     Arguments:
         folder: made by `RunFolder.create`.
         facts: what else is to stand in `summary.json`, such as the data's name and shape.
-        required: whether training is to end where the records cannot be written any more; else it goes on without.
-        notify: takes a notice when it goes on without.
+        required: whether training is to end where the records cannot be written any more; else it continues without.
+        notify: takes a notice when it continues without.
 
     Attributes:
         checkpoint: where an earlier run goes on; None for a new run.
@@ -85,7 +85,7 @@ class Recorder(Callback):
         required: bool = True,
         notify: Callable[[Notice], None] = lambda notice: None,
     ) -> Recorder:
-        """Return the recorder of a run that goes on from its newest checkpoint, in the same folder.
+        """Return the recorder of a run that is resumed from its newest checkpoint, in the same folder.
 
         What was recorded after the checkpoint is cut off when training begins. The folder is locked from now on:
         train, or call `end`.
@@ -220,7 +220,7 @@ class Recorder(Callback):
         self.saved = True
 
     def _try(self, act: Callable[[], None]) -> None:
-        """Write something down; where that fails, go on without records if that is allowed."""
+        """Write something down; where that fails, continue without records if that is allowed."""
         if self._lost:
             return
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -9,12 +10,13 @@ from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, inv
 from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.config.checking import build_config
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import ARRIVALS, ENCODING, STEPS, check_tame, has_checkpoints
+from erasurehead.runs.locks import check_unlocked
+from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, LOCK, STEPS, check_tame, has_checkpoints
 from erasurehead.training.result import Resumption
 
 
 def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
-    """Return what the training loop goes on with.
+    """Return what the training loop continues from.
 
     Raises:
         DataError: if the records are not those of the checkpoint's steps.
@@ -25,6 +27,23 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
             f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
         )
     return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))
+
+
+def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
+    """Return the folder of a run that is to go on.
+
+    Raises:
+        DataError: if there is no run in it, something else bears the name of one of its files, or it has no settings.
+        InvalidArgument: if the run is still going on.
+    """
+    opened = RunFolder.open(path)
+    check_tame(opened.path)
+    check_unlocked(opened.path / LOCK)
+    if not opened.tables:
+        raise DataError(
+            f"There is no {CONFIG} in {os.fspath(path)!r}: a run that was started from Python is resumed from Python."
+        )
+    return opened
 
 
 def can_be_resumed(path: Path) -> bool:
@@ -48,7 +67,7 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     """
     try:
         summary = folder.summary
-    except DataError:  # a run goes on without its summary, which it writes anew
+    except DataError:  # a run is resumed without its summary, which it writes anew
         return
     if summary.get("status") != "finished":
         return

@@ -17,7 +17,7 @@ from erasurehead.training.result import Run
 
 
 def figures(run: Run) -> dict[str, Any]:
-    """Return what a whole run comes to, as plain data; means are over its steps."""
+    """Return the figures of a whole run, as plain data; means are over its steps."""
     steps = run.steps
     told = next((row for row in reversed(steps) if not row.rejected), None)
     last = run.evaluations[-1] if run.evaluations else None

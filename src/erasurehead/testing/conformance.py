@@ -38,7 +38,7 @@ from erasurehead.engines.base import (
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Timetable, Typed
+from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Sized, Timetable, Typed
 
 PATIENCE = 60.0
 """Seconds within which anything must happen in these tests."""
@@ -375,6 +375,16 @@ class EngineConformance(MakesEngines):
                 engine.submit(order(number, n_parameters=n_parameters), [worker])
                 (event,) = arrivals(engine, 1)
                 assert event.read()[:4].tolist() == [number, worker, worker, number]
+
+    def test_messages_are_as_long_as_they_are_for_their_order(self) -> None:
+        with self.make() as engine:
+            start(engine, [Sized(worker, (worker,)) for worker in range(2)])
+            for number, (kind, length) in enumerate([("gradient", 4), ("long", 12), ("gradient", 4)]):
+                engine.submit(Order(number, order(number).points, round=number, kind=kind))
+                for event in arrivals(engine, 2):
+                    said = [number, event.worker, event.worker, number]
+                    assert event.spec.length == length
+                    assert event.read().tolist() == said * (length // 4)
 
     @pytest.mark.parametrize(
         ("points", "messages"),

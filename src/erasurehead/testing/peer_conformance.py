@@ -146,6 +146,9 @@ class PeerConformance:
         assert sum(map(len, done.shares)) == 120
         noticed, back = (row.time for row in done.troubles)
         assert 0.1 <= noticed < back
+        # Its neighbours have seen it themselves, and not the one opposite.
+        assert {(by, whom) for by, whom, _ in done.troubles[0].noticed} == {(0, 1), (2, 1)}
+        assert min(when for _, _, when in done.troubles[0].noticed) == noticed
         without = [row for row in done.rows if noticed < row.begin and row.end < back]
         assert without
         assert all(row.peer != 1 and 1 not in row.links for row in without)

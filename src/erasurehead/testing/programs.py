@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Echo(Program):
         step, point = taken
         if not (point == point[0]).all():
             raise AssertionError("the point was overwritten while it was copied")
-        out[:] = np.resize([step, self.worker, spec.message, point[0]], self.length)
+        out[:] = np.resize([step, self.worker, spec.message, point[0]], len(out))
 
 
 class Constant(Echo):
@@ -85,6 +85,17 @@ class Typed(Echo):
         if kinds != [dtype_of(self.input_dtype)] * len(kinds):
             raise AssertionError(f"points of {kinds} came, not of {self.input_dtype}")
         return order.step, np.array([sum(float(point.astype(np.float64).sum()) for point in order.points)])
+
+
+@dataclass(eq=False)
+class Sized(Echo):
+    """Announces the length that its messages have for orders of kind `"long"`; those for others have 4 elements."""
+
+    length: int = 12
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        specs = super().remaining(order, done)
+        return specs if order.kind == "long" else [replace(spec, length=4) for spec in specs]
 
 
 @dataclass(eq=False)

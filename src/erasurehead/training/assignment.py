@@ -1,4 +1,4 @@
-"""A scheme laid over real workers: who sits at which of the code's places, and what each of them runs."""
+"""A scheme laid over real workers: who has which of the code's positions, and what each of them runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Assignment:
         scheme: of as many places as there are worker_ids.
         programs: of each place, shape (n_workers,).
         layout: where the messages' elements belong.
-        worker_ids: for each place the engine's worker that sits there.
+        worker_ids: for each position the engine's worker that has it.
         generation: rises by one each time that the code is resized.
     """
 

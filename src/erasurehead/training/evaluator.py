@@ -100,7 +100,7 @@ class Evaluator:
         self._engine: ProcessEngine = ProcessEngine(late="carry")
         try:
             self._engine.assign(_JUDGE, _Judge(metric))
-        except Exception as error:  # whatever pickling comes to
+        except Exception as error:  # whatever pickling raises
             self.close()
             raise EvaluatorLost(f"it could not be started ({told(error)})") from error
 

@@ -1,4 +1,4 @@
-"""Who is watched and who is trusted: workers that do not start, hang or lie are found while rounds are result."""
+"""Who is watched and who is trusted: workers that do not start, hang or lie are found from round to round."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COARSE = 0.5
 
 @final
 class HealthMonitor:
-    """Watches the workers of a pool over its rounds, as far as the pool's policy of fault_policy asks for it.
+    """Watches the workers of a pool over its rounds, as far as the pool's fault policy asks for it.
 
     It is told whom orders go to and what comes back, names whom it suspects or catches, and replaces or puts aside
-    those whom the policy does not bear with.
+    those that the policy does not tolerate.
 
     Arguments:
         pool: whose workers they are.
@@ -55,7 +55,7 @@ class HealthMonitor:
                 )  # fmt: skip
 
     def begin(self) -> None:
-        """Take note that a round begins, and who sits where by now."""
+        """Take note that a round begins, and who has which code position by now."""
         before, self._assignment = self._assignment, self.pool.assignment
         moved = before is not self._assignment
         if self._suspicion is not None and moved:
@@ -170,7 +170,7 @@ class HealthMonitor:
         return found.refused.get(row, "")
 
     def accused(self, current: Round) -> list[int]:
-        """Return who is put aside for lying, of those that sit anywhere in a round."""
+        """Return who is put aside for lying, of those that have a position in a round."""
         lying = () if self._verifier is None else self._verifier.accused
         return [worker for worker in lying if worker in current.assignment.positions]
 

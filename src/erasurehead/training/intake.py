@@ -108,7 +108,7 @@ class Intake:
             self._log.notice_failure(arrived.worker, Notice("refused", arrived.worker, data=data, text=text))
 
     def _lose(self, worker: int, current: Round) -> bool:
-        """Wait for a worker no more; return whether it sits anywhere in this round."""
+        """Wait for a worker no more; return whether it has a position in this round."""
         position = current.assignment.positions.get(worker)
         if position is not None:
             current.view.lose(position)

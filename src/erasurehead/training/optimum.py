@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy as np
 from erasurehead._internal.arrays import Array, squared_norm
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers.quasi_newton import QuasiNewton
-from erasurehead.problems.base import CURVATURE, Problem
+from erasurehead.problems.base import Problem
+from erasurehead.training.undistributed import OutOfReach, minimized, objective_and_gradient
 
 TIGHT = 1e-9
 """Length of the gradient at the minimum, over that at the first model, up to which a minimum counts as found."""
@@ -60,10 +60,10 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
         raise _refused("the objective need not be convex, so a minimum that is found need not be the least")
 
     def both(x: Array) -> tuple[float, Array]:
-        (found,) = problem.exact([x])
-        if found.n_samples < problem.n_samples:
-            raise _refused(f"only {found.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator")
-        return found.loss + problem.penalty(x), found.gradient + problem.penalty_gradient(x)
+        try:
+            return objective_and_gradient(problem, x)
+        except OutOfReach as error:
+            raise _refused(str(error)) from None
 
     minimize: Any = optimize.minimize  # its stubs know neither these options nor what comes of them
     x = np.asarray(first, dtype=np.float64)
@@ -82,7 +82,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
             if left <= 1e-3 * TIGHT or not moved:
                 break
         if size and not left <= TIGHT:  # L-BFGS-B judges by objectives alone, which drown in rounding before that
-            x, value, left = _polished(problem, x, both, TIGHT * size)
+            x, value, left = _polished(problem, x, TIGHT * size)
             best, left = min(best, value), left / size
     if size and not left <= TIGHT:
         raise _refused(
@@ -94,30 +94,24 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     return Optimum(best, start, left)
 
 
-def _polished(
-    problem: Problem, x: Array, both: Callable[[Array], tuple[float, Array]], short: float
-) -> tuple[Array, float, float]:
+def _polished(problem: Problem, x: Array, short: float) -> tuple[Array, float, float]:
     """Go on by a method that judges by slopes where objectives are too close to tell; return model, value and length.
 
     Arguments:
         problem: what is minimised.
         x: a model near the minimum.
-        both: returns objective and gradient of a model.
         short: length of the gradient that is short enough.
     """
     optimizer = QuasiNewton(x)
     optimizer.begin(problem)
-    optimizer.exact = True
     found, since = (x, math.inf, math.inf), 0
-    while found[2] > short and since < _PATIENCE:
-        order = optimizer.ask()
-        if order.kind == CURVATURE:
-            optimizer.curvature = problem.curvature()
-        optimizer.value, gradient = both(order.points[0])
-        length, since = squared_norm(gradient) ** 0.5, since + 1
+    for point in minimized(problem, optimizer):
+        length = math.inf if point.gradient is None else squared_norm(point.gradient) ** 0.5
+        since += 1
         if length < found[2]:
-            found, since = (order.points[0], optimizer.value, length), 0
-        optimizer.tell(gradient)
+            found, since = (point.x, point.objective, length), 0
+        if found[2] <= short or since >= _PATIENCE:
+            break
     return found
 
 

@@ -44,7 +44,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class FinalModel:
-    """What the final model comes to, from the data themselves, when the clock has stopped: no estimate.
+    """What the final model is worth, by the data themselves, when the clock has stopped: no estimate.
 
     Attributes:
         objective: the mean loss over the training samples in reach, plus the penalty.

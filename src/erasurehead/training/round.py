@@ -199,11 +199,12 @@ class RoundRunner:
     # --- waiting --------------------------------------------------------------------------------------------------
 
     def _wait(self, current: Round) -> None:
+        engine, watched = self._engine, self.log.watched
         told = 0.0
         alarm = Alarm(current.rule)
         while True:
-            view = current.view
-            view.elapsed = alarm.elapsed(self._engine.now() - current.begin)
+            view, now = current.view, engine.now()
+            view.elapsed = alarm.elapsed(now - current.begin)
             freed = current.unruled or current.erased
             verdict = _when_all_is_in(view) if freed else current.rule.verdict(view)
             if current.erased and verdict is Verdict.STOP and not _decodes(view):
@@ -223,20 +224,20 @@ class RoundRunner:
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
                 continue
             until = None if wake is None else current.begin + wake
-            if self._engine.now() > self.time_is_up:
+            if now > self.time_is_up:
                 raise TimeIsUp("The time that the run was given is over.")
             check = min(self._monitor.next_look(), self.time_is_up)
-            if self.log.watched and self._pool.living and not self._engine.virtual:
-                check = min(check, self._engine.now() + WATCH_EVERY)
+            if watched and self._pool.living and not engine.virtual:
+                check = min(check, now + WATCH_EVERY)
             if check < math.inf:
                 until = check if until is None else min(until, check)
             try:
-                event = self._engine.next_event(until)
+                event = engine.next_event(until)
             except NothingUnderWay as error:
                 if current.unruled:
                     raise
                 raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
-            now = self._engine.now()
+            now = engine.now()
             if event is None and now >= self.time_is_up:
                 raise TimeIsUp("The time that the run was given is over.")
             if event is not None:
@@ -248,7 +249,7 @@ class RoundRunner:
                 self._intake.look(now, current)
             if current.doubtful:
                 self._monitor.examine(current)
-            if now - current.begin >= told + TELL_EVERY:
+            if watched and now - current.begin >= told + TELL_EVERY:
                 told = now - current.begin
                 self.log.tell_who_is_late(current, told)
 

@@ -31,7 +31,7 @@ class RoundResult:
             sample's entries, shape (n_parameters + 1,); None if that was not asked for, or there is no estimate.
         decoding: the weights that were used.
         view: the arrivals.
-        assignment: who sat where.
+        assignment: which worker had which position of the code.
         begin: when the order was submitted, in the engine's seconds.
         waited: seconds from there until the rule said stop.
         rows: one for each message that has arrived and is not refused, and for each that may still come, censored.

@@ -63,7 +63,7 @@ class RoundTable:
     has answered, as late work is carried on or not.
 
     Arguments:
-        carried: whether workers go on with an order when newer ones are out.
+        carried: whether workers finish an order when newer ones are out.
     """
 
     def __init__(self, carried: bool) -> None:

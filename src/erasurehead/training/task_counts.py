@@ -89,7 +89,7 @@ class Counting:
         return np.flatnonzero(new).tolist()
 
     def neglected(self, tasks: Sequence[int] | None = None) -> tuple[Neglected, ...]:
-        """Return what there is to say of some tasks; by default of all that are neglected now."""
+        """Return the figures of some tasks; by default of all that are neglected now."""
         if tasks is None:
             tasks = np.flatnonzero(self._neglected()).tolist() if self._steps >= _SOON else []
         mean, steps = float(self._sum.mean()), min(self._steps, WINDOW)

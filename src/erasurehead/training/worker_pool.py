@@ -33,7 +33,7 @@ class WorkerPool:
     """The workers of a run, under one assignment at a time.
 
     Attributes:
-        assignment: who sits where now. What its scheme learns is this run's alone.
+        assignment: which worker has which position of the code now. What its scheme learns is this run's alone.
         living: workers that have joined and not died, with their hosts.
         coming: workers that were started and have not joined yet, with the time until which they may take; they can
             still answer the current order.

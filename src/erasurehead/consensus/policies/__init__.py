@@ -13,6 +13,7 @@ from erasurehead.consensus.policies.rendezvous import Local as Local
 from erasurehead.consensus.policies.rendezvous import RendezvousPeer as RendezvousPeer
 from erasurehead.consensus.policies.rendezvous import Static as Static
 from erasurehead.consensus.policies.stale import BoundedStaleness as BoundedStaleness
+from erasurehead.errors import InvalidArgument
 
 POLICIES: Mapping[str, Callable[..., Policy]] = {
     "full": Full,
@@ -31,4 +32,9 @@ def parse_policy(text: str | Policy) -> Policy:
     Raises:
         InvalidArgument: if it is no such text, or an argument is out of its range.
     """
-    return text if isinstance(text, Policy) else read(text, "policy", Policy, POLICIES, {})
+    if isinstance(text, Policy):
+        return text
+    try:
+        return read(text, "policy", Policy, POLICIES, {})
+    except InvalidArgument as error:
+        raise error.inside("policy", text) from None

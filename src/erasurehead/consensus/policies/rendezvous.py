@@ -55,6 +55,9 @@ from erasurehead.errors import InvalidArgument, check_count, invalid
 _NO, _YES, _NOT_NOW = 0, 1, 2
 """Answers: the step that was promised to is closed; a promise in return; that step is over."""
 
+_WINDOW = 8
+"""Steps for each neighbour within which `Local` meets all of them, unless its window is stated."""
+
 
 class RendezvousPeer(LocalPeer):
     """One who offers its vector, and closes its step when enough neighbours have met it.
@@ -293,23 +296,29 @@ class Local(Policy):
     the links. Every link is realised at least once in so many steps of its ends as the window says, so that the
     union of the graphs over a window is the whole graph, as long as everybody answers at all.
 
+    A window is to leave time for all neighbours: a step meets one or two of them, and where it is as short as their
+    number every step waits for somebody, be it the slowest.
+
     Arguments:
-        window: steps after which a neighbour that was not met is waited for.
+        window: steps after which a neighbour that was not met is waited for; None for eight for each neighbour that a
+            peer has.
         wait_for: the fewest neighbours that a step waits for.
     """
 
-    window: int = 8
+    window: int | None = None
     wait_for: int = 1
 
     def __post_init__(self) -> None:
-        check_count("window", self.window)
+        if self.window is not None:
+            check_count("window", self.window)
         check_count("wait_for", self.wait_for)
 
     def peer(self, setup: Setup) -> LocalPeer:
         return LocallyDynamicPeer(setup)
 
     def __str__(self) -> str:
-        return f"local(window={self.window}, wait_for={self.wait_for})"
+        window = "" if self.window is None else f"window={self.window}, "
+        return f"local({window}wait_for={self.wait_for})"
 
 
 @final
@@ -326,7 +335,7 @@ class LocallyDynamicPeer(RendezvousPeer):
     def enough(self) -> bool:
         linked, passed = self.linked(), self.passed()
         settled = {*linked, *passed}
-        overdue = self.steps - self.policy.window
+        overdue = self.steps - (self.policy.window or _WINDOW * len(self.neighbours))
         for peer in self.neighbours:
             if self.last_met.get(peer, -1) < overdue and peer not in settled:
                 return False

@@ -45,9 +45,13 @@ _TEST_ROWS = 2_000
 @dataclass(frozen=True)
 class _Set:
     name: str
-    n_pixels: int
+    shape: tuple[int, int, int]  # planes, height, width
     n_train: int
     read: Callable[[Path], tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list[str]] | None]
+
+    @property
+    def n_pixels(self) -> int:
+        return int(np.prod(self.shape))
 
 
 def read_idx(path: Path) -> Bytes:
@@ -127,12 +131,26 @@ def _cifar10(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], li
 
 
 _SETS: Mapping[str, _Set] = {
-    "mnist": _Set("mnist", 784, 60_000, _mnist),
-    "cifar10": _Set("cifar10", 3_072, 50_000, _cifar10),
+    "mnist": _Set("mnist", (1, 28, 28), 60_000, _mnist),
+    "cifar10": _Set("cifar10", (3, 32, 32), 50_000, _cifar10),
 }
 
 IMAGES = tuple(_SETS)
 """Names of the data sets of images."""
+
+
+def image_shape(name: str) -> tuple[int, int, int]:
+    """Return planes, height and width of the images of a data set; its pixels come in this order.
+
+    Raises:
+        InvalidArgument: if there is no such data set.
+
+    >>> image_shape("cifar10")
+    (3, 32, 32)
+    """
+    if name not in _SETS:
+        raise invalid("name", f"must be one of {', '.join(_SETS)}", name)
+    return _SETS[name].shape
 
 
 def load_images(
@@ -208,7 +226,7 @@ def _design(images: Bytes) -> Array:
 def _stand_in(found: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes]]:
     """Return images of ten smooth patterns, each with many styles, and noise: as hard as the originals, about."""
     rng = np.random.default_rng([seed, found.n_pixels])
-    side, planes = (28, 1) if found.n_pixels == 784 else (32, 3)
+    planes, side, _ = found.shape
 
     def smooth(count: int) -> Any:
         coarse = rng.standard_normal((count, planes, 7, 7))

@@ -73,7 +73,7 @@ class ChannelTransport(Transport):
         self._buffers.free(room)
 
     def send(self, answer: Answer) -> None:
-        """Send what there is to say of an order; with its last message, that the next may come."""
+        """Send what an order brings; with its last message, that the next may come."""
         if not isinstance(answer, Message):
             self._channel.report("failed", answer.order_round, answer.reason)
             return

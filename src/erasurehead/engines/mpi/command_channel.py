@@ -58,7 +58,7 @@ class CommandChannel:
         self._any_tag = int(link.mpi.ANY_TAG)
 
     def take_recall(self) -> tuple[Tag, Frame]:
-        """Wait for what the rank is to do next; whatever was asked of it before is void."""
+        """Wait for what the rank is to do next; earlier commands are void."""
         while self.recall is None:
             try:
                 self.rest()

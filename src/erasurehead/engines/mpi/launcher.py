@@ -19,7 +19,7 @@ _LOOK = 1.0  # seconds between two looks at a launcher that is not our parent
 def end_with_launcher() -> None:
     """See to it, once, that this process ends when its launcher does; nothing happens if it is no rank of a job.
 
-    The coordinator is asked to end (SIGTERM), so that it can leave a run that can be gone on with; the others are
+    The coordinator is asked to end (SIGTERM), so that it can leave a run that can be resumed; the others are
     killed. Where a shell stands between, which outlives the launcher, a thread looks once a second.
     """
     place = launched()

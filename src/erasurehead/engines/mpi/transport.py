@@ -298,7 +298,7 @@ class Link:
             raise Gone(error.Get_error_string()) from None
 
     def lost(self) -> list[int]:
-        """Return the ranks that MPI knows to be dead, and go on without them."""
+        """Return the ranks that MPI knows to be dead, and continue without them."""
         try:
             self.comm.Ack_failed()
             failed = self.comm.Get_failed()

@@ -283,7 +283,7 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
             raise EngineError(CLOSED)
 
     def _receive(self, worker: int) -> None:
-        """Take what there is in a worker's pipe; its end means that the worker is dead."""
+        """Read all that is in a worker's pipe; its end means that the worker is dead."""
         state = self._workers[worker]
         try:
             data = os.read(state.inlet.fileno(), 65_536)

@@ -30,7 +30,7 @@ _FRAME = struct.Struct("=iiqq")
 """Bytes that follow; sender; number of its vector to us, counted from 1, and its length; both 0 for none."""
 
 _FIRST, _MORE = 1 << 29, 1 << 30
-"""Are added to the bytes that follow: a letter begins here; the next frame of the sender goes on with it."""
+"""Are added to the bytes that follow: a letter begins here; it continues in the next frame of the sender."""
 
 _MOST = select.PIPE_BUF - _FRAME.size  # bytes of a letter in one frame
 _READ = 1 << 18

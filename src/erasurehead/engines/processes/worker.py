@@ -152,7 +152,7 @@ class _Pipes(Transport):
             raise _ParentGone from None
 
     def send(self, answer: Answer) -> None:
-        """Send what there is to say of an order."""
+        """Send what an order brings: messages, or that it failed."""
         if not isinstance(answer, Message):
             self.say("failed", answer.order_round, answer.reason)
             return

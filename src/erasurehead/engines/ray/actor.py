@@ -95,7 +95,7 @@ class Actor:
         self._orders.put(_Posted(order, 0.0 if self._near else posted - time.monotonic()))
 
     def serve(self, offered: bytes) -> Generator[Item]:
-        """Stream what there is to say: that the worker is there, then messages and failures.
+        """Stream what the coordinator must know: that the worker is there, then messages and failures.
 
         A second call takes over from the first, whose way to the coordinator is broken then.
 

@@ -46,7 +46,7 @@ class FailureDetector:
         chance: probability, in (0, 0.5), that a worker that works is suspected before its next answer.
         after: suspect after so many seconds of silence in all, whatever was learned; None derives it.
         late: what a worker does when a newer order is out: `"preempt"` drops the old one, so that its silence on that
-            has ended with nothing learned but its length; `"carry"` goes on with it.
+            has ended with nothing learned but its length; `"carry"` finishes it.
         least: answers to be seen first, at least 20.
         window: how many of the latest samples are learned from, at least `least`.
 
@@ -93,12 +93,13 @@ class FailureDetector:
 
     def ordered(self, worker: int, now: float) -> None:
         """Take note that a worker has been given an order."""
-        state = self._known(worker)
+        state = self._workers.get(worker) or self._known(worker)
         if state.since is not None:
             if self.late == "carry":
                 return
             self._drop(worker, state, now)
-        state.since, state.due, self._next = now, None, None
+        state.since = now
+        state.due = self._next = None
         if self._law is not None and self._window.taken - self._learned[0] >= _NEW * len(self._window):
             self._learn(now)
 
@@ -115,7 +116,7 @@ class FailureDetector:
         Returns:
             A sentence if it was suspected, else "".
         """
-        state = self._known(worker)
+        state = self._workers.get(worker) or self._known(worker)
         start = state.since
         if began is not None:
             start = began if state.heard is None else max(began, state.heard)
@@ -178,13 +179,16 @@ class FailureDetector:
 
     def next_check(self) -> float:
         """Return when to `check` again if nothing is heard until then; inf if there is no need."""
-        if self._next is None:
-            waited_for = (
-                self._earliest(state)
-                for worker, state in self._workers.items()
-                if state.since is not None and worker not in self.suspects
-            )
-            self._next = min(waited_for, default=math.inf)
+        if self._next is None:  # once a step, over all workers: a call for each would cost as much again
+            floor, first = self.floor if self.after is None else self.after, math.inf
+            for worker, state in self._workers.items():
+                if state.since is None or worker in self.suspects:
+                    continue
+                left = floor - state.silent
+                earliest = state.due if state.due is not None else state.since + (left if left > 0.0 else 0.0)
+                if earliest < first:
+                    first = earliest
+            self._next = first
         return self._next
 
     def deadline(self, worker: int) -> float | None:

@@ -24,9 +24,8 @@ from erasurehead.papers.exhibit import Exhibit, Plate
 from erasurehead.papers.numbers import load_arrow
 from erasurehead.papers.settings import Settings
 from erasurehead.reports import canvas
-from erasurehead.runs.experiment import RUNS
 from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import check_free, make_folder, next_free
+from erasurehead.runs.names import RUNS, check_free, make_folder, next_free
 
 _Maker = Callable[[Mapping[str, Bench]], Exhibit]
 

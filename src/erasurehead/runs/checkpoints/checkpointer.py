@@ -149,7 +149,7 @@ class Checkpointer(Callback):
 
     @contextlib.contextmanager
     def _failing(self) -> Generator[None]:
-        """Go on without checkpoints where they cannot be written, if that is allowed."""
+        """Continue without checkpoints where they cannot be written, if that is allowed."""
         try:
             yield
         except OSError as error:

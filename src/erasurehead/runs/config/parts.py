@@ -368,7 +368,7 @@ def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float
         never: whether a worker that begins on a step never finishes it, shape (steps, workers).
         first: the first of these steps.
         free: for each worker the step from which on it is not at an earlier one.
-        kept: how many rounds old the work may become that a worker goes on with.
+        kept: how many rounds old work may become before a worker drops it.
 
     Returns:
         Who is silent, as `never`; and who is free when, after these steps.

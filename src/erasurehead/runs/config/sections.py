@@ -331,7 +331,7 @@ class RunSection(_Section):
 
 
 class CheckpointsSection(_Section):
-    """What a run goes on from. One is made, too, when training ends, be it early or as planned."""
+    """What a run is resumed from. One is also made when training ends, early or as planned."""
 
     every_steps: int = _key(
         0, "Make checkpoints every so many steps, too; 0 for not.", option="--checkpoint-every", metavar="STEPS", ge=0

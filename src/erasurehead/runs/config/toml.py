@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -66,6 +67,15 @@ def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> I
         typed = cast("Mapping[str, Any]", typed).get(name) if isinstance(typed, Mapping) else None
     part = isinstance(typed, list) and isinstance(error.value, str) and not error.within
     return error.but(place=f"{path}, line {line}", typed=_value(typed) if part else error.typed)
+
+
+@contextlib.contextmanager
+def locating(path: str | os.PathLike[str]) -> Generator[None]:
+    """Have an error about a key name its place in a run file."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise located(error, error.subject, path) from None
 
 
 def key_lines(text: str) -> dict[str, int]:

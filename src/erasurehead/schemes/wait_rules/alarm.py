@@ -25,6 +25,7 @@ class Alarm:
 
     def __init__(self, rule: WaitRule) -> None:
         self._rule = rule
+        self._names_times = type(rule).wake is not WaitRule.wake
         self._reached = 0.0  # the time that has come, whatever the clock reads
         self._twice = False  # the rule has been asked at that time, and a moment later
         self._clock = -math.inf
@@ -42,7 +43,7 @@ class Alarm:
         Raises:
             InvalidArgument: if the rule names no time.
         """
-        wake = self._rule.wake(view)
+        wake = self._rule.wake(view) if self._names_times else None
         if wake is None or wake == math.inf:
             return None
         if math.isnan(wake):

@@ -1,0 +1,105 @@
+"""Finished runs read back for a comparison: of peers, and of workers with a coordinator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from erasurehead.consensus.rows import MeanRow
+from erasurehead.errors import DataError
+from erasurehead.reports.finished import LOSS, Curve, FinishedComparison, FinishedRun
+from erasurehead.runs.comparison import parse_target
+from erasurehead.runs.folder import RunFolder
+from erasurehead.runs.names import MEANS
+
+
+def compare_finished(
+    folders: Sequence[str | os.PathLike[str]], target: tuple[str, float] | str | None = None
+) -> FinishedComparison:
+    """Put finished runs on the same data beside each other, whoever gathered: a coordinator, or peers among themselves.
+
+    Arguments:
+        folders: of the runs, two or more; speed-ups are over the first.
+        target: metric and value to be reached, such as `("accuracy", 0.85)` or `"accuracy=0.85"`; by default one that
+            all have reached.
+
+    Raises:
+        DataError: if one is no run folder, or has nothing to compare, or is of other data.
+        InvalidArgument: if there are fewer than two, or the target was not measured.
+    """
+    runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]
+    for folder, own in zip(folders, data, strict=True):
+        if own != data[0]:
+            raise DataError(
+                f"{os.fspath(folder)!r} is a run on {own}, and {os.fspath(folders[0])!r} one on {data[0]}: only runs "
+                "on the same data can be compared."
+            )
+    return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
+
+
+def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
+    """Return what a run came to, as it was recorded.
+
+    Raises:
+        DataError: if there is no run, or it took no step, or its records are damaged.
+    """
+    opened = RunFolder.open(folder)
+    if opened.summary.get("status", "running") == "running":
+        raise DataError(f"{os.fspath(folder)!r} is a run that is still going on, or was cut off: there is no summary.")
+    made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
+    if not made.steps:
+        raise DataError(f"{os.fspath(folder)!r} is a run without a step: there is nothing to compare.")
+    return made
+
+
+def _data(folder: str | os.PathLike[str]) -> str:
+    """Return which data a run is on, in words."""
+    summary = RunFolder.open(folder).summary
+    told: Any = summary.get("data")
+    name, rows = told, summary.get("rows")
+    if isinstance(told, dict):
+        described = cast("dict[str, Any]", told)
+        name, rows = described.get("name"), described.get("train_rows")
+    return f"{name} ({rows or 0:,} rows)"
+
+
+def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:
+    problem, delays = tables.get("problem", {}), tables.get("delays", {})
+    model = tables.get("consensus", {}).get("model", "linear")
+    loss = problem.get("loss")
+    return {
+        "problem": None if loss is None else f"{loss}, l2 {problem.get('l2'):g}, {model}",
+        "delays": delays.get("model"),
+        "late work": delays.get("late"),
+        "engine": tables.get("run", {}).get("engine"),
+    }
+
+
+def _of_peers(opened: RunFolder) -> FinishedRun:
+    summary, looks = opened.summary, [MeanRow(**row) for row in opened.lines(MEANS)]
+    metrics: dict[str, Curve] = {LOSS: tuple((row.time, row.objective) for row in looks)}
+    for metric in looks[-1].metrics if looks else ():
+        metrics[metric] = tuple((row.time, row.metrics[metric]) for row in looks)
+    peers = int(summary.get("peers", 0))
+    return FinishedRun(
+        f"{summary.get('policy')} on {summary.get('graph')}", True, peers, summary.get("engine") == "virtual",
+        summary.get("steps", 0) / max(1, peers), float(summary.get("seconds", 0.0)),
+        float(summary.get("seconds_per_step") or float("nan")), metrics, _facts(opened.tables),
+        "" if summary["status"] == "finished" else str(summary.get("reason") or summary["status"]),
+    )  # fmt: skip
+
+
+def _with_coordinator(opened: RunFolder) -> FinishedRun:
+    run, tables = opened.run, opened.tables
+    losses = [(row.begin, row.loss) for row in run.steps if row.loss is not None and not row.rejected]
+    if run.final is not None and run.final.share == 1.0:
+        losses.append((run.seconds, run.final.objective))
+    metrics: dict[str, Curve] = {LOSS: tuple(losses)}
+    for metric in run.evaluations[-1].metrics if run.evaluations else ():
+        metrics[metric] = tuple((item.time, item.metrics[metric]) for item in run.evaluations)
+    workers = tables.get("run", {}).get("workers") or len({row.worker for row in run.arrivals})
+    return FinishedRun(
+        run.scheme, False, int(workers), run.engine == "virtual", float(len(run.steps)), run.seconds,
+        run.seconds_per_step, metrics, _facts(tables), run.stopped,
+    )  # fmt: skip

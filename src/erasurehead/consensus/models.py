@@ -1,0 +1,83 @@
+"""What peers of a run file learn: a linear model, a network with a hidden layer, or a small convolutional one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasurehead import datasets
+from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
+from erasurehead.datasets.base import Dataset
+from erasurehead.errors import invalid
+from erasurehead.problems.base import Problem
+from erasurehead.problems.network import TwoLayerNetwork
+from erasurehead.runs.config import parts
+from erasurehead.runs.config.sections import ProblemSection
+
+_HIDDEN = 64
+"""Units of the hidden layer unless a run file says otherwise."""
+
+
+def settled(section: ConsensusSection) -> ConsensusSection:
+    """Return `[consensus]` with the model and its hidden units filled in.
+
+    Raises:
+        InvalidArgument: if the model has no hidden layer, and units of one are asked for.
+    """
+    model = section.model or ("network" if section.hidden else "linear")
+    if model == "linear" and section.hidden:
+        raise invalid("consensus.hidden", "must be 0 for a linear model, which has no hidden layer", section.hidden,
+                      "the model network has one")  # fmt: skip
+    hidden = 0 if model == "linear" else section.hidden or _HIDDEN
+    return section.model_copy(update={"model": model, "hidden": hidden})
+
+
+def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSection) -> Problem:
+    """Return what is minimised.
+
+    Arguments:
+        config: with `[consensus]` settled.
+        data: what is learned from.
+        minimised: `[problem]`, with loss and l2.
+
+    Raises:
+        InvalidArgument: if the model does not go with the data, naming the key.
+        MissingExtra: if it needs PyTorch, which is not installed.
+    """
+    section = config.consensus
+    if section.model == "linear":
+        return parts.build_problem(data, minimised)
+    key, model = ("hidden", section.hidden) if section.model == "network" else ("model", section.model)
+    if data.task == "least_squares":
+        wanted = 0 if key == "hidden" else "linear"
+        raise invalid(f"consensus.{key}", f"must be {wanted} for a target that is no class", model,
+                      "a linear model learns it")  # fmt: skip
+    labels = _numbered(data, data.y_train)
+    test = None if data.X_test is None or data.y_test is None else (data.X_test, _numbered(data, data.y_test))
+    l2 = minimised.l2 or 0.0
+    if section.model == "network":
+        held = None if test is None else (_dense(test[0]), test[1])
+        return TwoLayerNetwork(_dense(data.X_train), labels, hidden=section.hidden, l2=l2, test=held,
+                               seed=config.run.seed)  # fmt: skip
+    if config.data.source not in datasets.IMAGES:
+        raise invalid("consensus.model", "must be linear or network for data that are no images", model,
+                      f"images are {', '.join(datasets.IMAGES)}")  # fmt: skip
+    from erasurehead.problems.convolutional import image_classes
+
+    shape = datasets.image_shape(config.data.source)
+    pixels = slice(0, int(np.prod(shape)))  # the column of ones is for linear models
+    return image_classes(
+        data.X_train[:, pixels], labels, shape, hidden=section.hidden, l2=l2, seed=config.run.seed,
+        test=None if test is None else (test[0][:, pixels], test[1]),
+    )  # fmt: skip
+
+
+def _numbered(data: Dataset, labels: Any) -> Any:
+    """Return the numbers of classes: those of two are -1 and +1 in a data set."""
+    return (labels > 0).astype(np.int64) if data.task == "logistic" else labels
+
+
+def _dense(matrix: Any) -> Any:
+    """Return a matrix that may be sparse as an array."""
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)

@@ -1,0 +1,276 @@
+"""Finished runs in one table and one figure, whoever gathered: a coordinator, or peers among themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasurehead._internal.storage import Access
+from erasurehead.errors import invalid
+from erasurehead.reports import canvas, measures
+from erasurehead.reports.canvas import FAINT, INK, Axes
+from erasurehead.reports.rendering import Column, as_markdown, as_table, final_values, measured_column
+from erasurehead.reports.units import plain_unit, time_unit
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LOSS = "loss"
+"""The training objective, among the metrics of a run."""
+
+PICTURE = "progress"
+"""The name of the figure, without what says its format."""
+
+Curve = tuple[tuple[float, float], ...]
+"""Seconds since training began, and a value; ascending."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a run came to, as far as runs of both kinds can be compared.
+
+    Attributes:
+        name: scheme, or policy and graph.
+        peers: whether it had no coordinator.
+        workers: how many there were.
+        virtual: whether its seconds are those of a virtual clock.
+        steps: of each worker, on the mean.
+        seconds: of training, all waiting included.
+        seconds_per_step: in which each worker takes a step, on the mean.
+        curves: metric -> its values along the way: those on the test samples, and `loss`, the training objective: of
+            peers that of their mean model, with a coordinator the estimate that came with each gradient.
+        facts: what runs are compared on, such as `{"delays": "none()"}`, for what is said of differences.
+        stopped: why it ended early; empty if it did not.
+    """
+
+    name: str
+    peers: bool
+    workers: int
+    virtual: bool
+    steps: float
+    seconds: float
+    seconds_per_step: float
+    curves: Mapping[str, Curve]
+    facts: Mapping[str, Any]
+    stopped: str = ""
+
+    def time_to(self, metric: str, target: float) -> float | None:
+        """Return the seconds after which a metric first reached a target; None if it never did."""
+        falls = measures.falls(metric)
+        reached = (time for time, value in self.curves[metric] if (value <= target if falls else value >= target))
+        return next(reached, None)
+
+    def final(self, metric: str) -> float | None:
+        """Return the last value of a metric; None where there is none."""
+        return self.curves[metric][-1][1] if self.curves.get(metric) else None
+
+
+@dataclass(frozen=True)
+class FinishedComparison:
+    """Finished runs beside each other.
+
+    Arguments:
+        runs: at least two.
+        target: metric and value; None for none.
+
+    Raises:
+        InvalidArgument: if there are fewer, or a run has not measured the target's metric.
+    """
+
+    runs: Sequence[FinishedRun]
+    target: tuple[str, float] | None
+
+    def __post_init__(self) -> None:
+        if len(self.runs) < 2:
+            raise invalid("runs", "must be two or more", len(self.runs))
+        if self.target is None:
+            return
+        for run, name in zip(self.runs, self.names, strict=True):
+            if not run.curves.get(self.target[0]):
+                known = ", ".join(metric for metric, curve in run.curves.items() if curve)
+                raise invalid("target", f"must name what was measured of {name}", self.target[0], f"that is {known}")
+
+    @classmethod
+    def of(cls, runs: Sequence[FinishedRun], target: tuple[str, float] | None = None) -> FinishedComparison:
+        """Return the comparison, with a target that all runs have reached if none is named: see `common_target`."""
+        return cls(runs, target or common_target(runs))
+
+    @property
+    def names(self) -> list[str]:
+        """What to call each run: numbered where several have the same name."""
+        total, seen = Counter(run.name for run in self.runs), Counter[str]()
+        names: list[str] = []
+        for run in self.runs:
+            seen[run.name] += 1
+            names.append(run.name if total[run.name] == 1 else f"{run.name} ({seen[run.name]})")
+        return names
+
+    @property
+    def times(self) -> list[float | None]:
+        """Seconds to the target, run by run; None where it was not reached."""
+        return [None if self.target is None else run.time_to(*self.target) for run in self.runs]
+
+    @property
+    def speed_ups(self) -> list[float | None]:
+        """How many times as fast as the first run each was to the target; None where one of them did not reach it.
+
+        Without a target, or where the first run began beyond it, by the time of a step.
+        """
+        own = self.times if self.by_target else [run.seconds_per_step for run in self.runs]
+        return [None if not seconds or not own[0] else own[0] / seconds for seconds in own]
+
+    @property
+    def by_target(self) -> bool:
+        """Whether speed-ups compare times to the target."""
+        return bool(self.times[0])
+
+    @property
+    def metric(self) -> str:
+        """What the column of final values is of, besides the loss: the target's metric, or the first that all have."""
+        return self.target[0] if self.target else _common_metric(self.runs)
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be said beside the numbers: what speed-ups compare, and in what the runs differ."""
+        names = self.names
+        compared = f"time to {measures.target_name(self.target)}" if self.target and self.by_target else "time per step"
+        said = [f"Speed-ups compare the {compared}; {names[0]} is 1."]
+        if self.target is not None:
+            missed = [name for name, time in zip(names, self.times, strict=True) if time is None]
+            said += [f"{name} did not reach {measures.target_name(self.target)}." for name in missed]
+        for fact in self.runs[0].facts:
+            told = [run.facts.get(fact) for run in self.runs]
+            if any(one != told[0] for one in told):
+                each = "; ".join(f"{name}: {one}" for name, one in zip(names, told, strict=True))
+                said.append(f"The runs differ in their {fact}, so that this is no fair race: {each}.")
+        if any(run.peers for run in self.runs) and not all(run.peers for run in self.runs):
+            said.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
+                        "estimate that comes with each gradient.")  # fmt: skip
+        ended = zip(names, self.runs, strict=True)
+        return said + [f"{name} ended early: {run.stopped.rstrip('.')}." for name, run in ended if run.stopped]
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown, with its notes below."""
+        return as_markdown(self._columns(), self.notes)
+
+    def to_table(self, title: str | None = None) -> Table:
+        """Return the table for a terminal."""
+        return as_table(self._columns(), self.notes, title)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
+            "speed_up": {"compared": "target" if self.by_target else "seconds_per_step", "baseline": self.names[0]},
+            "runs": [
+                {
+                    "name": name, "peers": run.peers, "workers": run.workers, "steps": run.steps,
+                    "seconds": run.seconds, "seconds_per_step": run.seconds_per_step, "seconds_to_target": time,
+                    "speed_up": speed_up, "final": {metric: run.final(metric) for metric in run.curves},
+                    **run.facts, "stopped": run.stopped,
+                }
+                for name, run, time, speed_up in zip(self.names, self.runs, self.times, self.speed_ups, strict=True)
+            ],
+            "notes": self.notes,
+        }  # fmt: skip
+
+    def draw(
+        self, folder: Path, formats: Sequence[str] = ("png", "svg"), title: str = "", access: Access | None = None
+    ) -> list[Path]:
+        """Draw the training loss against time, a metric on the test samples if there is one, and the time of a step.
+
+        Raises:
+            InvalidArgument: if a format is not known.
+            MissingExtra: if matplotlib is not installed.
+        """
+        formats, metric = canvas.check_formats(formats), self.metric
+        shown = [LOSS] if metric == LOSS else [LOSS, metric]
+        with canvas.drawing():
+            place = canvas.made_folder(folder, access)
+            figure = canvas.new_figure(5.0 * len(shown) + 4.4, 4.4 + 0.24 * len(self.runs), title)
+            panels: list[Axes] = list(figure.subplots(1, len(shown) + 1))
+            for axes, name in zip(panels, shown, strict=False):
+                self._draw_curve(axes, name)
+            handles, labels = panels[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower left", ncols=3)
+            self._draw_steps(panels[-1])
+            return canvas.save(figure, place, PICTURE, formats, access)
+
+    def _draw_curve(self, axes: Axes, metric: str) -> None:
+        unit = time_unit([run.seconds for run in self.runs])
+        lasts = [run.curves[metric][-1][0] for run in self.runs if run.curves.get(metric)]
+        for index, (name, run) in enumerate(zip(self.names, self.runs, strict=True)):
+            look = canvas.look(index)
+            points = np.array(run.curves.get(metric, ())).reshape(-1, 2)
+            axes.plot(points[:, 0] / unit.size, points[:, 1], color=look.colour, linestyle=look.line, linewidth=1.8,
+                      label=measures.cut(name, 60))  # fmt: skip
+        if self.target is not None and self.target[0] == metric:
+            axes.axhline(self.target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
+        values = [value for run in self.runs for _, value in run.curves.get(metric, ()) if 0.0 < value < np.inf]
+        if measures.falls(metric) and values:
+            axes.set_yscale("log")
+            axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
+            canvas.plain_ticks(axes.yaxis)
+        elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
+            room = (
+                0.08 * (max(later) - min(later)) or 0.01
+            )  # the first model would flatten all that is to be told apart
+            axes.set_ylim(min(later) - room, max(later) + room)
+        if measures.is_wide([last for last in lasts if last > 0.0]):
+            axes.set_xscale("symlog", linthresh=0.02 * min(last for last in lasts if last > 0.0) / unit.size)
+        clocks = {run.virtual for run in self.runs}
+        clock = "time" if len(clocks) > 1 else "virtual time" if clocks == {True} else "wall-clock time"
+        axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
+        axes.set_title("Training loss" if metric == LOSS else f"Test {measures.metric_name(metric)}")
+        axes.grid(color=FAINT, linewidth=0.5)
+
+    def _draw_steps(self, axes: Axes) -> None:
+        unit = time_unit([run.seconds_per_step for run in self.runs])
+        values = [run.seconds_per_step / unit.size for run in self.runs]
+        colours = [canvas.look(index).colour for index in range(len(values))]
+        canvas.named_bars(axes, [measures.cut(name, 40) for name in self.names], values, colours, unit.name)
+        axes.set_xlabel(f"mean time ({unit.name})")
+        axes.set_title("Time of a step")
+
+    def _columns(self) -> list[Column]:
+        columns = [
+            Column(("Run",), self.names),
+            Column(("Workers",), [str(run.workers) for run in self.runs]),
+            Column(("Steps",), [f"{run.steps:.0f}" for run in self.runs]),
+            measured_column(("Time per", "step"), [run.seconds_per_step for run in self.runs], time_unit),
+        ]
+        if self.target is not None:
+            header = "Time to", measures.target_name(self.target)
+            columns.append(measured_column(header, self.times, time_unit))
+        columns += [
+            measured_column(("Speed-up",), self.speed_ups, plain_unit, "×"),
+            Column(("Final", "loss"), final_values([run.final(LOSS) for run in self.runs])),
+        ]
+        if self.metric != LOSS:
+            finals = final_values([run.final(self.metric) for run in self.runs])
+            columns.append(Column(("Final", measures.metric_name(self.metric)), finals))
+        return columns
+
+
+def _common_metric(runs: Sequence[FinishedRun]) -> str:
+    """Return what all runs have measured on their test samples, or the loss."""
+    common = [metric for metric in runs[0].curves if all(run.curves.get(metric) for run in runs)]
+    order = (*measures.PREFERRED, *sorted(set(common) - {LOSS}), LOSS)
+    return next((metric for metric in order if metric in common), LOSS)
+
+
+def common_target(runs: Sequence[FinishedRun]) -> tuple[str, float] | None:
+    """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
+
+    Returns:
+        Metric and value, to four digits; None where some run never got better.
+    """
+    metric = _common_metric(runs)
+    curves = [[value for _, value in run.curves.get(metric, ())] for run in runs]
+    found = None if not all(curves) else measures.reached_by_all(curves, metric)
+    return None if found is None else (metric, found)

@@ -1,0 +1,126 @@
+"""Finished runs beside each other: with a coordinator and without one, in one table and one figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead.consensus import compare_finished
+from erasurehead.consensus.experiment import ConsensusExperiment
+from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.runs import Experiment, RunFolder
+
+DELAYS = "shifted_exponential(shift=1.0, mean=1.0)"
+
+
+def write_rows(place: Path, count: int) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((count, 3))
+    y = (X @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(count) > 0).astype(int)
+    lines = ["a,b,c,y", *(",".join(map(str, [*x, label])) for x, label in zip(X.round(4), y, strict=True))]
+    place.write_text("\n".join(lines))
+    return place
+
+
+def gathered(rows: Path, out: Path, delays: str = DELAYS) -> Path:
+    Experiment.from_config(
+        {
+            "scheme": "exact(load=2)", "data": {"source": str(rows)}, "delays": {"model": delays, "late": "carry"},
+            "run": {"workers": 4, "engine": "virtual", "steps": 12, "out": str(out), "evaluate_every": 3},
+        }
+    ).run()  # fmt: skip
+    return out
+
+
+def among_peers(rows: Path, out: Path) -> Path:
+    ConsensusExperiment.from_tables(
+        {
+            "consensus": {"peers": 4, "graph": "ring()", "rate": 1.0, "batch": 0},
+            "data": {"source": str(rows)}, "delays": {"model": DELAYS}, "run": {"steps": 12, "out": str(out)},
+        }
+    ).run()  # fmt: skip
+    return out
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("finished")
+    rows = write_rows(place / "rows.csv", 160)
+    gathered(rows, place / "coordinator")
+    among_peers(rows, place / "peers")
+    return place
+
+
+def test_runs_of_both_kinds_stand_in_one_table(place: Path) -> None:
+    compared = compare_finished([place / "coordinator", place / "peers"])
+    coordinator, peers = compared.runs
+    assert (coordinator.peers, peers.peers) == (False, True)
+    assert coordinator.workers == peers.workers == 4
+    assert compared.target is not None
+    metric, goal = compared.target
+    assert metric == "auc"
+    assert all(time is not None for time in compared.times)
+    assert compared.speed_ups[0] == 1.0
+    summary = RunFolder.open(place / "peers").summary
+    assert peers.final("loss") == summary["objective"]
+    assert peers.seconds_per_step == summary["seconds_per_step"]
+    run = RunFolder.open(place / "coordinator").run
+    assert run.final is not None
+    assert coordinator.final("loss") == run.final.objective
+    assert coordinator.time_to(metric, goal) == run.time_to(metric, goal)
+    text = compared.to_markdown()
+    assert "dynamic(tree='measured') on ring()" in text
+    assert "The loss of peers is that of their mean model" in text
+    assert "no fair race" not in text
+
+
+def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
+    folders = [place / "peers", place / "coordinator"]
+    assert compare_finished(folders, "accuracy=0.8").target == ("accuracy", 0.8)
+    assert compare_finished(folders, ("loss", 0.01)).times == [None, None]
+    with pytest.raises(InvalidArgument, match=r"target must name what was measured of .*that is loss, auc"):
+        compare_finished(folders, "mse=0.5")
+
+
+def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) -> None:
+    other = gathered(place / "rows.csv", tmp_path / "other", "exponential(mean=0.5)")
+    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "no fair race" in note]
+    assert "differ in their delays" in said
+    few = gathered(write_rows(tmp_path / "few.csv", 80), tmp_path / "few")
+    with pytest.raises(DataError, match="only runs on the same data can be compared"):
+        compare_finished([place / "peers", few])
+    with pytest.raises(InvalidArgument, match="runs must be two or more, but it is 1"):
+        compare_finished([place / "peers"])
+    RunFolder.create(tmp_path / "empty")
+    with pytest.raises(DataError, match="still going on, or was cut off"):
+        compare_finished([place / "peers", tmp_path / "empty"])
+
+
+def test_the_command_compares_finished_runs(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    from erasurehead.cli.app import build
+
+    monkeypatch.chdir(tmp_path)
+    words = ["compare", str(place / "coordinator"), str(place / "peers")]
+    build()([*words, "--target", "auc=0.8", "--out", "x", "--json"], standalone_mode=False)
+    told = json.loads(capsys.readouterr().out)
+    assert [run["peers"] for run in told["runs"]] == [False, True]
+    assert sorted(Path(path).name for path in told["figures"]) == ["progress.png", "progress.svg"]
+    assert "| exact |" in Path("x/comparison.md").read_text()
+    build()([*words, "--out", "x", "--overwrite", "--no-figures"], standalone_mode=False)
+    for more, said in (
+        ([*words, "--scheme", "uncoded"], "--scheme must be left out, as nothing is trained"),
+        ([*words, "--steps", "3"], "--steps must be left out, as nothing is trained"),
+        ([*words, "run.toml"], "'run.toml' is no run folder"),
+        (["compare", "a.toml", "b.toml"], "RUN_FILE must be one run file, or the folders of finished runs"),
+    ):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            build()(more)
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
