@@ -155,7 +155,8 @@ def judge(where: Situation, out: Path | None) -> float:
         middle = statistics.median(times)
         redundant = parse_scheme(text, WORKERS).code.load > 1
         best[redundant] = min(best[redundant], middle)
-        said = f"{middle:8.2f}  ({times[0]:.2f} to {times[-1]:.2f})" if math.isfinite(middle) else "   never"
+        last = f"{times[-1]:.2f}" if math.isfinite(times[-1]) else "never"
+        said = f"{middle:8.2f}  ({times[0]:.2f} to {last})" if math.isfinite(middle) else "   never"
         print(f"  {fell[0].scheme:<44} {said}", flush=True)
         drawn.append(fell[0])
     if out is not None:
