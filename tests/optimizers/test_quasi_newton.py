@@ -423,7 +423,6 @@ class DrawnShard(Shard):
 
 
 @pytest.mark.parametrize("curved", [True, False])
-@settings(max_examples=10)
 @given(st.sampled_from(LOSSES), st.sampled_from(sorted(DESIGNS)), st.floats(0.0, 3.0))
 def test_gradients_of_samples_never_lead_to_infinity(curved: bool, loss: str, design: str, share: float) -> None:
     drawn = Drawn(problem(loss, design), curved, share)
@@ -497,7 +496,6 @@ def data(draw: Any) -> tuple[Array, Array]:
     return X, rng.standard_normal(n) * 10.0 ** draw(st.floats(-8, 8))
 
 
-@settings(max_examples=8)
 @given(
     data(), st.sampled_from(["logistic", "squares", "classes"]), st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
     st.integers(1, 3), DELAYS, st.sampled_from(["preempt", "carry"]),

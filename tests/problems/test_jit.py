@@ -30,9 +30,11 @@ import sys, numpy as np
 from importlib import import_module
 from scipy import sparse
 from erasurehead import problems
+from erasurehead.problems import kernels
+kernels._Progress.enough = enough = 2**18
 size = int(sys.argv[1])
 problem = problems.LogisticRegression(sparse.eye_array(size, format="csr"), np.resize([1.0, -1.0], size))
-shard, times = problem.shard([slice(0, 30)]), 2**25 // (4 * size + 3 * 1024)
+shard, times = problem.shard([slice(0, 30)]), enough // (4 * size + 3 * 1024)
 def compute(times):
     for _ in range(times):
         problem.gradient(np.zeros(size))
