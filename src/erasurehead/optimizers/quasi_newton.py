@@ -14,7 +14,7 @@ from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.problems.base import CURVATURE, Problem
 
-_MOST_PAIRS = 30
+_MOST_PAIRS = 100
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
@@ -31,7 +31,7 @@ class QuasiNewton(Optimizer):
     Each order asks for one exact gradient, and brings the exact objective with it, so that a step is judged by what the
     next order brings: one that does not lower the objective enough is shortened (Armijo's rule, by quadratic
     interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal, "Updating quasi-Newton
-    matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 30 pairs.
+    matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100 pairs, or as many as fit into 64 MiB.
 
     Where the problem tells a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
     workers for it beside the gradient: a sum over the samples, which the code carries likewise. The matrix that L-BFGS
