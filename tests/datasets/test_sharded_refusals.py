@@ -172,7 +172,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         ({"version": 2}, "must be erasurehead-shards of version 1, but it is erasurehead-shards of version 2"),
         ({"form": "odd"}, "is not a manifest of shards"),
         ({"tasks": []}, "is not a manifest of shards"),
-        ({"tasks": [{"name": "../x", "bytes": 1, "sha256": "", "rows": 1}]}, "no name of a file in the folder"),
+        ({"tasks": [{"name": "../x", "bytes": 1, "sha256": "", "rows": 1}]}, "is not the name of a file in the folder"),
         ({"origin": {}}, "is not a manifest of shards"),
     ],
 )

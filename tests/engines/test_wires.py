@@ -79,7 +79,7 @@ def test_bytes_that_no_program_wrote_are_a_lost_message_and_no_crash(wire: Wire,
     if 0 < length < 1000 and wire.nbytes(length) == len(sent):
         assert len(wire.decode(bytes_of)) == length
     else:
-        with pytest.raises(MessageLost, match="is none of"):
+        with pytest.raises(MessageLost, match="is not one of"):
             wire.decode(bytes_of)
 
 
