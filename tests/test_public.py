@@ -38,6 +38,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert imported_by("import erasurehead").isdisjoint({"numpy", "scipy", "numba", "sklearn"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worker", ["mpi.job", "ray.actor", "processes.worker"])
 def test_a_worker_imports_no_code_no_decoder_and_no_other_engine(worker: str) -> None:
     modules = f"erasurehead.engines.{worker}, erasurehead.training.programs"

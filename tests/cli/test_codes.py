@@ -155,6 +155,7 @@ def test_repetition_meets_the_closed_forms_of_the_k_60_table(typed: Typed) -> No
     assert all(found["worst_proven"])
 
 
+@pytest.mark.slow
 def test_one_step_decoding_does_not_tell_biregular_codes_apart(typed: Typed) -> None:
     """SCHEMES, Lemma A; the optimal means of the k = 60 table: repetition 0.00, s-regular 0.68 (delta = 0.2)."""
     texts = "fractional_repetition(60, load=5)", "regular(60, load=5)"

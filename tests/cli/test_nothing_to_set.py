@@ -102,6 +102,7 @@ def squares(problem: Any) -> Array:
     return problem._design.column_squares() / problem.n_samples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_it_ends_at_the_optimum_and_says_so(
     typed: Typed, kind: Callable[[], tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ def test_the_paper_s_settings_have_a_name(typed: Typed, shop: Path) -> None:
     assert "--preset" in refused.sentence
 
 
+@pytest.mark.slow
 def test_a_comparison_gives_each_scheme_its_optimizer(typed: Typed, shop: Path) -> None:
     done = typed(
         "compare", "--data", shop, "--categorical", *VIRTUAL, "-s", "uncoded", "-s", "adaptive", "--out", "c",

@@ -189,6 +189,7 @@ class TestHonesty:
         again = typed("train", "runs/plan-2/run.toml", "--engine", "virtual", "--steps", 30, "--out", "r", "--json")
         assert again.code == 0
 
+    @pytest.mark.slow
     def test_a_run_is_planned_with_the_computing_that_it_did(self, typed: Typed) -> None:
         """4.001 s were predicted for a run that measured 3.517: its computing was in its records, and added again."""
         dear = ("--delays", "exponential(mean=0.5)", "-w", 12, "--seconds-per-task", 0.5, "-s", "exact(load=2)")
@@ -210,6 +211,7 @@ class TestHonesty:
         assert "--delays must take some time, or computing must, got 'none()'" in done.sentence
         assert not Path("runs").exists()
 
+    @pytest.mark.slow
     def test_without_a_cost_no_one_is_told_to_compute_everything(self, typed: Typed) -> None:
         write_rows(exponential(workers=8))
         found = typed("plan", "--trace", "latencies.csv", "--no-figures", "--json").json

@@ -97,6 +97,7 @@ def test_residual_depends_on_the_number_of_stragglers_only(
     assert found == pytest.approx(np.full(len(found), expected), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_adversarial_threshold() -> None:
     code = projective_plane(3)  # SCHEMES 5: smallest s with residual >= beta * tasks, for beta = .05, .1, .2
     worst = [worst_residual(code, s) for s in range(9)]

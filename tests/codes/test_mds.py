@@ -54,6 +54,7 @@ def test_real_and_complex_are_exact_for_every_straggler_set(n: int) -> None:
                 assert worst_residual(code, s + 1) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "s", "largest"), [(12, 3, 2.7), (30, 5, 9.4)])
 def test_coefficients_are_smaller_than_those_of_random_codes(n: int, s: int, largest: float) -> None:
     real = np.abs(cyclic_mds(n, s).encoding.data).max()  # SCHEMES 1b: 2.7 and 9.4 against medians of 22 and 59

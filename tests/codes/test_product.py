@@ -34,6 +34,7 @@ def test_the_product_is_kroneckers() -> None:
     assert code.owner.tolist() == [3 * i + int(j) for i in range(4) for j in second.owner]
 
 
+@pytest.mark.slow
 def test_vectors_of_the_source() -> None:  # SCHEMES 6b
     code = kronecker(projective_plane(2), TRIANGLE)
     assert (code.n_workers, code.load) == (21, 6)

@@ -26,6 +26,7 @@ def test_every_task_has_its_copies_and_loads_are_even(n: int, k: int, p: float, 
     assert in_the_mean == pytest.approx(np.ones(k))
 
 
+@pytest.mark.slow
 def test_residual_of_the_fixed_weights() -> None:
     p, d, n = 0.2, 3, 30
     random = np.random.default_rng(0)

@@ -28,6 +28,7 @@ def benchmark() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_what_it_is_to_reach_is_reached(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark.main(["--quick", "--jobs", "0"])
     told = json.loads(capsys.readouterr().out.splitlines()[-1])

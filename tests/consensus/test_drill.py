@@ -14,6 +14,7 @@ from erasurehead.consensus.drill import PeerDrill, PeerFindings
 from erasurehead.errors import InvalidArgument
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["full()", "static(wait_for=1)", "dynamic()", "local()", "pairwise()"])
 def test_promises_are_kept_on_the_virtual_clock(tmp_path: Path, policy: str) -> None:
     found = PeerDrill(policy, peers=8, seconds=60.0, seed=3).run(out=tmp_path)

@@ -191,6 +191,7 @@ def images(out: Path, **more: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.slow
 def test_a_convolutional_network_learns_images_and_predicts(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     whole, cut = tmp_path / "whole", tmp_path / "cut"

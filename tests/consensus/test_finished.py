@@ -99,6 +99,7 @@ def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) ->
         compare_finished([place / "peers", tmp_path / "empty"])
 
 
+@pytest.mark.slow
 def test_the_command_compares_finished_runs(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ def test_two_peers_agree_and_go_on_whatever_comes_when(policy: Policy) -> None:
         assert all_of(policy, "path()", 2, 4).search() > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=str)
 def test_three_in_a_row_agree_and_go_on(policy: Policy) -> None:
     assert all_of(policy, "path()", 3, 3, at_once=True).search() > 50
@@ -47,6 +48,7 @@ def test_a_triangle_agrees_and_goes_on(policy: Policy) -> None:
     assert all_of(policy, "ring()", 3, 2, at_once=True).search() > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=str)
 @pytest.mark.parametrize("faults", [CUT, (Death(0),), KILLED], ids=["cut", "death", "return"])
 def test_two_peers_go_on_when_the_network_changes(
@@ -56,6 +58,7 @@ def test_two_peers_go_on_when_the_network_changes(
         assert all_of(policy, "path()", 2, 2, faults=faults, at_once=True).search() > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=str)
 @pytest.mark.parametrize(
     ("graph", "peers", "faults"),
@@ -84,6 +87,7 @@ def test_all_that_three_peers_can_do_in_a_few_steps(policy: Policy) -> None:
     assert all_of(policy, "ring()", 3, 3, at_once=True).search() > 1_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", MET, ids=str)
 def test_a_promise_that_crosses_the_end_of_a_step_is_answered(policy: Policy) -> None:
     # Peer 1 mixes with 2 and goes on, while its offer is on its way to 0, whose own is on its way to it.

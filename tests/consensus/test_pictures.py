@@ -13,6 +13,7 @@ from erasurehead.problems import LogisticRegression
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("graph", "peers"), [("ring()", 3), ("random_regular(degree=4)", 50)])
 def test_both_pictures_are_drawn(problem: LogisticRegression, tmp_path: Path, graph: str, peers: int) -> None:
     done = train(problem, graph, "local()", peers=peers, steps=6, rate=0.3, batch=4, delays="exponential(mean=1.0)")

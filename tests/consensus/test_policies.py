@@ -114,6 +114,7 @@ def test_the_same_seed_gives_the_same_bits_whoever_is_computed_together(
     assert first.rows == second.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 @pytest.mark.parametrize("tree", ["measured", "fixed"])

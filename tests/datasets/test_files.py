@@ -57,6 +57,7 @@ def test_the_last_block_gets_the_newline_that_it_lacks(tmp_path: Path) -> None:
     assert list(blocks(path)) == [(1, b"one\n"), (2, b"two\n")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [".gz", ".bz2"])
 def test_a_compressed_file_that_is_cut_off_is_an_error_with_its_line(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"text.txt{kind}"

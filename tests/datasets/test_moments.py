@@ -44,6 +44,7 @@ def test_order_and_blocks_change_no_bit(values: list[float], cut: int) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_many_numbers_are_as_numpy_has_them() -> None:
     values = np.random.default_rng(0).normal(3.0, 2.0, (1 << 20) + 77)
     made = moments(values.tolist())

@@ -188,6 +188,7 @@ def test_blocks_of_any_size_give_the_same_shards(tmp_path: Path, monkeypatch: py
     _check(shard(path, 5, tmp_path / "shards", **options), whole, 5)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(data=st.data())
 def test_any_table_of_numbers_and_towns(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

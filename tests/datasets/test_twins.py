@@ -51,6 +51,7 @@ def test_amazon_has_the_shape_of_the_paper(amazon: Any) -> None:
     assert granted.sum() == 32_769 - 1897
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_amazon_has_it_for_other_seeds(seed: int) -> None:
     assert synthetic("amazon", seed).X_train.shape == (26_215, 241_915)
@@ -146,5 +147,6 @@ def test_the_encoding_of_a_twin_reads_files_of_its_columns(tmp_path: Any) -> Non
     assert encoded.y.tolist() == [1e-6]
 
 
+@pytest.mark.slow
 def test_load_and_twin_have_the_same_settings(amazon: Any) -> None:
     assert amazon.published == load("amazon", fallback="synthetic", fetch=None).published

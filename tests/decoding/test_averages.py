@@ -147,6 +147,7 @@ def test_stochastic_block_codes(block, within, between, arrivals, one_step):
     assert np.mean(residuals) == pytest.approx(one_step, abs=4 * error)
 
 
+@pytest.mark.slow
 def test_expander_of_fifty_workers():
     # Raviv et al.: n = 50, degree 3, 7 stragglers.
     drawn = [codes.expander(50, load=3, seed=seed) for seed in range(10)]

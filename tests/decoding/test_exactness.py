@@ -208,6 +208,7 @@ LARGE: dict[str, Callable[[], GradientCode]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_codes_of_more_than_a_thousand_messages_decode(name):
     code = LARGE[name]()

@@ -119,6 +119,7 @@ def test_a_result_of_a_class_that_the_source_cannot_know_is_refused() -> None:
         decompile(lambda own: own.a, Own(V), check=False)
 
 
+@pytest.mark.slow
 def test_several_devices_are_refused() -> None:
     program = """
 import jax, jax.numpy as jnp
@@ -138,6 +139,7 @@ except Unsupported as error:
     assert "shard_map cannot be decompiled to jax: it runs on 2 devices" in done.stdout, done.stderr[-500:]
 
 
+@pytest.mark.slow
 def test_importing_the_library_does_not_import_jax() -> None:
     code = "import sys, erasurehead.decompile, erasurehead.cli.app; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

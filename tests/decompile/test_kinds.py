@@ -87,6 +87,7 @@ def model(*sizes: int) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "numpy"])
 def test_training_with_a_decompiled_gradient_gives_the_same_losses(backend: str) -> None:
     start = model(4, 5, 2)

@@ -51,6 +51,7 @@ def test_jax(case: Case) -> None:
     assert text_of(source.function, case.arguments, "jax") == source.text, "decompiled again, the text is another"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases())
 def test_numpy(case: Case) -> None:
     if not case.numpy:

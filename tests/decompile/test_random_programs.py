@@ -107,6 +107,7 @@ def round_trip(program: tuple[Callable[..., Any], list[np.ndarray]]) -> None:
             assert text_of(source.function, tuple(arrays), "jax") == source.text
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(programs())
 def test_round_trips_of_random_programs(program: tuple[Callable[..., Any], list[np.ndarray]]) -> None:

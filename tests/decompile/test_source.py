@@ -127,6 +127,7 @@ def clipped(x: Any) -> Any:
 clipped.defvjp(lambda x: (x + 0.0 * x, x), lambda x, g: (jnp.clip(g, -0.1, 0.1) * (x > -9),))
 
 
+@pytest.mark.slow
 def test_calls_are_kept_as_functions_on_wish() -> None:
     def outer(x: Any) -> Any:
         return inner(x) + inner(x * 3) + softly(x) + clipped(x)
@@ -203,6 +204,7 @@ def test_checks_say_what_they_counted() -> None:
     assert decompile(lambda x: jnp.log(-jnp.abs(x) - 1), V).report.counted == 0, "all NaN"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "kind", "said"),
     [

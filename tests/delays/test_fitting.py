@@ -32,6 +32,7 @@ def waited_for(rows: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
     return np.minimum(rows, stop).ravel(), (rows > stop).ravel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FAMILIES))
 @pytest.mark.parametrize("first", [30, 15])
 def test_the_true_parameters_are_within_their_intervals(name: str, first: int) -> None:

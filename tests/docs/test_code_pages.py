@@ -75,6 +75,7 @@ def test_every_decoder_has_its_row_with_the_codes_that_it_is_chosen_for(extensio
     assert sum(row[2].count("`") // 2 for row in rows.values()) == len(codes.catalogue())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", SESSIONS)
 def test_commands_print_what_the_page_shows(session: str) -> None:
     command, _, shown = session.replace("\\\n", "").partition("\n")

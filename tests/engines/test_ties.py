@@ -47,6 +47,7 @@ def used(run: Run) -> np.ndarray:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nothing", "none()", "all alike"])
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_of_equal_workers_none_is_always_first(name: str, late: LateWork) -> None:
@@ -70,6 +71,7 @@ def test_the_order_comes_from_seed_and_step_alone() -> None:
     assert [row.used for row in first.steps] != [row.used for row in other.steps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYING)
 @pytest.mark.parametrize("rule", ["first(3)", "first(3) | decodable()", "residual_below(3)", "deadline(0.5)"])
 def test_the_planner_breaks_ties_as_the_engine_does(name: str, rule: str) -> None:

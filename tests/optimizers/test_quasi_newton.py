@@ -270,6 +270,7 @@ def test_a_network_falls_to_where_the_gradient_vanishes() -> None:
     assert np.all(np.diff(losses) <= 1e-13 * np.abs(losses[:-1]))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 30), st.sampled_from(["float64", "float32"]))
 def test_it_goes_on_from_any_step_to_the_bit(step: int, dtype: str) -> None:
     one: Problem = problem("logistic", "one-hot") if step % 2 else Steep()
@@ -322,6 +323,7 @@ def test_runs_of_one_object_know_nothing_of_each_other() -> None:
     assert goes_on.objective == pytest.approx(again.objective, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-20, 20), min_size=5, max_size=5))
 def test_units_of_columns_do_not_matter(powers: list[int]) -> None:
     """Columns times powers of two, without a penalty: every number is rounded in the same place."""
@@ -351,6 +353,7 @@ def test_messages_in_float32_bring_it_as_far_as_they_tell(loss: str) -> None:
     assert run.objective - least(one) <= 1e-5 * one.objective(one.initial())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_workers_that_die_for_good_leave_steps_that_never_run_away(design: str) -> None:
     one = problem("logistic", design)
@@ -422,6 +425,7 @@ class DrawnShard(Shard):
         return self.inner.curvature(coefficients, out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curved", [True, False])
 @given(st.sampled_from(LOSSES), st.sampled_from(sorted(DESIGNS)), st.floats(0.0, 3.0))
 def test_gradients_of_samples_never_lead_to_infinity(curved: bool, loss: str, design: str, share: float) -> None:

@@ -84,6 +84,7 @@ sys.stdout.buffer.write(np.append(out, loss).tobytes())
 """
 
 
+@pytest.mark.slow
 def test_where_there_is_no_jax_the_source_runs() -> None:
     problem = without_jax()
     given = pickle.dumps((problem.shard(TASKS), problem.initial()))
@@ -91,6 +92,7 @@ def test_where_there_is_no_jax_the_source_runs() -> None:
     assert done.stdout == sent(problem).tobytes()
 
 
+@pytest.mark.slow
 def test_no_source_runs_that_nobody_has_accepted() -> None:
     problem = without_jax(accepted=False)
     source = problem.sources["loss_and_gradient"]
@@ -138,6 +140,7 @@ def test_an_edited_gradient_is_the_problems_gradient_and_stays_finite_where_jaxs
     assert np.isfinite(out).all()
 
 
+@pytest.mark.slow
 def test_an_edited_gradient_runs_on_workers_without_jax(tmp_path: Path) -> None:
     _, path = edited(tmp_path, "numpy")
     given: dict[str, Any] = {"batch_size": ROWS, "gradient": path, "worker_backend": "numpy"}

@@ -33,6 +33,7 @@ def test_the_table_says_who_never_came_so_far() -> None:
         descent_markdown([])
 
 
+@pytest.mark.slow
 def test_the_picture_goes_down_to_the_floors_whatever_the_runs_are(runs: list[Run], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     hard = [

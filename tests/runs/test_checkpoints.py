@@ -98,6 +98,7 @@ def test_disk_use_is_bounded_by_what_is_kept(
     shutil.rmtree(run)
 
 
+@pytest.mark.slow
 def test_many_small_arrays_end_up_in_few_files(tmp_path: Path) -> None:
     store = make(tmp_path / "run", keep=1)
     kept: list[Any] = []

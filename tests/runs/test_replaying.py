@@ -111,6 +111,7 @@ def recorded(run: Run) -> VirtualEngine:
     return VirtualEngine(Recorded.from_rows([row.as_dict() for row in run.arrivals], steps=rows))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from(sorted(SCHEMES)),
