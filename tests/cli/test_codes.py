@@ -104,6 +104,7 @@ def test_a_code_is_shown_by_its_call_or_by_its_parameters(typed: Typed) -> None:
     assert by_call["built"]["tolerance"] == 3
 
 
+@pytest.mark.slow
 def test_bare_words_and_truths_are_understood_as_shells_leave_them(typed: Typed) -> None:
     pieces = "n_workers=12", "load=4", "n_pieces=3", "generator=parity"
     assert "generator='parity'" in typed("codes", "show", "communication_efficient_groups", *pieces).out
@@ -167,6 +168,7 @@ def test_one_step_decoding_does_not_tell_biregular_codes_apart(typed: Typed) -> 
     assert 0 < regular["mean_error"][0] < 0.05
 
 
+@pytest.mark.slow
 def test_the_spectral_bound_is_that_of_lemma_u(typed: Typed) -> None:
     shown = typed("codes", "show", "expander(30, load=4)", "--json").json["built"]
     x = (shown["second_eigenvalue"] / 4) ** 2

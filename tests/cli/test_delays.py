@@ -25,6 +25,7 @@ def latencies(tmp_path: Path) -> Path:
 
 
 class TestFit:
+    @pytest.mark.slow
     def test_families_are_ranked_with_intervals_gaps_and_slow_workers(self, typed: Typed, latencies: Path) -> None:
         done = typed("delays", "fit", latencies, "--json", "--no-figures")
         assert done.code == 0
@@ -41,6 +42,7 @@ class TestFit:
         assert [item["name"] for item in found["slow_workers"]] == ["5"]
         assert found["files"] == []
 
+    @pytest.mark.slow
     def test_it_is_printed_and_drawn(self, typed: Typed, latencies: Path) -> None:
         done = typed("delays", "fit", latencies, "--family", "weibull", "--family", "exponential")
         assert done.code == 0

@@ -152,6 +152,7 @@ class TestHonesty:
         assert "gone" not in late.err
         assert all(row["seconds_per_step"] < 2.0 for row in late.json["settings"])
 
+    @pytest.mark.slow
     def test_rows_that_are_missing_by_chance_do_not_make_it_wait_for_everybody(self, typed: Typed) -> None:
         rows = 1.0 + 0.1 * exponential(steps=200)
         rows[np.random.default_rng(0).random(rows.shape) < 0.01] = np.nan
@@ -176,6 +177,7 @@ class TestHonesty:
         uncoded = next(row for row in done.json["settings"] if row["setting"] == "uncoded()")
         assert uncoded["seconds_per_step"] == pytest.approx(rows[100:].max(axis=1).mean(), rel=0.05)
 
+    @pytest.mark.slow
     def test_computing_is_not_counted_twice(self, typed: Typed) -> None:
         """Measured times are whole: what another task would add is no part of them, what the own one took is."""
         write_rows(1.0 + exponential())

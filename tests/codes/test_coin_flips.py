@@ -80,6 +80,7 @@ def test_a_block_code_of_sure_coins_is_repetition_in_a_hidden_order() -> None:
     assert code.content.tolist() != fractional_repetition(60, 5).content.tolist()
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.integers(1, 40), st.floats(0.01, 1), st.integers(0, 5))
 def test_nobody_is_idle(n: int, k: int, fraction: float, seed: int) -> None:
     for code in (

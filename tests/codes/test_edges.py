@@ -14,6 +14,7 @@ from erasurehead.errors import InvalidArgument
 from .oracles import optimal_residual
 
 
+@pytest.mark.slow
 @given(st.integers(3, 8), st.integers(0, 20), st.integers(0, 3))
 def test_two_tasks_a_worker_on_a_regular_graph(replication: int, more: int, seed: int) -> None:
     n_tasks = replication + 1 + more

@@ -13,6 +13,7 @@ def draws(count: int, **parameters: float) -> list[np.ndarray]:
     return [soft_design(24, load=6, density=0.6, seed=seed, **parameters).encoding.toarray() for seed in range(count)]
 
 
+@pytest.mark.slow
 def test_moments_of_a_row_and_of_two_rows() -> None:
     rows = np.array(draws(1_500, common=1.6))
     assert rows.sum(axis=2).mean() == pytest.approx(6, rel=0.01)

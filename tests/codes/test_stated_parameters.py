@@ -30,6 +30,7 @@ def every_design(limit: int) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_nearest_design_is_the_nearest():
     designs = np.log(every_design(200))
     for n in range(3, 41):

@@ -96,6 +96,7 @@ def test_a_promise_that_crosses_the_end_of_a_step_is_answered(policy: Policy) ->
         checker.walk(seed, 120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["full()", "static(wait_for=2)", "local(window=4)", "dynamic()", "pairwise()"])
 @pytest.mark.parametrize("latency", [0.0, 0.4])
 def test_a_cut_that_has_healed_when_it_is_noticed_stops_nobody(

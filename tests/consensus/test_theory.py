@@ -79,6 +79,7 @@ def test_the_mean_of_the_peers_objectives_is_that_of_all_data(problem: LogisticR
         assert (drawn.gradients([peer], x[None], [peer])[0] == together[peer]).all()
 
 
+@pytest.mark.slow
 def test_batches_are_unbiased(problem: LogisticRegression) -> None:
     local = LocalGradients(problem, (np.arange(400),), 16)
     x = np.full(problem.n_parameters, 0.3)
@@ -115,6 +116,7 @@ def test_the_two_layer_network_differentiates_its_loss() -> None:
     np.testing.assert_allclose(problem.sample_gradients(x[None], np.arange(30)[None])[0], gradient, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_network_learns_without_a_coordinator() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 2))

@@ -150,6 +150,7 @@ _FIELDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(_FIELDS, st.floats(-1e9, 1e9), _FIELDS), min_size=1, max_size=40), st.integers(1, 9))
 def test_what_is_read_does_not_depend_on_the_chunks(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, float, str]], fields: int

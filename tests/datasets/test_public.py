@@ -59,6 +59,7 @@ def test_a_path_that_does_not_hold_the_file_is_an_error_whatever_the_fallback(tm
         load("kc_housing", tmp_path / "nowhere", fallback="synthetic", fetch=_no_network)
 
 
+@pytest.mark.slow
 def test_synthetic_data_stand_in_and_say_so() -> None:
     data: Any = load("kc_housing", fallback="synthetic", seed=3, fetch=_no_network)
     assert (data.name, data.source) == ("kc_housing-synthetic", "synthetic stand-in of kc_housing, seed 3")

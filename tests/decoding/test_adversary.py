@@ -88,6 +88,7 @@ def test_the_adversary_finds_the_blocks():
     assert mean_residual(pure, [18], samples=400).mean[0] == pytest.approx(0.08, abs=0.06)
 
 
+@pytest.mark.slow
 def test_the_spectral_bound_holds_for_the_adversary():
     code = codes.regular(60, load=5)
     for s in (6, 18, 30):
@@ -108,6 +109,7 @@ def ones_on_a_circle(n, load):
     return code_of(matrix)
 
 
+@pytest.mark.slow
 def test_few_stragglers_hurt_a_circle_of_ones_less_than_a_plane():
     # Normalised worst residuals of 13 workers with load 4; the plane wins from five stragglers on.
     circle, plane = ones_on_a_circle(13, 4), codes.projective_plane(3)

@@ -28,6 +28,7 @@ def test_the_curves_of_a_repetition_code_are_closed_forms():
     assert (curves.worst <= curves.bound + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_the_curves_of_a_random_code_lie_as_they_must():
     code = codes.regular(16, load=3)
     curves = analyse(code, samples=50, effort=60, enumerate_up_to=600).curves

@@ -37,6 +37,7 @@ def test_closed_forms_are_the_mean_over_all_sets(code):
         assert found.mean[s] == pytest.approx(over_all_sets(code, s), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", [codes.regular(10, load=3), codes.cyclic_mds(9, 2), codes.communication_efficient_groups(8, 4, n_pieces=2)]
 )

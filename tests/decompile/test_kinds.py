@@ -42,6 +42,7 @@ def test_scalars() -> None:
     both(jax.value_and_grad(lambda x: jnp.log(1 + jnp.exp(x)) * x**-0.1), 10.0)
 
 
+@pytest.mark.slow
 def test_gradients_of_gradients() -> None:
     cube = lambda x: jnp.sin(x) * x**3  # noqa: E731
     both(jax.grad(jax.grad(jax.grad(cube))), 1.5)
@@ -113,6 +114,7 @@ def test_linear_regression_step() -> None:
     both(step, V, V, X, T[:, 0])
 
 
+@pytest.mark.slow
 def test_adam_step() -> None:
     def step(state: dict[str, Any], x: Any, y: Any) -> Any:
         slope = jax.grad(linear)(state["w"], x, y)
@@ -141,6 +143,7 @@ def test_fifty_layers_stay_linear_in_size() -> None:
     assert sizes[2] - sizes[1] < 2.2 * (sizes[1] - sizes[0])
 
 
+@pytest.mark.slow
 def test_with_64_bit_types() -> None:
     with jax.enable_x64(True):
         wide = X.astype(np.float64)

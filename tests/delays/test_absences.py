@@ -22,6 +22,7 @@ def with_holes(share: float, seed: int = 1) -> np.ndarray:
     return rows
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(share=st.sampled_from([0.01, 0.1, 0.4]), seed=st.integers(0, 99))
 def test_who_is_absent_is_slower_than_the_latest_answer_and_no_round_is_lost(share: float, seed: int) -> None:

@@ -64,6 +64,7 @@ def test_a_stall_lasts_as_long_as_it_lasts_whatever_is_asked_meanwhile(posted: f
         assert later + again == pytest.approx(posted + float(first[worker]), abs=0.003)
 
 
+@pytest.mark.slow
 def test_stalls_have_the_mean_that_they_state_and_do_not_depend_on_who_else_is_asked() -> None:
     model = delays.Stalls(20.0, 3.0, seed=1)
     values = np.stack([model.row(0, 50, posted=t) for t in np.arange(0.0, 2000.0, 2.3)])

@@ -67,6 +67,7 @@ def test_the_schema_refuses_what_the_program_refuses(tables: dict[str, Any]) -> 
 NUMBERS = [key for key in keys() if key.limits]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(NUMBERS), st.one_of(st.integers(-5, 5), st.floats(-5, 5)))
 def test_the_schema_and_the_program_draw_the_same_bounds(key: Any, value: float) -> None:
     tables = {key.section: {key.name: value}}

@@ -31,6 +31,7 @@ def look(offered: bytes) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_same_memory_until_it_is_closed() -> None:
     block = Block(24)
     block.array(0, 3)[:] = [1.0, 2.0, 3.0]

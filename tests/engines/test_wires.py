@@ -70,6 +70,7 @@ def test_what_is_not_finite_is_not_finite_on_arrival(wire: Wire, bad: float) -> 
     assert not np.isfinite(crossed(wire, vector)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES, ids=str)
 @given(st.binary(min_size=16, max_size=200))
 @settings(max_examples=60)
@@ -83,6 +84,7 @@ def test_bytes_that_no_program_wrote_are_a_lost_message_and_no_crash(wire: Wire,
             wire.decode(bytes_of)
 
 
+@pytest.mark.slow
 def test_dither_is_right_in_the_mean_and_new_for_each_key() -> None:
     vector = np.append(np.random.default_rng(0).standard_normal(50), 0.0)
     wire = Dithered(2, seed=1)
@@ -231,6 +233,7 @@ class _States(Callback):
         self.taken.append(state())
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     wire=st.sampled_from([Cast(), Dithered(seed=3), TopK(0.4)]),

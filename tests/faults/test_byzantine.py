@@ -241,6 +241,7 @@ class TestSeveralMessages:
 class TestEquations:
     """Codes without equal messages: what is sent must fit together."""
 
+    @pytest.mark.slow
     @given(
         name=st.sampled_from([*LOCATING, "binary_repetition", "complex_cyclic_mds", "communication_efficient_cyclic"]),
         lie=st.sampled_from(sorted(LIES)),
@@ -430,6 +431,7 @@ def trained(liars: Mapping[int, float], code: GradientCode, rule: str, verify: b
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "rule", "liars", "ruinous"),
     [

@@ -136,6 +136,7 @@ def test_three_liars_of_31_are_put_aside_without_being_told_how_many_there_are()
     assert not found.undecided
 
 
+@pytest.mark.slow
 def test_two_equal_lies_a_millionth_large_never_cost_another_its_name() -> None:
     for first in range(0, 30, 2):
         for second in range(first + 1, 30, 4):

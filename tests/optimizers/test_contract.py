@@ -121,6 +121,7 @@ class States(Callback):
         self.taken.append(state())
 
 
+@pytest.mark.slow
 def test_several_points_coefficients_and_kinds_of_orders_make_svrg_exact_with_two_workers_of_six() -> None:
     def go(optimizer: Optimizer, steps: int = 250, **others: Any) -> Any:
         engine = VirtualEngine(Exponential(0.5, seed=2))

@@ -258,6 +258,7 @@ def test_squares_that_overflow_on_their_way_are_done_without() -> None:
     assert run.final.objective == pytest.approx(least(one), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_a_network_falls_to_where_the_gradient_vanishes() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 4))
@@ -500,6 +501,7 @@ def data(draw: Any) -> tuple[Array, Array]:
     return X, rng.standard_normal(n) * 10.0 ** draw(st.floats(-8, 8))
 
 
+@pytest.mark.slow
 @given(
     data(), st.sampled_from(["logistic", "squares", "classes"]), st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
     st.integers(1, 3), DELAYS, st.sampled_from(["preempt", "carry"]),

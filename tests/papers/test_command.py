@@ -17,6 +17,7 @@ def call(*arguments: str) -> tuple[int, str, str]:
     return done.code, done.out, done.err
 
 
+@pytest.mark.slow
 def test_figures_are_made_and_json_is_all_that_is_printed(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")

@@ -67,6 +67,7 @@ def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual
     assert [row.arrived for row in run.steps] == simulated.arrived.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     code=st.sampled_from(sorted(CODES)),

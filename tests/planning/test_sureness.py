@@ -40,6 +40,7 @@ def covered(block: bool, traces: int = 40) -> float:
     return held / traces
 
 
+@pytest.mark.slow
 def test_bands_of_stalls_that_last_hold_the_mean_once_rounds_are_drawn_in_blocks() -> None:
     """Drawn one by one they held it in half of the traces, where 95% were promised."""
     apart, together = covered(block=False), covered(block=True)

@@ -39,6 +39,7 @@ def problem(**options: Any) -> problems.JaxProblem:
     return problems.jax(logistic, W, {"x": X, "y": Y}, **options)
 
 
+@pytest.mark.slow
 def test_float64_is_computed_in_float64_whatever_jax_does_by_default() -> None:
     assert not jax.config.jax_enable_x64
     loss, gradient = by_hand(W, X, Y)
@@ -64,6 +65,7 @@ def test_models_of_narrower_dtypes_compute_in_them(dtype: str, precision: float)
     assert made.gradient(made.initial()).dtype == np.float64
 
 
+@pytest.mark.slow
 def test_the_sum_of_the_tasks_is_the_gradient_and_what_remains_is_that_of_the_rest() -> None:
     made, tasks = problem(), [slice(0, 13), slice(13, 27), slice(27, 41)]
     out = np.empty(3)
@@ -77,6 +79,7 @@ def test_the_sum_of_the_tasks_is_the_gradient_and_what_remains_is_that_of_the_re
     np.testing.assert_allclose(left.gradient, by_hand(W, X[kept], Y[kept])[1], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_mini_batches_come_from_seed_task_and_step_and_replicas_agree() -> None:
     made = problem(batch_size=4, seed=7)
 
@@ -103,6 +106,7 @@ def test_the_mean_over_mini_batches_is_the_gradient_of_the_task() -> None:
     assert all(140 < count < 260 for count in counts.values())  # 200 each, and 13 the standard deviation
 
 
+@pytest.mark.slow
 def test_a_batch_of_a_whole_task_is_the_task_to_the_bit() -> None:
     all_of_it, some = np.empty(3), np.empty(3)
     problem().shard([slice(0, 20)]).combine(W, np.ones(1), 5, all_of_it)
@@ -123,6 +127,7 @@ def test_programs_travel_with_losses_that_only_this_process_knows() -> None:
     assert here.tobytes() == there.tobytes()
 
 
+@pytest.mark.slow
 def test_parameters_come_back_in_the_form_that_they_were_given_in_and_metrics_see_them() -> None:
     def loss(p: Any, batch: Any) -> Any:
         return jnp.mean((batch @ p["layers"][0][0] + p["b"]) ** 2)
@@ -194,6 +199,7 @@ def test_without_jax_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         problem()
 
 
+@pytest.mark.slow
 def test_problems_load_neither_jax_nor_pytorch() -> None:
     code = "import sys, erasurehead.problems; assert not {'jax', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -56,6 +56,7 @@ def test_files_have_no_date(drawn: Mapping[str, Path], runs: list[Run], tmp_path
         assert b"CreationDate" not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run]) -> None:
     with drawing():
         axes = new_figure(8, 4).subplots()
@@ -72,6 +73,7 @@ def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run])
         assert axes.get_ylabel() == "test AUC"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [1e200, 1e308, float("inf"), float("nan")])
 def test_a_run_that_has_diverged_can_be_drawn(runs: list[Run], last: float) -> None:
     steps = [*runs[0].steps[:-2], *(replace(row, loss=last) for row in runs[0].steps[-2:])]

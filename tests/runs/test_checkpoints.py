@@ -79,6 +79,7 @@ def test_an_array_is_written_once_however_often_it_is_saved(tmp_path: Path) -> N
     assert all(array.tobytes() == models[number].tobytes() for number, array in found["points"])
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=40), st.integers(1, 3))
 def test_disk_use_is_bounded_by_what_is_kept(

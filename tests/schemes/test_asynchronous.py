@@ -171,6 +171,7 @@ def test_it_goes_on_from_any_step_to_the_bit_and_its_records_replay_it(tmp_path:
     assert list(again.arrivals) == list(whole.arrivals)
 
 
+@pytest.mark.slow
 def test_the_penalty_is_shortened_as_the_gradient_is() -> None:
     heavy = Quadratic(PROBLEM.rows, PROBLEM.centres, l2=2.0)
     run = go(heavy, schemes.asynchronous(6), 0.1, Exponential(0.5, seed=1), 600, np.zeros(6))

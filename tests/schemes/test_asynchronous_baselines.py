@@ -51,6 +51,7 @@ def test_ringmaster_without_a_threshold_that_binds_is_plain_asynchronous_trainin
     assert free.x.tobytes() == plain.x.tobytes()
 
 
+@pytest.mark.slow
 def test_ringmaster_converges_on_alike_tasks() -> None:
     exact = problem()
     run = trained(schemes.ringmaster(6, 8), 600, rate=0.05)

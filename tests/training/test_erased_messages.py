@@ -65,6 +65,7 @@ def said(run: Run) -> str:
     return "\n".join(notice.text for notice in run.notices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", EXACT, ids=str)
 @pytest.mark.parametrize("fault", ["nan", "lost"])
 @pytest.mark.parametrize("verify", [False, True])

@@ -189,6 +189,7 @@ def test_what_was_measured_of_another_metric_ends_no_run() -> None:
     assert longer.measured[0].step == len(whole.steps) + 1
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_early_is_finished_and_can_go_on(tmp_path: Path) -> None:
     recorder = Recorder(RunFolder.create(tmp_path / "run"))
     keeper = Checkpointer(recorder, every_steps=7, every_seconds=0)

@@ -73,6 +73,7 @@ def test_tasks_of_workers_that_are_always_late_are_named_while_the_run_goes_on_a
     assert run.steps[WINDOW - 1].failures == 0
 
 
+@pytest.mark.slow
 def test_nobody_is_named_where_all_are_counted() -> None:
     for scheme in (
         schemes.uncoded(8),

@@ -132,6 +132,7 @@ def test_damage_is_named_by_each_that_reads_it(
         assert name in str(caught.value) or (name == "config.toml" and " was " in str(caught.value))
 
 
+@pytest.mark.slow
 def test_a_damaged_summary_does_not_keep_a_run_from_going_on(runs: Path, tmp_path: Path) -> None:
     whole = Experiment.resume(shutil.copytree(runs / "cut", tmp_path / "whole")).run()
     for number, content in enumerate((b"", b"{", b"[]", b"\xff\xfe", b'{"status":"finished","steps":4}')):
