@@ -8,6 +8,7 @@ the virtual clock, so that a busy machine changes none of them.
     python benchmarks/consensus.py --keep F   the same; what is in the file F is not run again, and what is not, added
     python benchmarks/consensus.py --quick    to a gap of 1e-1 on two graphs, with one slow peer: seconds
     python benchmarks/consensus.py --cost     what the virtual clock costs a peer and step, above the gradients
+    python benchmarks/consensus.py --cost --peers 1000 --steps 1000          the same over a long run
     python benchmarks/consensus.py --coordinator          coordinator and peers in one table, on the same delays
     python benchmarks/consensus.py --processes            what a step of real peers takes longer than on that clock
     mpiexec -n 11 python benchmarks/consensus.py --mpi    the same for ranks of MPI
@@ -425,9 +426,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trust", metavar="COMMIT", action="append", help="times in FILE of this commit count, too")
     parser.add_argument("--only", metavar="POLICY", action="append", help="run this one only, for --keep")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--peers", type=int, nargs="+", default=[100, 1_000, 10_000], help="how many, for --cost")
+    parser.add_argument("--steps", type=int, default=20, help="of each peer, for --cost")
     given = parser.parse_args(arguments)
     if given.cost:
-        cost([100, 1_000, 10_000], 20)
+        cost(given.peers, given.steps)
         return
     if given.coordinator:
         beside_a_coordinator(given.seeds)
