@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.storage import Access, Folder
 from erasurehead.errors import MissingExtra, invalid
 
@@ -206,6 +207,21 @@ def patch_key(colour: str, label: str, edge: str = "none") -> Any:
 def line_key(colour: str, label: str) -> Any:
     """Return a legend's entry for a thin line."""
     return importlib.import_module("matplotlib.lines").Line2D([], [], color=colour, linewidth=0.8, label=label)
+
+
+def curve(axes: Axes, times: Array, values: Array, style: Look, label: str, index: int) -> None:
+    """Draw one run's curve against time, with marks at places of its own, so that runs in one place are told apart.
+
+    Arguments:
+        axes: where.
+        times: ascending, shape (n_points,).
+        values: shape (n_points,); nan is left out.
+        style: of the run.
+        label: its name in the legend.
+        index: of the run among those drawn.
+    """
+    axes.plot(times, values, style.line, label=label, color=style.colour, linewidth=2.0, marker=style.marker,
+              markersize=6, markevery=(0.04 + 0.02 * index, 0.12))  # fmt: skip
 
 
 def legend_above(axes: Axes, columns: int) -> None:

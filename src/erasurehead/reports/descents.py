@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GAPS = (1e-1, 1e-2, 1e-3, 1e-6)
 """The depths that tables are about: from what any method reaches to what only whole gradients do."""
 
-_TITLE = "Time to each gap of the objective, (f(x) - f*) / (f(x0) - f*)"
+_TITLE, _GAP = "Time to each gap of the objective", "(f(x) - f*) / (f(x0) - f*)"
 _LEAST = 1e-12  # a gap below which rounding is all that could be drawn
 
 
@@ -53,7 +53,7 @@ def descent_table(descents: Sequence[Descent]) -> Table:
     Arguments:
         descents: at least one.
     """
-    return as_table(_columns(descents), title=_TITLE)
+    return as_table(_columns(descents), [f"The gap is {_GAP}."], _TITLE)
 
 
 def descent_markdown(descents: Sequence[Descent]) -> str:
@@ -62,7 +62,7 @@ def descent_markdown(descents: Sequence[Descent]) -> str:
     Arguments:
         descents: at least one.
     """
-    return f"{_TITLE}:\n\n{as_markdown(_columns(descents))}"
+    return f"{_TITLE}, {_GAP}:\n\n{as_markdown(_columns(descents))}"
 
 
 def _columns(descents: Sequence[Descent]) -> list[Column]:
@@ -95,10 +95,7 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
     unit = time_unit(lasts)
     for index, (one, style) in enumerate(zip(descents, scheme_looks([one.scheme for one in descents]), strict=True)):
         drawn = np.where(one.gaps < measures.HIGHEST, np.maximum(one.gaps, _LEAST), np.nan)
-        axes.plot(
-            one.times / unit.size, drawn, style.line, label=measures.cut(one.scheme, 48), color=style.colour,
-            linewidth=2.0, marker=style.marker, markersize=6, markevery=(0.04 + 0.02 * index, 0.12),
-        )  # fmt: skip
+        canvas.curve(axes, one.times / unit.size, drawn, style, measures.cut(one.scheme, measures.LEGEND), index)
     low = max(_LEAST, min(_least(one) for one in descents))
     axes.set_ylim(low / 3.0, 3.0)
     axes.set_yscale("log")
@@ -110,7 +107,6 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
         canvas.plain_ticks(axes.xaxis)
     else:
         axes.set_xlim(0.0, 1.02 * max(lasts) / unit.size or 1.0)
-    clock = "virtual time" if all(one.virtual for one in descents) else "time"
-    axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
+    axes.set_xlabel(f"{measures.clock_of([one.virtual for one in descents])} ({unit.name}), all waiting included")
     axes.set_ylabel("gap of the objective, (f(x) - f*) / (f(x0) - f*)")
     axes.grid(color=FAINT, linewidth=0.5)

@@ -217,15 +217,12 @@ class FinishedComparison:
             axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
             canvas.plain_ticks(axes.yaxis)
         elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
-            room = (
-                0.08 * (max(later) - min(later)) or 0.01
-            )  # the first model would flatten all that is to be told apart
+            # Without the first model, which would flatten all that is to be told apart.
+            room = 0.08 * (max(later) - min(later)) or 0.01
             axes.set_ylim(min(later) - room, max(later) + room)
         if measures.is_wide([last for last in lasts if last > 0.0]):
             axes.set_xscale("symlog", linthresh=0.02 * min(last for last in lasts if last > 0.0) / unit.size)
-        clocks = {run.virtual for run in self.runs}
-        clock = "time" if len(clocks) > 1 else "virtual time" if clocks == {True} else "wall-clock time"
-        axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
+        axes.set_xlabel(f"{measures.clock_of([run.virtual for run in self.runs])} ({unit.name}), all waiting included")
         axes.set_title("Training loss" if metric == LOSS else f"Test {measures.metric_name(metric)}")
         axes.grid(color=FAINT, linewidth=0.5)
 

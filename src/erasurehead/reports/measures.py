@@ -93,9 +93,16 @@ def target_name(target: tuple[str, float]) -> str:
 
 def clock(runs: Sequence[Run]) -> str:
     """Return what time was measured with: that of a virtual engine is no wall-clock time."""
-    virtual = [run.engine == "virtual" for run in runs]
+    return clock_of([run.engine == "virtual" for run in runs])
+
+
+def clock_of(virtual: Sequence[bool]) -> str:
+    """Return what time was measured with, of runs of which it is known whether their clock was a virtual one."""
     return "virtual time" if all(virtual) else "wall-clock time" if not any(virtual) else "time"
 
+
+LEGEND = 48
+"""Letters of a name in a legend."""
 
 HIGHEST = 1e100
 """Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""

@@ -15,8 +15,6 @@ from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.training.result import Run
 
-_LEGEND = 48  # letters of a name
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -67,10 +65,7 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     looks = comparison.looks
     for index, (name, (times, values)) in enumerate(zip(comparison.names, curves, strict=True)):
         style = looks[index]
-        axes.plot(
-            times / unit.size, values, style.line, label=measures.cut(name, _LEGEND), color=style.colour, linewidth=2.0,
-            marker=style.marker, markersize=6, markevery=(0.04 + 0.02 * index, 0.12),
-        )  # fmt: skip
+        canvas.curve(axes, times / unit.size, values, style, measures.cut(name, measures.LEGEND), index)
     axes.set_xlabel(f"{measures.clock(comparison.runs)} ({unit.name}), all waiting included")
     axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
     lasts = [float(times[-1]) for times, _ in curves if len(times)]
@@ -92,7 +87,7 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
 def legend_columns(names: Sequence[str]) -> int:
     """Return how many names fit side by side above the narrowest panel."""
     # It is five inches wide; a letter takes a twelfth of one, and a line with its spaces two thirds.
-    longest = max(len(measures.cut(name, _LEGEND)) for name in names)
+    longest = max(len(measures.cut(name, measures.LEGEND)) for name in names)
     return max(1, min(len(names), int(5.0 / (longest / 12 + 0.67))))
 
 

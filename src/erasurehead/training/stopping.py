@@ -279,13 +279,13 @@ class Stopping:
         """
         if state["optimum"] is not None:
             self.optimum = Optimum(*map(float, state["optimum"]))
-        if state.get("metric", self.metric) == self.metric:  # else what was measured is something else
+        if state["metric"] == self.metric:  # else what was measured is something else
             for step, time, value, seconds, beside in state["measured"]:
                 self._keep(Measured(int(step), float(time), float(value), float(seconds), bool(beside)))
         self._first_norm = None if state["first_norm"] is None else float(state["first_norm"])
         if self.measured:
             self._judge()
-        if self._first_norm is not None and state.get("norm") is not None:
+        if self._first_norm is not None and state["norm"] is not None:
             self.converged(float(state["norm"]))
         if elapsed >= self.max_seconds:
             self.ended = self.ended or "max_seconds"
