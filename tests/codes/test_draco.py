@@ -9,8 +9,7 @@ import pytest
 
 from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
 from erasurehead.codes.locating import MISSED
-from erasurehead.decoding import make_decoder
-from erasurehead.decoding.error_location import Checks, locate
+from erasurehead.decoding import Checks, locate, make_decoder
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual

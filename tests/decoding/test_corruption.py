@@ -9,7 +9,7 @@ import pytest
 
 from erasurehead import codes
 from erasurehead.decoding import Fingerprints
-from erasurehead.decoding.error_location import fourier_checks
+from erasurehead.decoding.parity_checks import fourier_checks
 from erasurehead.errors import InvalidArgument, NotLocated, Unreachable
 from erasurehead.faults.byzantine import inspect
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from erasurehead.decoding.bounds import spectral_bound as spectral_bound
     from erasurehead.decoding.choice import make_decoder as make_decoder
     from erasurehead.decoding.design import UniformOverlap as UniformOverlap
-    from erasurehead.decoding.error_location import Checks as Checks
     from erasurehead.decoding.error_location import Located as Located
     from erasurehead.decoding.error_location import locate as locate
     from erasurehead.decoding.fixed_weights import Algorithmic as Algorithmic
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from erasurehead.decoding.layout import Layout as Layout
     from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
     from erasurehead.decoding.null_space import NullSpace as NullSpace
+    from erasurehead.decoding.parity_checks import Checks as Checks
     from erasurehead.decoding.rounding import Conditioning as Conditioning
     from erasurehead.decoding.rounding import check_dtype as check_dtype
     from erasurehead.decoding.rounding import check_rounding as check_rounding
@@ -54,7 +54,7 @@ __getattr__, __dir__ = lazy_names(
         "Alternatives": "alternatives",
         "Analysis": "analysis",
         "Blocks": "blocks",
-        "Checks": "error_location",
+        "Checks": "parity_checks",
         "Conditioning": "rounding",
         "Cost": "analysis",
         "Curves": "analysis",

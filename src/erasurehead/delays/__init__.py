@@ -27,7 +27,8 @@ from erasurehead.errors import invalid
 if TYPE_CHECKING:
     from erasurehead.delays.bootstrap import Bootstrap
     from erasurehead.delays.clock import AlongClock, InOrder, PerOrder, Stalls
-    from erasurehead.delays.fitting import FAMILIES, Fit, fit, fit_trace, fit_workers
+    from erasurehead.delays.families import FAMILIES
+    from erasurehead.delays.fitting import Fit, fit, fit_trace, fit_workers
     from erasurehead.delays.persistent import SlowWorker, slow_workers
     from erasurehead.delays.summaries import Summary, summarize, summarize_model
     from erasurehead.delays.trace import Trace
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "FAMILIES": "fitting",
+        "FAMILIES": "families",
         "AlongClock": "clock",
         "Bootstrap": "bootstrap",
         "Fit": "fitting",

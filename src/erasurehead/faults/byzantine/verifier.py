@@ -15,9 +15,10 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import make_decoder
-from erasurehead.decoding.error_location import Checks, Located, locate, most_liars
+from erasurehead.decoding.error_location import Located, locate, most_liars
 from erasurehead.decoding.inspection import Unit, units_of
 from erasurehead.decoding.layout import Layout
+from erasurehead.decoding.parity_checks import Checks
 from erasurehead.engines.base import MessageLost
 from erasurehead.errors import check_count, invalid, numbered, real
 from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Finding, Read, Remark, Undecided
