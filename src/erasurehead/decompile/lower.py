@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.decompile import expand, origins
+from erasurehead.decompile import expand, folding, origins, user_names
+from erasurehead.decompile.batched_loops import with_one_condition
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.program import Block, Literal, Operand, Statement, Type, Variable, Where
@@ -98,11 +99,11 @@ class Lowering:
     ) -> Block:
         """Return a jaxpr as a block of its own; its first parameters stand for `bound`."""
         free = jaxpr.invars[len(bound) :]
-        names = _argument_names(jaxpr, len(jaxpr.invars), len(bound))
+        names = user_names.argument_names(jaxpr, len(jaxpr.invars), len(bound))
         parameters = [Variable(type_of(v.aval, where, self.backend), n) for v, n in zip(free, names, strict=True)]
         statements: list[Statement] = []
         results = self.run(jaxpr, consts, [*bound, *parameters], statements, where)
-        return Block(name or _function_name(jaxpr), parameters, statements, results)
+        return Block(name or user_names.function_name(jaxpr), parameters, statements, results)
 
     def closed(self, closed: Any, bound: Sequence[Operand], where: Where | None, name: str = "") -> Block:
         """Return a closed jaxpr as a block."""
@@ -168,7 +169,7 @@ class Lowering:
             partitionable = getattr(equation.ctx, "threefry_partitionable", True)
             statement.params["partitionable"] = bool(partitionable)
         self._blocks(statement, where)
-        folded = _folded(statement)
+        folded = folding.folded(statement)
         if folded is not None:
             return [folded]
         shaped = self._shaped(statement)
@@ -230,7 +231,7 @@ class Lowering:
             self._axes.update(dict(mesh.shape))
         inner = params[CALLS[op]]
         jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
-        jaxpr_library = library or _in_library(jaxpr)
+        jaxpr_library = library or user_names.in_library(jaxpr)
         if not self.inline and op in KEPT and not jaxpr_library:
             return self._keep(op, equation, jaxpr, consts, inputs, into, where)
         return self.run(jaxpr, consts, inputs, into, where, inside_library=jaxpr_library)
@@ -239,7 +240,7 @@ class Lowering:
         self, op: str, equation: Any, jaxpr: Any, consts: Sequence[Any], inputs: list[Operand],
         into: list[Statement], where: Where | None,
     ) -> Sequence[Operand]:  # fmt: skip
-        name = str(equation.params.get("name") or _function_name(jaxpr))
+        name = str(equation.params.get("name") or user_names.function_name(jaxpr))
         key = (op, name, str(jaxpr), *map(id, consts))  # rules are traced anew, and call the same function again
         first = key not in self._kept
         if first:
@@ -340,7 +341,8 @@ class Lowering:
         if op == "cond":
             branches = params.pop("branches")
             statement.blocks["branches"] = [
-                self.closed(branch, inputs[1:], where, _function_name(branch.jaxpr) or "branch") for branch in branches
+                self.closed(branch, inputs[1:], where, user_names.function_name(branch.jaxpr) or "branch")
+                for branch in branches
             ]
             statement.inputs = [self._index(inputs[0])]
             made = self._definitions.get(inputs[0]) if isinstance(inputs[0], Variable) else None
@@ -355,7 +357,7 @@ class Lowering:
             statement.blocks["cond"] = [self.closed(params.pop("cond_jaxpr"), inputs[:n], where, "condition")]
             statement.blocks["body"] = [self.closed(params.pop("body_jaxpr"), inputs[n : n + m], where)]
             statement.inputs = inputs[n + m :]
-            _one_condition(statement)
+            with_one_condition(statement)
         elif op in ("reduce", "reduce_window"):
             jaxpr = params.pop("jaxpr")
             consts = params.pop("consts", ())
@@ -371,47 +373,7 @@ class Lowering:
 
     def name_results(self) -> None:
         """Give the results of statements the names that the user's source assigns them to."""
-        groups: dict[tuple[Any, ...], tuple[tuple[Any, str], list[Statement]]] = {}
-        for statement, transposed in self._named:
-            if transposed or statement.where is None:
-                continue
-            assigned = origins.assigned_at(statement.where)
-            if assigned is not None:
-                key = (statement.where.file, statement.where.line, statement.where.span, assigned)
-                groups.setdefault(key, (assigned, []))[1].append(statement)
-        for (names, operation), statements in groups.values():
-            if isinstance(names, str):
-                same = [s for s in statements if _called(s.op, operation)]
-                # A line that ran more than once (a loop, or layers) gave a result each time.
-                for statement in same or statements[-1:]:
-                    if len(statement.outputs) == 1:
-                        statement.output.name = names or None
-            else:
-                for statement in statements:
-                    _name_outputs(statement, names)
-
-
-def _name_outputs(statement: Statement, names: tuple[Any, ...]) -> None:
-    """Give several results the names of a tuple on the left side of an assignment."""
-    outputs = statement.outputs
-    if statement.op == "scan" and len(names) == 2:
-        n = int(statement.params["num_carry"])
-        for group, part in ((outputs[:n], names[0]), (outputs[n:], names[1])):
-            flat = origins.flat(part)
-            if len(flat) == len(group):
-                for output, name in zip(group, flat, strict=True):
-                    output.name = name or None
-        return
-    flat = origins.flat(names)
-    if statement.op == "svd" and len(flat) == 3:
-        flat = [flat[1], flat[0], flat[2]]
-    if len(flat) == len(outputs) > 1:
-        for output, name in zip(outputs, flat, strict=True):
-            output.name = name or None
-
-
-def _called(op: str, operation: str) -> bool:
-    return op == operation or op == f"reduce_{operation}" or (op == "logistic" and operation == "sigmoid")
+        user_names.name_results(self._named)
 
 
 def _forwarded(statement: Statement) -> list[Operand]:
@@ -426,14 +388,6 @@ def _forwarded(statement: Statement) -> list[Operand]:
     return found
 
 
-def _zero(statement: Statement, result: Type) -> Literal | None:
-    """Return the zero of a dtype if a literal is zero without a sign."""
-    value = statement.inputs[0]
-    if isinstance(value, Literal) and float(value.value) == 0 and not np.signbit(value.value):
-        return Literal(np.asarray(0, result.dtype)[()], result)
-    return None
-
-
 def _platform(params: dict[str, Any], backend: str) -> Literal:
     """Return which of a function's variants for platforms is the one of this machine; numpy's is that for CPUs."""
     jax = jax_module()
@@ -443,54 +397,6 @@ def _platform(params: dict[str, Any], backend: str) -> Literal:
         if names is None or platform in names:
             return literal(index, np.int32)
     raise Unsupported("platform_index", backend, f"it has no variant for {platform}")
-
-
-def _one_condition(statement: Statement) -> None:
-    """Make a loop under vmap, whose condition is an array, go on while any is true, and change those only."""
-    (cond,), (body,) = statement.blocks["cond"], statement.blocks["body"]
-    (going,) = cond.results
-    if going.type.shape == ():
-        return
-    renamed = dict(zip(cond.parameters, body.parameters, strict=True))
-    again, (mask,) = _copied(cond.statements, cond.results, renamed)
-    body.statements += again
-    for i, (result, old) in enumerate(zip(body.results, body.parameters, strict=True)):
-        wide = mask
-        if mask.type.shape != result.type.shape:
-            wide = Variable(Type(result.type.shape, mask.type.dtype))
-            where = {"shape": result.type.shape, "broadcast_dimensions": tuple(range(mask.type.rank))}
-            body.statements.append(Statement("broadcast_in_dim", [mask], [wide], where))
-        chosen = Variable(Type(result.type.shape, result.type.dtype))
-        body.statements.append(Statement("select_n", [wide, old, result], [chosen], {}))
-        body.results[i] = chosen
-    some = Variable(Type((), going.type.dtype))
-    cond.statements.append(Statement("reduce_or", [going], [some], {"axes": tuple(range(going.type.rank))}))
-    cond.results = [some]
-
-
-def _copied(
-    statements: Sequence[Statement], results: Sequence[Operand], renamed: dict[Variable, Variable]
-) -> tuple[list[Statement], list[Operand]]:
-    """Return statements once more, with variables of their own."""
-
-    def read(operand: Operand) -> Operand:
-        return renamed.get(operand, operand) if isinstance(operand, Variable) else operand
-
-    copies: list[Statement] = []
-    for s in statements:
-        blocks: dict[str, list[Block]] = {}
-        for name, inner in s.blocks.items():
-            blocks[name] = []
-            for block in inner:
-                parameters = [Variable(p.type, p.name) for p in block.parameters]
-                renamed.update(zip(block.parameters, parameters, strict=True))
-                body, ends = _copied(block.statements, block.results, renamed)
-                blocks[name].append(Block(block.name, parameters, body, ends))
-        inputs = [read(v) for v in s.inputs]
-        outputs = [Variable(v.type) for v in s.outputs]
-        renamed.update(zip(s.outputs, outputs, strict=True))
-        copies.append(Statement(s.op, inputs, outputs, dict(s.params), blocks, s.where, s.primitive))
-    return copies, [read(v) for v in results]
 
 
 def _aval(array: Any) -> Any:
@@ -503,86 +409,3 @@ def _key_data(array: Any) -> Any:
     jax = jax_module()
 
     return np.asarray(jax.random.key_data(array))
-
-
-def _function_name(jaxpr: Any) -> str:
-    info = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
-    name = info.split(" at ")[0].split(" for ")[0].strip()
-    return name if name.isidentifier() else ""
-
-
-def _in_library(jaxpr: Any) -> bool:
-    info = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
-    place = info.rpartition(" at ")[2]
-    return bool(place) and origins.is_library(place.rpartition(":")[0])
-
-
-def _argument_names(jaxpr: Any, count: int, bound: int) -> list[str | None]:
-    """Return what the user's function calls the parameters behind the first `bound` ones."""
-    names = getattr(jaxpr.debug_info, "arg_names", None)
-    if not names or len(names) not in (count, count - bound):
-        return [None] * (count - bound)
-    info = str(jaxpr.debug_info.func_src_info or "")
-    file, _, line = info.rpartition(" at ")[2].rpartition(":")
-    unpacked = origins.unpacked(file, int(line)) if line.isdigit() else {}
-    free = list(names)[-(count - bound) :] if count > bound else []
-    return [unpacked.get(str(name), plain_name(str(name))) for name in free]
-
-
-def plain_name(text: str) -> str | None:
-    """Return a name for what a path such as `params['w'][0]` leads to: `w_0`; None if there is none in it."""
-    cleaned = "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
-    words = [word for word in cleaned if word]
-    if not words:
-        return None
-    words = words[1:] if len(words) > 1 and not words[1].isdigit() else words
-    name = "_".join(words)
-    return name if name.isidentifier() else f"x_{name}"
-
-
-def _folded(statement: Statement) -> Literal | None:
-    """Return the literal that simple arithmetic on literals gives, where no rounding mode or range can matter."""
-    if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min"):
-        return None
-    if not all(isinstance(operand, Literal) for operand in statement.inputs):
-        return None
-    kind, result = statement.inputs[0].type.kind, statement.output.type
-    if statement.op == "convert_element_type" and kind in "iu" and result.kind in "iu":
-        limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
-        value = int(statement.inputs[0].value)  # type: ignore[union-attr]
-        if limits is None or not limits.min <= value <= limits.max:
-            return None
-        return Literal(np.asarray(value, result.dtype)[()], result)
-    if statement.op == "convert_element_type" and kind in "fi" and result.kind == "c":
-        number = complex(statement.inputs[0].value)  # type: ignore[union-attr]
-        exact = np.asarray(number, result.dtype)[()]
-        return Literal(exact, result) if complex(exact) == number and number else _zero(statement, result)
-    if kind not in "fi" or result.kind not in "fi" or (kind == "i" and statement.op == "div"):
-        return None
-    if kind == "f" and result.kind == "i":
-        return None
-    values = [np.asarray(operand.value) for operand in statement.inputs if isinstance(operand, Literal)]
-    operations = {
-        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
-        "max": np.maximum, "min": np.minimum,
-    }  # fmt: skip
-    with np.errstate(all="ignore"):
-        value = (
-            values[0].astype(result.dtype)
-            if statement.op == "convert_element_type"
-            else np.asarray(operations[statement.op](*values))
-        )
-    if value.dtype != result.dtype or value.shape != ():
-        return None
-    number = float(value)
-    if kind == "f" and statement.op == "convert_element_type" and not np.isfinite(number):
-        source = statement.inputs[0]
-        same = isinstance(source, Literal) and not np.isfinite(float(source.value))
-        return Literal(value[()], result) if same else None
-    if kind == "f" and (not np.isfinite(number) or (number != 0 and abs(number) < 1e-30)):
-        return None
-    if kind == "i" and statement.op in ("add", "sub", "mul", "neg") and abs(number) > 2**30:
-        return None
-    if result.name not in ("float32", "float64", "int32", "int64"):
-        return None
-    return Literal(value[()], result)

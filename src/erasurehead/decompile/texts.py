@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 WIDTH = 88
 """Columns of a line, as ruff has them by default."""
@@ -103,6 +104,17 @@ def tuple_text(values: Iterable[object]) -> str:
     """
     texts = [str(value) for value in values]
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def axis_text(axes: Iterable[Any]) -> str:
+    """Return axes as one number if it is one, or else as a tuple."""
+    numbers = [int(axis) for axis in axes]
+    return str(numbers[0]) if len(numbers) == 1 else tuple_text(numbers)
+
+
+def flag(params: Mapping[str, Any], name: str) -> str:
+    """Return a parameter of a primitive, which is true or false, as Python writes it."""
+    return str(bool(params[name]))
 
 
 def list_text(values: Iterable[object]) -> str:

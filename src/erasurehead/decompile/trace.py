@@ -11,9 +11,10 @@ import numpy as np
 
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.lower import Lowering, plain_name, type_of
+from erasurehead.decompile.lower import Lowering, type_of
 from erasurehead.decompile.program import Block, Leaf, Program, Statement, Variable
 from erasurehead.decompile.simplify import without_dead_code
+from erasurehead.decompile.user_names import plain_name
 from erasurehead.errors import InvalidArgument, MissingExtra, invalid
 
 LARGEST_CONSTANTS = 256 * 2**20

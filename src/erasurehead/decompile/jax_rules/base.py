@@ -71,12 +71,6 @@ def dims(values: Any) -> str:
     return tuple_text(int(v) for v in values)
 
 
-def axis_text(axes: Any) -> str:
-    """Return axes as one number if it is one, or else as a tuple."""
-    axes = tuple(int(a) for a in axes)
-    return str(axes[0]) if len(axes) == 1 else tuple_text(axes)
-
-
 def bind(scope: Scope, statement: Statement, primitive: str, **params: str) -> Expr:
     """Return a primitive applied by its name, where JAX has no function for it."""
     scope.need("primitives")

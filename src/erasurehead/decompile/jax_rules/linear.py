@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from erasurehead.decompile.jax_rules.base import bind, rule
 from erasurehead.decompile.program import Statement
-from erasurehead.decompile.texts import Expr, call
+from erasurehead.decompile.texts import Expr, call, flag
 from erasurehead.decompile.writer import Scope
 
 
 @rule("cholesky")
 def _cholesky(scope: Scope, statement: Statement) -> Expr:
     return bind(scope, statement, "cholesky_p")
-
-
-def _flag(statement: Statement, name: str) -> str:
-    return str(bool(statement.params[name]))
 
 
 @rule("eigh")
@@ -24,8 +20,8 @@ def _eigh(scope: Scope, statement: Statement) -> Expr:
     algorithm = p.get("algorithm")
     text = None if algorithm is None else f"lax.linalg.EighImplementation.{algorithm.name}"
     return call(
-        "lax.linalg.eigh", scope.operand(statement.inputs[0]), lower=_flag(statement, "lower"),
-        symmetrize_input="False", sort_eigenvalues=_flag(statement, "sort_eigenvalues"),
+        "lax.linalg.eigh", scope.operand(statement.inputs[0]), lower=flag(statement.params, "lower"),
+        symmetrize_input="False", sort_eigenvalues=flag(statement.params, "sort_eigenvalues"),
         subset_by_index=None if subset is None else str(tuple(subset)), implementation=text,
     )  # fmt: skip
 
@@ -34,8 +30,8 @@ def _eigh(scope: Scope, statement: Statement) -> Expr:
 def _eig(scope: Scope, statement: Statement) -> Expr:
     return _only(statement, call(
         "lax.linalg.eig", scope.operand(statement.inputs[0]),
-        compute_left_eigenvectors=_flag(statement, "compute_left_eigenvectors"),
-        compute_right_eigenvectors=_flag(statement, "compute_right_eigenvectors"),
+        compute_left_eigenvectors=flag(statement.params, "compute_left_eigenvectors"),
+        compute_right_eigenvectors=flag(statement.params, "compute_right_eigenvectors"),
     ))  # fmt: skip
 
 
@@ -50,7 +46,7 @@ def _svd(scope: Scope, statement: Statement) -> Expr:
     compute = bool(p["compute_uv"])
     subset, algorithm = p.get("subset_by_index"), p.get("algorithm")
     expr = call(
-        "lax.linalg.svd", scope.operand(statement.inputs[0]), full_matrices=_flag(statement, "full_matrices"),
+        "lax.linalg.svd", scope.operand(statement.inputs[0]), full_matrices=flag(statement.params, "full_matrices"),
         compute_uv=None if compute else "False", subset_by_index=None if subset is None else str(tuple(subset)),
         algorithm=None if algorithm is None else f"lax.linalg.SvdAlgorithm.{algorithm.name}",
     )  # fmt: skip
@@ -66,7 +62,7 @@ def _qr(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     return call(
         "lax.linalg.qr", scope.operand(statement.inputs[0]), pivoting="True" if p.get("pivoting") else None,
-        full_matrices=_flag(statement, "full_matrices"),
+        full_matrices=flag(statement.params, "full_matrices"),
     )  # fmt: skip
 
 
@@ -108,8 +104,8 @@ def _schur(scope: Scope, statement: Statement) -> Expr:
         raise refuse("schur", "it sorts by a function of the user's")
     expr = call(
         "lax.linalg.schur", scope.operand(statement.inputs[0]),
-        compute_schur_vectors=_flag(statement, "compute_schur_vectors"),
-        sort_eig_vals=_flag(statement, "sort_eig_vals"),
+        compute_schur_vectors=flag(statement.params, "compute_schur_vectors"),
+        sort_eig_vals=flag(statement.params, "sort_eig_vals"),
     )  # fmt: skip
     return _only(statement, expr)
 
@@ -125,7 +121,7 @@ def _triangular(scope: Scope, statement: Statement) -> Expr:
 
 @rule("tridiagonal")
 def _tridiagonal(scope: Scope, statement: Statement) -> Expr:
-    return call("lax.linalg.tridiagonal", scope.operand(statement.inputs[0]), lower=_flag(statement, "lower"))
+    return call("lax.linalg.tridiagonal", scope.operand(statement.inputs[0]), lower=flag(statement.params, "lower"))
 
 
 @rule("tridiagonal_solve")

@@ -8,7 +8,7 @@ from erasurehead.decompile.jax_rules.base import dims, enum_text, rule
 from erasurehead.decompile.jax_rules.reductions import pads
 from erasurehead.decompile.numbers import jax_dtype
 from erasurehead.decompile.program import Literal, Statement
-from erasurehead.decompile.texts import Expr, attribute, call, infix, tuple_text
+from erasurehead.decompile.texts import Expr, attribute, call, infix, list_text, tuple_text
 from erasurehead.decompile.writer import Scope
 
 
@@ -69,18 +69,14 @@ def _ragged(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     n = p["ragged_dot_dimension_numbers"]
     spec = call(
-        "lax.RaggedDotDimensionNumbers", _numbers(n.dot_dimension_numbers), _list(n.lhs_ragged_dimensions),
-        _list(n.rhs_group_dimensions),
+        "lax.RaggedDotDimensionNumbers", _numbers(n.dot_dimension_numbers), list_text(n.lhs_ragged_dimensions),
+        list_text(n.rhs_group_dimensions),
     )  # fmt: skip
     preferred = p.get("preferred_element_type")
     return call(
         "lax.ragged_dot_general", *map(scope.operand, statement.inputs), spec, precision=_precision(p.get("precision")),
         preferred_element_type=None if preferred is None else jax_dtype(_name(preferred)),
     )  # fmt: skip
-
-
-def _list(values: Any) -> str:
-    return f"[{', '.join(str(int(v)) for v in values)}]"
 
 
 @rule("conv_general_dilated")

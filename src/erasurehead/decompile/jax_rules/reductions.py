@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from erasurehead.decompile.jax_rules.base import RULES, axis_text, bind, dims, dtype_of, refuse, rule
+from erasurehead.decompile.jax_rules.base import RULES, bind, dims, dtype_of, refuse, rule
 from erasurehead.decompile.jax_rules.calls import inner_function
 from erasurehead.decompile.program import Statement, Variable
-from erasurehead.decompile.texts import Expr, call, tuple_text
+from erasurehead.decompile.texts import Expr, axis_text, call, tuple_text
 from erasurehead.decompile.writer import Scope
 
 _EXACT = ("float32", "float64", "complex64", "complex128")

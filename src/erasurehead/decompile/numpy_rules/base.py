@@ -61,12 +61,6 @@ def dims(values: Any) -> str:
     return tuple_text(int(v) for v in values) if values else "()"
 
 
-def axis_text(axes: Any) -> str:
-    """Return axes as one number if it is one, or else as a tuple."""
-    axes = tuple(int(a) for a in axes)
-    return str(axes[0]) if len(axes) == 1 else tuple_text(axes)
-
-
 def cast(scope: Scope, expr: Expr, kind: Type) -> Expr:
     """Return an expression as a dtype."""
     return method(expr, "astype", dtype_text(scope, kind))

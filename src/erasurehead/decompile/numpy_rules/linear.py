@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from erasurehead.decompile.numpy_rules.base import help_call, refuse, rule
 from erasurehead.decompile.program import Statement
-from erasurehead.decompile.texts import Expr, subscript
+from erasurehead.decompile.texts import Expr, flag, subscript
 from erasurehead.decompile.writer import Scope
-
-
-def _flag(statement: Statement, name: str) -> str:
-    return str(bool(statement.params[name]))
 
 
 def _first(statement: Statement, expr: Expr) -> Expr:
@@ -29,12 +25,15 @@ def _cholesky(scope: Scope, statement: Statement) -> Expr:
 @rule("eigh")
 def _eigh(scope: Scope, statement: Statement) -> Expr:
     _whole(statement)
-    return help_call(scope, "eigh", scope.operand(statement.inputs[0]), _flag(statement, "lower"))
+    return help_call(scope, "eigh", scope.operand(statement.inputs[0]), flag(statement.params, "lower"))
 
 
 @rule("eig")
 def _eig(scope: Scope, statement: Statement) -> Expr:
-    left, right = _flag(statement, "compute_left_eigenvectors"), _flag(statement, "compute_right_eigenvectors")
+    left, right = (
+        flag(statement.params, "compute_left_eigenvectors"),
+        flag(statement.params, "compute_right_eigenvectors"),
+    )
     return _first(statement, help_call(scope, "eig", scope.operand(statement.inputs[0]), left, right))
 
 
@@ -42,8 +41,8 @@ def _eig(scope: Scope, statement: Statement) -> Expr:
 def _svd(scope: Scope, statement: Statement) -> Expr:
     _whole(statement)
     return help_call(
-        scope, "svd", scope.operand(statement.inputs[0]), _flag(statement, "full_matrices"),
-        _flag(statement, "compute_uv"),
+        scope, "svd", scope.operand(statement.inputs[0]), flag(statement.params, "full_matrices"),
+        flag(statement.params, "compute_uv"),
     )  # fmt: skip
 
 
@@ -51,7 +50,7 @@ def _svd(scope: Scope, statement: Statement) -> Expr:
 def _qr(scope: Scope, statement: Statement) -> Expr:
     pivoting = "True" if statement.params.get("pivoting") else None
     return help_call(
-        scope, "qr", scope.operand(statement.inputs[0]), _flag(statement, "full_matrices"), pivoting=pivoting
+        scope, "qr", scope.operand(statement.inputs[0]), flag(statement.params, "full_matrices"), pivoting=pivoting
     )  # fmt: skip
 
 
@@ -81,19 +80,19 @@ def _schur(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     if p.get("select_callable") is not None or p.get("sort_eig_vals"):
         raise refuse("schur", "a sorted Schur form is not known there")
-    vectors = _flag(statement, "compute_schur_vectors")
+    vectors = flag(statement.params, "compute_schur_vectors")
     return _first(statement, help_call(scope, "schur", scope.operand(statement.inputs[0]), vectors))
 
 
 @rule("triangular_solve")
 def _triangular(scope: Scope, statement: Statement) -> Expr:
-    flags = [_flag(statement, n) for n in ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")]
+    flags = [flag(statement.params, n) for n in ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")]
     return help_call(scope, "triangular_solve", *map(scope.operand, statement.inputs), *flags)
 
 
 @rule("tridiagonal")
 def _tridiagonal(scope: Scope, statement: Statement) -> Expr:
-    return help_call(scope, "tridiagonal", scope.operand(statement.inputs[0]), _flag(statement, "lower"))
+    return help_call(scope, "tridiagonal", scope.operand(statement.inputs[0]), flag(statement.params, "lower"))
 
 
 @rule("tridiagonal_solve")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from erasurehead.decompile.jax_rules.products import matmul_form
 from erasurehead.decompile.jax_rules.reductions import pads
 from erasurehead.decompile.numpy_rules.base import cast, dims, help_call, is_narrow, refuse, rule
 from erasurehead.decompile.program import Operand, Statement, Type
-from erasurehead.decompile.texts import Expr, attribute, call, infix, tuple_text
+from erasurehead.decompile.texts import Expr, attribute, call, infix, list_text, tuple_text
 from erasurehead.decompile.writer import Scope
 
 
@@ -52,7 +50,7 @@ def _general(statement: Statement, left: Expr, right: Expr) -> Expr:
     if not n and a.rank == b.rank == 1 and not contract_a:
         return call("np.outer", left, right)
     if not n:
-        axes = tuple_text([_list(contract_a), _list(contract_b)])
+        axes = tuple_text([list_text(contract_a), list_text(contract_b)])
         return call("np.tensordot", left, right, axes)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     names_a, names_b = [""] * a.rank, [""] * b.rank
@@ -70,10 +68,6 @@ def _general(statement: Statement, left: Expr, right: Expr) -> Expr:
     out = [*batch, *(names_a[i] for i in free_a), *(names_b[j] for j in free_b)]
     spec = f'"{"".join(names_a)},{"".join(names_b)}->{"".join(out)}"'
     return call("np.einsum", spec, left, right)
-
-
-def _list(values: Any) -> str:
-    return f"[{', '.join(map(str, values))}]"
 
 
 @rule("conv_general_dilated")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from erasurehead.decompile.jax_rules.reductions import pads
 from erasurehead.decompile.numpy_rules.base import (
     RULES,
-    axis_text,
     cast,
     dims,
     dtype_text,
@@ -16,7 +15,7 @@ from erasurehead.decompile.numpy_rules.base import (
 )
 from erasurehead.decompile.numpy_rules.control import inner_function
 from erasurehead.decompile.program import Statement
-from erasurehead.decompile.texts import Expr, call, tuple_text
+from erasurehead.decompile.texts import Expr, axis_text, call, tuple_text
 from erasurehead.decompile.writer import Scope
 
 

@@ -1,0 +1,63 @@
+"""Arithmetic on literals, done once and for all where it gives the same number at any time and on any machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasurehead.decompile.program import Literal, Statement, Type
+
+
+def folded(statement: Statement) -> Literal | None:
+    """Return the literal that simple arithmetic on literals gives, where no rounding mode or range can matter."""
+    if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min"):
+        return None
+    if not all(isinstance(operand, Literal) for operand in statement.inputs):
+        return None
+    kind, result = statement.inputs[0].type.kind, statement.output.type
+    if statement.op == "convert_element_type" and kind in "iu" and result.kind in "iu":
+        limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
+        value = int(statement.inputs[0].value)  # type: ignore[union-attr]
+        if limits is None or not limits.min <= value <= limits.max:
+            return None
+        return Literal(np.asarray(value, result.dtype)[()], result)
+    if statement.op == "convert_element_type" and kind in "fi" and result.kind == "c":
+        number = complex(statement.inputs[0].value)  # type: ignore[union-attr]
+        exact = np.asarray(number, result.dtype)[()]
+        return Literal(exact, result) if complex(exact) == number and number else _zero(statement, result)
+    if kind not in "fi" or result.kind not in "fi" or (kind == "i" and statement.op == "div"):
+        return None
+    if kind == "f" and result.kind == "i":
+        return None
+    values = [np.asarray(operand.value) for operand in statement.inputs if isinstance(operand, Literal)]
+    operations = {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+        "max": np.maximum, "min": np.minimum,
+    }  # fmt: skip
+    with np.errstate(all="ignore"):
+        value = (
+            values[0].astype(result.dtype)
+            if statement.op == "convert_element_type"
+            else np.asarray(operations[statement.op](*values))
+        )
+    if value.dtype != result.dtype or value.shape != ():
+        return None
+    number = float(value)
+    if kind == "f" and statement.op == "convert_element_type" and not np.isfinite(number):
+        source = statement.inputs[0]
+        same = isinstance(source, Literal) and not np.isfinite(float(source.value))
+        return Literal(value[()], result) if same else None
+    if kind == "f" and (not np.isfinite(number) or (number != 0 and abs(number) < 1e-30)):
+        return None
+    if kind == "i" and statement.op in ("add", "sub", "mul", "neg") and abs(number) > 2**30:
+        return None
+    if result.name not in ("float32", "float64", "int32", "int64"):
+        return None
+    return Literal(value[()], result)
+
+
+def _zero(statement: Statement, result: Type) -> Literal | None:
+    """Return the zero of a dtype if a literal is zero without a sign."""
+    value = statement.inputs[0]
+    if isinstance(value, Literal) and float(value.value) == 0 and not np.signbit(value.value):
+        return Literal(np.asarray(0, result.dtype)[()], result)
+    return None
