@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -21,3 +22,14 @@ def stream(purpose: str, seed: int) -> np.random.Generator:
     """
     key = zlib.crc32(purpose.encode())
     return np.random.default_rng(np.random.SeedSequence(check_count("seed", seed, at_least=0), spawn_key=(key,)))
+
+
+def scrambled(words: Any) -> Any:
+    """Return words of 64 bits, each made into another by the finaliser of splitmix64 (Steele, Lea, Flood 2014).
+
+    Arguments:
+        words: of type uint64, of any shape; equal words become equal ones, and no two others do.
+    """
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -7,7 +7,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
 
@@ -16,6 +16,26 @@ _SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", a
 _NEVER_CLOSED = re.compile(r"'([\[({])' was never closed")
 """What Python says of a bracket that is left open."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def read_or_keep(text: str | _T, argument: str, kind: type[_T], makers: Mapping[str, Callable[..., _T]]) -> _T:
+    """Return what a text stands for, with errors that tell in which text; and what is no text as it is.
+
+    Arguments:
+        text: a call, or what it would stand for.
+        argument: as in `read`.
+        kind: as in `read`.
+        makers: as in `read`.
+
+    Raises:
+        InvalidArgument: as `read` does.
+    """
+    if isinstance(text, kind):
+        return text
+    try:
+        return read(cast("str", text), argument, kind, makers, {})
+    except InvalidArgument as error:
+        raise error.inside(argument, str(text)) from None
 
 
 def read(

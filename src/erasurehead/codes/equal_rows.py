@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead._internal.arrays import BoolArray, IntArray
+from erasurehead._internal.rng import scrambled
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -36,18 +37,11 @@ def first_equal_row(matrix: SparseMatrix) -> IntArray:
 
 def _fingerprints(matrix: SparseMatrix) -> IntArray:
     # A sum of well-mixed entries, by wrapping prefix sums, so that empty rows need no special care.
-    mixed = _mix(matrix.indices.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
-    mixed = _mix(mixed ^ matrix.data.view(np.uint64))
+    mixed = scrambled(matrix.indices.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+    mixed = scrambled(mixed ^ matrix.data.view(np.uint64))
     sums = np.zeros(len(mixed) + 1, dtype=np.uint64)
     np.cumsum(mixed, out=sums[1:])
     return (sums[matrix.indptr[1:]] - sums[matrix.indptr[:-1]]).view(np.int64)
-
-
-def _mix(words: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    # The finaliser of splitmix64 (Steele, Lea, Flood 2014).
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 def _rows_equal(matrix: SparseMatrix, sizes: IntArray, these: IntArray, those: IntArray) -> BoolArray:

@@ -10,8 +10,8 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.text_parser import read
-from erasurehead.errors import InvalidArgument, invalid, real
+from erasurehead._internal.text_parser import read_or_keep
+from erasurehead.errors import invalid, real
 
 Memory: TypeAlias = dict[str, Array]
 """What an algorithm keeps for a peer: its model `x`, and vectors of the same shape. None is ever changed in place."""
@@ -161,9 +161,4 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
 
 def parse_algorithm(text: str | Algorithm) -> Algorithm:
     """Return the algorithm that a text stands for, such as `"momentum(momentum=0.9)"`, or one as it is."""
-    if isinstance(text, Algorithm):
-        return text
-    try:
-        return read(text, "algorithm", Algorithm, ALGORITHMS, {})
-    except InvalidArgument as error:
-        raise error.inside("algorithm", text) from None
+    return read_or_keep(text, "algorithm", Algorithm, ALGORITHMS)

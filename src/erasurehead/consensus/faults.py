@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -56,6 +56,16 @@ class Cut:
 
 
 Trouble: TypeAlias = Leave | Cut
+
+
+def parted(one: int, other: int, sides: Iterable[Container[int]]) -> bool:
+    """Return whether one of the cuts between some peers and all others is between these two.
+
+    Arguments:
+        one, other: peers.
+        sides: the peers on one side of each cut.
+    """
+    return any((one in side) != (other in side) for side in sides)
 
 
 def _check_times(at: float, end: float | None, name: str) -> None:

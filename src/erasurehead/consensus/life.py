@@ -14,6 +14,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port, tupled
 from erasurehead.consensus.drawn import DrawnDelays
+from erasurehead.consensus.faults import parted
 from erasurehead.consensus.plans import Plan
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.shares import Holdings, LocalGradients
@@ -299,7 +300,7 @@ class Life:
         return life == self._lives.get(sender) and life not in self._ended and not self._separated(sender)
 
     def _separated(self, other: int) -> bool:
-        return bool(self._cut) and _parted(self.peer, other, self._cut)
+        return bool(self._cut) and parted(self.peer, other, self._cut)
 
     def _settle(self) -> None:
         self._one.settle()
@@ -384,7 +385,7 @@ class Life:
         self._end_of({self._lives[peer] for peer, life in lives.items() if life != self._lives[peer]})
         self._learn(note)
         for peer in self._lives:
-            if _parted(self.peer, peer, sides):
+            if parted(self.peer, peer, sides):
                 self._severed[peer] = self._view
         self._look(sides)
         self._one.on_change(self._known.gone, self._known.sides)
@@ -403,10 +404,6 @@ _ENDED = ""
 
 def _sides(written: Any) -> tuple[frozenset[int], ...]:
     return tuple(frozenset(side) for side in written)
-
-
-def _parted(one: int, other: int, sides: tuple[frozenset[int], ...]) -> bool:
-    return any((one in side) != (other in side) for side in sides)
 
 
 def _origin(place: str, began: float, wall: float) -> float:

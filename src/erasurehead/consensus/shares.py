@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead._internal.rng import stream
-from erasurehead._internal.text_parser import read
+from erasurehead._internal.rng import scrambled, stream
+from erasurehead._internal.text_parser import read_or_keep
 from erasurehead.consensus.graphs import Graph
 from erasurehead.errors import DataError, InvalidArgument, check_count, invalid, listed, real
 from erasurehead.problems.base import Problem
@@ -74,12 +74,21 @@ class Split:
 
 
 def even(seed: int = 0) -> Split:
-    """Return the even split of shuffled samples."""
+    """Return the even split of shuffled samples.
+
+    Arguments:
+        seed: at least 0: of the order into which samples are shuffled.
+    """
     return Split(None, seed)
 
 
 def dirichlet(alpha: float = 0.3, seed: int = 0) -> Split:
-    """Return the split in which each class is dealt out by a Dirichlet law (Hsu, Qi and Brown, 2019)."""
+    """Return the split in which each class is dealt out by a Dirichlet law (Hsu, Qi and Brown, 2019).
+
+    Arguments:
+        alpha: above 0: the smaller, the fewer classes a peer has most of its samples from.
+        seed: at least 0.
+    """
     return Split(alpha, seed)
 
 
@@ -89,12 +98,7 @@ SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichl
 
 def parse_split(text: str | Split) -> Split:
     """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or one as it is."""
-    if isinstance(text, Split):
-        return text
-    try:
-        return read(text, "split", Split, SPLITS, {})
-    except InvalidArgument as error:
-        raise error.inside("split", text) from None
+    return read_or_keep(text, "split", Split, SPLITS)
 
 
 def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:
@@ -217,17 +221,11 @@ def _draw(seed: int, peers: IntArray, steps: IntArray, count: int) -> Any:
     """Return 32 random bits for each peer and sample of a batch: splitmix64 of (seed, peer, step, sample)."""
     key = (int(seed) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & (2**64 - 1)
     with np.errstate(over="ignore"):
-        own = _scrambled(peers.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(key))
-        own = _scrambled(own + steps.astype(np.uint64) * np.uint64(0x94D049BB133111EB))
-        return _scrambled(own[:, None] + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> (
+        own = scrambled(peers.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(key))
+        own = scrambled(own + steps.astype(np.uint64) * np.uint64(0x94D049BB133111EB))
+        return scrambled(own[:, None] + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> (
             np.uint64(32)
         )
-
-
-def _scrambled(value: Any) -> Any:
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
 
 
 def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:

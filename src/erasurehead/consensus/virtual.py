@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn import DrawnDelays
-from erasurehead.consensus.faults import Leave, Trouble
+from erasurehead.consensus.faults import Leave, Trouble, parted
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.delays.base import Delays
 
@@ -198,7 +198,7 @@ class VirtualClock:
     def _severed(self, to: int, sender: int, count: int) -> bool:
         """Whether peers have heard of something that came between two of them after a message was sent."""
         return any(
-            to in gone or sender in gone or _parted(to, sender, sides)
+            to in gone or sender in gone or parted(to, sender, sides)
             for number, gone, sides in self._changes
             if number >= count
         )
@@ -207,7 +207,7 @@ class VirtualClock:
         if self.gone or self.sides or self._told:
             if to in self.gone or sender in self.gone:
                 return
-            if _parted(to, sender, self.sides) or _parted(to, sender, self._told):
+            if parted(to, sender, self.sides) or parted(to, sender, self._told):
                 return
         self.peers[to].on_message(sender, message)
         if not self._is_dirty[to]:
@@ -337,7 +337,3 @@ def _payload_of(kind: int, payload: Any) -> Any:
     if kind == _TROUBLE:
         return (str(payload[0]), *(frozenset(side) for side in payload[1:]))
     return int(payload) if kind == _WORK else tuple(frozenset(side) for side in payload)
-
-
-def _parted(one: int, other: int, sides: Sequence[frozenset[int]]) -> bool:
-    return any((one in side) != (other in side) for side in sides)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from erasurehead._internal.text_parser import read
+from erasurehead._internal.text_parser import read_or_keep
 from erasurehead.consensus.policies.base import Policy as Policy
 from erasurehead.consensus.policies.dynamic import Dynamic as Dynamic
 from erasurehead.consensus.policies.full import Full as Full
@@ -13,7 +13,6 @@ from erasurehead.consensus.policies.rendezvous import Local as Local
 from erasurehead.consensus.policies.rendezvous import RendezvousPeer as RendezvousPeer
 from erasurehead.consensus.policies.rendezvous import Static as Static
 from erasurehead.consensus.policies.stale import BoundedStaleness as BoundedStaleness
-from erasurehead.errors import InvalidArgument
 
 POLICIES: Mapping[str, Callable[..., Policy]] = {
     "full": Full,
@@ -32,9 +31,4 @@ def parse_policy(text: str | Policy) -> Policy:
     Raises:
         InvalidArgument: if it is no such text, or an argument is out of its range.
     """
-    if isinstance(text, Policy):
-        return text
-    try:
-        return read(text, "policy", Policy, POLICIES, {})
-    except InvalidArgument as error:
-        raise error.inside("policy", text) from None
+    return read_or_keep(text, "policy", Policy, POLICIES)

@@ -217,6 +217,14 @@ def vector_in(frame: Frame, spec: MessageSpec) -> Array:
     return cast("Array", frame[HEAD : HEAD + spec.nbytes].view(dtype_of(spec.dtype)))
 
 
+def _complete(request: MPI.Request) -> bool:
+    """Return whether a request is complete; raise `Gone` if it never will be."""
+    try:
+        return request.Test()
+    except library().Exception as error:
+        raise Gone(error.Get_error_string()) from None
+
+
 @dataclass(eq=False)
 class Sending:
     """A message on its way out. Its frame must not be changed before `done` says so."""
@@ -226,10 +234,7 @@ class Sending:
 
     def done(self) -> bool:
         """Return whether the frame may be used again; raise `Gone` if it cannot be delivered."""
-        try:
-            return self.request.Test()
-        except library().Exception as error:
-            raise Gone(error.Get_error_string()) from None
+        return _complete(self.request)
 
 
 @dataclass(eq=False)
@@ -243,10 +248,7 @@ class Receiving:
 
     def done(self) -> bool:
         """Return whether the frame is complete; raise `Gone` if it never will be."""
-        try:
-            return self.request.Test()
-        except library().Exception as error:
-            raise Gone(error.Get_error_string()) from None
+        return _complete(self.request)
 
 
 class Link:
