@@ -19,99 +19,20 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse
-from sklearn import datasets
-from sklearn.datasets import dump_svmlight_file
+from scipy import optimize
 
 from common import report
 from erasurehead.problems import Problem
 from erasurehead.runs import Experiment
 from erasurehead.runs.alone import alone
 from erasurehead.training.optimum import find_optimum
+from own_data_sets import KINDS, Data
 
 GAPS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
 WORKERS = 6
-Data = dict[str, Any]
-"""A run file's section on its data."""
-
-
-def table(X: Any, y: Any, **said: Any) -> Data:
-    """Write a CSV file, and return the section that names it."""
-    columns = [f"c{number}" for number in range(X.shape[1])]
-    lines = [",".join([*columns, "y"]), *(",".join(map(repr, row)) for row in np.column_stack([X, y]).tolist())]
-    Path("data.csv").write_text("\n".join(lines) + "\n")
-    return {"source": "data.csv", "target": "y", **said}
-
-
-def iris() -> Data:
-    """Three classes, four columns."""
-    return table(*datasets.load_iris(return_X_y=True))
-
-
-def wine_unscaled() -> Data:
-    """Three classes; columns of tenths beside one of thousands, as they are."""
-    return table(*datasets.load_wine(return_X_y=True), standardize=False)
-
-
-def digits() -> Data:
-    """Ten classes, 64 pixels, some of them always 0."""
-    return table(*datasets.load_digits(return_X_y=True))
-
-
-def cancer() -> Data:
-    """Two classes, thirty columns that say nearly the same."""
-    return table(*datasets.load_breast_cancer(return_X_y=True))
-
-
-def cancer_unscaled() -> Data:
-    """Areas of thousands beside fractal dimensions of thousandths, as they are."""
-    return table(*datasets.load_breast_cancer(return_X_y=True), standardize=False)
-
-
-def large_targets() -> Data:
-    """Regression on targets of hundreds of millions."""
-    X, y = datasets.load_diabetes(return_X_y=True)
-    return table(X, 1e6 * y)
-
-
-def wide_ranges() -> Data:
-    """Regression; columns with heavy tails, of ranges from thousandths to millions, as they are."""
-    rng = np.random.default_rng(1)
-    X = rng.lognormal(0.0, 1.0, (600, 10)) * np.logspace(-3, 6, 10)
-    return table(X, (X / X.std(0)) @ rng.standard_normal(10) + rng.standard_normal(600), standardize=False)
-
-
-def dense() -> Data:
-    """Two classes; columns that are sums of others, and a tenth of the labels wrong."""
-    return table(*datasets.make_classification(1000, 20, n_redundant=6, flip_y=0.1, random_state=0))
-
-
-def categories() -> Data:
-    """Towns of very different sizes, one-hot encoded: counts of columns differ as much."""
-    rng = np.random.default_rng(0)
-    towns, kinds = np.minimum(rng.geometric(0.01, 2000), 400), rng.integers(4, size=2000)
-    late = rng.random(2000) < 1.0 / (1.0 + np.exp(rng.standard_normal(401)[towns] - 0.5 * kinds))
-    lines = ["town,kind,y", *(f"t{a},k{b},{'yes' if c else 'no'}" for a, b, c in zip(towns, kinds, late, strict=True))]
-    Path("towns.csv").write_text("\n".join(lines) + "\n")
-    return {"source": "towns.csv", "target": "y", "categorical": True}
-
-
-def sparse_rows() -> Data:
-    """Two classes; rows of a few numbers out of 500, in LIBSVM's format."""
-    rng = np.random.default_rng(0)
-    X: Any = sparse.random_array((2000, 500), density=0.02, rng=rng, format="csr")
-    y = np.where(X @ rng.standard_normal(500) + 0.3 * rng.standard_normal(2000) > 0.0, 1, -1)
-    dump_svmlight_file(X, y, "rows.svm")
-    return {"source": "rows.svm"}
-
-
-KINDS: tuple[Callable[[], Data], ...] = (
-    iris, wine_unscaled, digits, cancer, cancer_unscaled, large_targets, wide_ranges, dense, categories, sparse_rows
-)  # fmt: skip
 
 
 def passes_of_lbfgs(problem: Problem, first: np.ndarray, most: int) -> list[float]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn import datasets
-from sklearn.datasets import dump_svmlight_file
 
 from erasurehead._internal.arrays import Array
 from erasurehead.runs import RunFolder
@@ -27,53 +25,34 @@ VIRTUAL = (
 )  # all that is said beside the data: thirty processes are slow to start
 
 
-def table(name: str, X: Array, y: Array) -> tuple[str, ...]:
-    columns = [f"c{number}" for number in range(X.shape[1])]
-    lines = [",".join([*columns, "y"]), *(",".join(map(repr, row)) for row in np.column_stack([X, y]).tolist())]
-    Path(name).write_text("\n".join(lines) + "\n")
-    return "--data", name, "--label", "y"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "iris": {},
+    "cancer_unscaled": {},
+    "large_targets": {},
+    "dense": {"samples": 300, "columns": 12, "redundant": 4},
+    "categories": {"samples": 400, "towns": 60, "share": 0.05},
+    "sparse_rows": {"samples": 400, "columns": 80, "density": 0.05},
+}
+"""Of the data sets that the benchmark measures on, and how large each is made here."""
 
 
-def three_classes() -> tuple[str, ...]:
-    return table("iris.csv", *datasets.load_iris(return_X_y=True))
-
-
-def unscaled_columns() -> tuple[str, ...]:
-    """Areas of thousands beside fractal dimensions of thousandths, as they are."""
-    X, y = datasets.load_breast_cancer(return_X_y=True)
-    Path("run.toml").write_text("[data]\nstandardize = false\n")
-    return "run.toml", *table("cancer.csv", X, y)
-
-
-def large_targets() -> tuple[str, ...]:
-    X, y = datasets.load_diabetes(return_X_y=True)
-    return table("diabetes.csv", X, 1e6 * y)
-
-
-def dense() -> tuple[str, ...]:
-    X, y = datasets.make_classification(300, 12, n_redundant=4, flip_y=0.1, random_state=0)
-    return table("dense.csv", X, y)
-
-
-def categories() -> tuple[str, ...]:
-    """Towns of very different sizes, one-hot encoded: counts of columns differ as much."""
-    rng = np.random.default_rng(0)
-    towns, kinds = np.minimum(rng.geometric(0.05, 400), 60), rng.integers(4, size=400)
-    late = rng.random(400) < 1.0 / (1.0 + np.exp(rng.standard_normal(61)[towns] - 0.5 * kinds))
-    lines = ["town,kind,y", *(f"t{a},k{b},{'yes' if c else 'no'}" for a, b, c in zip(towns, kinds, late, strict=True))]
-    Path("towns.csv").write_text("\n".join(lines) + "\n")
-    return "--data", "towns.csv", "--label", "y", "--categorical"
-
-
-def sparse_rows() -> tuple[str, ...]:
-    rng = np.random.default_rng(0)
-    X: Any = sparse.random_array((400, 80), density=0.05, rng=rng, format="csr")
-    y = np.where(X @ rng.standard_normal(80) + 0.3 * rng.standard_normal(400) > 0.0, 1, -1)
-    dump_svmlight_file(X, y, "rows.svm")
-    return "--data", "rows.svm"
-
-
-KINDS = (three_classes, unscaled_columns, large_targets, dense, categories, sparse_rows)
+def written(kind: str) -> list[str]:
+    """Write a data set into the working folder, and return what the command line is told of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        section = dict(getattr(importlib.import_module("own_data_sets"), kind)(**KINDS[kind]))
+    given = ["--data", section.pop("source")]
+    if target := section.pop("target", ""):
+        given += ["--label", target]
+    if section.pop("categorical", False):
+        given.append("--categorical")
+    if section:
+        lines = ["[data]", *(f"{key} = {str(one).lower()}" for key, one in section.items())]
+        Path("run.toml").write_text("\n".join(lines) + "\n")
+        given.insert(0, "run.toml")
+    return given
 
 
 def least(problem: Any) -> float:
@@ -103,12 +82,12 @@ def squares(problem: Any) -> Array:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_ends_at_the_optimum_and_says_so(
-    typed: Typed, kind: Callable[[], tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    typed: Typed, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = kind()
+    given = written(kind)
     done = typed("train", *given, *VIRTUAL, "--out", "run")
     assert done.code == 0, done.err
     assert "quasi_newton; 6 workers on a virtual clock" in done.err
