@@ -49,8 +49,8 @@ def test_a_comparison_keeps_it_beside_its_table(tmp_path: Path) -> None:
               "run": {"engine": "virtual", "steps": 3, "out": str(tmp_path / "c")}}  # fmt: skip
     comparison = Comparison.from_config(build_config(tables), ["uncoded", "adaptive"])
     assert [one.config.optimizer.name for one in comparison.experiments] == ["nesterov", "quasi_newton"]
-    runs = comparison.run()
-    outcome = comparison.report(runs, (), comparison.alone(runs, 1.0))
+    trained = comparison.run()
+    outcome = trained.report((), trained.alone(1.0))
     assert outcome.alone[0].method == "quasi_newton"
     (table,) = [path.read_text() for path in (tmp_path / "c").glob("*.md")]
     assert "One core of this machine alone" in table

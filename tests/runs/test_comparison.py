@@ -99,13 +99,14 @@ class _Press(Callback):
 @pytest.mark.parametrize("step", [0, 3])
 def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Path, step: int) -> None:
     comparison = small(tmp_path)
-    runs = comparison.run([_Press(step, "uncoded", Unreachable("Too many workers have died."))])
+    trained = comparison.run([_Press(step, "uncoded", Unreachable("Too many workers have died."))])
+    runs = trained.runs
     assert [(run.scheme, len(run.steps), run.stopped) for run in runs] == [
         ("uncoded", step, "Too many workers have died."),
         ("exact", 6, ""),
         ("erasurehead", 6, ""),
     ]
-    outcome = comparison.report(runs, ("svg",))
+    outcome = trained.report(("svg",))
     assert outcome.failures == ("uncoded: Too many workers have died.",)
     assert not outcome.interrupted
     assert [row.stopped for row in outcome.rows] == ["Too many workers have died.", "", ""]
@@ -118,10 +119,11 @@ def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Pat
 @pytest.mark.parametrize(("step", "formats"), [(0, ("svg",)), (3, ())])
 def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, formats: tuple[str, ...]) -> None:
     comparison = small(tmp_path)
-    runs = comparison.run([_Press(step)])
+    trained = comparison.run([_Press(step)])
+    runs = trained.runs
     assert [run.scheme for run in runs] == ["uncoded", "exact"]
     assert (runs[1].stopped, len(runs[1].steps)) == ("stopped by Ctrl-C", step)
-    outcome = comparison.report(runs, formats)
+    outcome = trained.report(formats)
     assert [row.stopped for row in outcome.rows] == ["", "stopped by Ctrl-C"]
     assert (outcome.failures, outcome.interrupted) == ((), True)
     assert outcome.runs == (tmp_path / "out" / "uncoded", tmp_path / "out" / "exact")
@@ -132,12 +134,13 @@ def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, fo
 
 def test_the_depth_of_each_run_is_told_from_the_exact_objective(tmp_path: Path) -> None:
     comparison = small(tmp_path)
-    runs = comparison.run()
+    trained = comparison.run()
+    runs = trained.runs
     problem, first = comparison.experiments[0].problem, comparison.experiments[0].first_model()
-    beside = comparison.alone(runs, 60.0)
+    beside = trained.alone(60.0)
     assert beside[0].converged
     assert beside[0].objective is not None
-    outcome = comparison.report(runs, (), beside)
+    outcome = trained.report((), beside)
     least = min([problem.objective(run.x) for run in runs] + [one.objective for one in beside if one.objective])
     for run, fell in zip(runs, outcome.descents, strict=True):
         assert fell.times.tolist() == [item.time for item in run.evaluations]
@@ -161,7 +164,8 @@ def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:
         "run": {"engine": "virtual", "workers": 6, "steps": 60, "max_seconds": 4.0, "out": str(tmp_path / "out")},
     }
     comparison = Comparison.from_config(build_config(tables), schemes)
-    runs = comparison.run()
+    trained = comparison.run()
+    runs = trained.runs
     assert [(run.scheme, run.ended) for run in runs] == [("uncoded", "max_seconds"), ("asynchronous", "max_seconds")]
     assert len(runs[1].steps) > 3 * len(runs[0].steps)
     assert any(row.late for row in runs[1].arrivals)

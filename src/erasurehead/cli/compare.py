@@ -107,18 +107,18 @@ def run(
     began = time.perf_counter()
     try:
         with screen.watching() as callbacks:
-            runs = comparison.run(callbacks)
+            trained = comparison.run(callbacks)
     except ErasureHeadError:
         if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
             screen.say(f"The records so far are in {comparison.folder}.")
         raise
-    stopped = any(run.status == "interrupted" for run in runs)
-    beside = comparison.alone(runs, time.perf_counter() - began) if alone and not stopped else []
+    stopped = any(run.status == "interrupted" for run in trained.runs)
+    beside = trained.alone(time.perf_counter() - began) if alone and not stopped else []
     try:
-        outcome = comparison.report(runs, ("png", "svg") if figures else (), beside)
+        outcome = trained.report(("png", "svg") if figures else (), beside)
     except MissingExtra as missing:
         screen.warn(f"No figures: {missing}")
-        outcome = comparison.report(runs, (), beside)
+        outcome = trained.report((), beside)
     for number, one in enumerate(beside):
         screen.say(f"{ALONE}\n  {one}" if number == 0 else f"  {one}")
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,6 @@ class Comparison:
     experiments: tuple[Experiment, ...]
     folder: Path
     target: tuple[str, float] | None = None
-    _objectives: list[Objectives | None] = field(default_factory=list[Objectives | None], init=False, repr=False)
 
     @classmethod
     def from_config(cls, config: Config, schemes: Sequence[str] = (), target: str | None = None) -> Comparison:
@@ -96,7 +95,7 @@ class Comparison:
             check_metric(goal, first)
         return cls(tuple(experiments), folder, goal)
 
-    def run(self, callbacks: Sequence[Callback] = ()) -> list[Run]:
+    def run(self, callbacks: Sequence[Callback] = ()) -> Trained:
         """Run one scheme after the other; after Ctrl-C the rest is left out.
 
         A scheme that cannot be trained to the end does not keep the others from running: its run is among those that
@@ -111,7 +110,7 @@ class Comparison:
         section = self.experiments[0].config.run
         make_folder(self.folder, section.overwrite, section.access)
         runs: list[Run] = []
-        self._objectives.clear()
+        objectives: list[Objectives | None] = []
         for experiment in self.experiments:
             last, models, failed = _Last(), Models(experiment), False
             try:
@@ -121,75 +120,10 @@ class Comparison:
                     raise
                 runs.append(last.run)
                 failed = True
-            self._objectives.append(models.objectives(experiment.problem))
+            objectives.append(models.objectives(experiment.problem))
             if runs[-1].stopped and not failed:
                 break
-        return runs
-
-    def goal(self, runs: Sequence[Run]) -> tuple[str, float] | None:
-        """Return the target: as it was named, or one that all runs that came to their end have reached.
-
-        Arguments:
-            runs: of `run`, at least one.
-        """
-        return self.target or common_target([run for run in runs if not run.stopped] or runs, self._metric())
-
-    def alone(self, runs: Sequence[Run], seconds: float) -> list[Alone]:
-        """Return what the same problem takes on this machine alone, without workers and delays.
-
-        Arguments:
-            runs: of `run`, at least one: they tell the target.
-            seconds: processor time at most, such as the comparison itself took.
-        """
-        return alone(self.experiments[0], self.goal(runs), max(1.0, seconds))
-
-    def report(
-        self, runs: Sequence[Run], formats: Sequence[str] = ("png", "svg"), alone: Sequence[Alone] = ()
-    ) -> Outcome:
-        """Measure the runs against each other, and write table and figures into the folder.
-
-        Arguments:
-            runs: of `run`, at least one.
-            formats: of the figures; none for no figures.
-            alone: what `alone` returned, to be kept beside.
-
-        Raises:
-            MissingExtra: if figures are wanted and matplotlib is not installed.
-        """
-        target = self.goal(runs)
-        rows = comparison_table(runs, target)
-        section = self.experiments[0].config.run
-        access = section.access
-        known = [one.objective for one in alone if one.objective is not None]
-        names, virtual = [row.scheme for row in rows], section.engine == "virtual"
-        fell = descents(names, self._objectives, min(known, default=None), virtual)
-        text = f"{self.title}\n\n{self.where}.\n\n{to_markdown(rows)}"
-        if fell:
-            text += f"\n{descent_markdown(fell)}"
-        if alone:
-            text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
-        write_whole(self.folder / TABLE, [text.encode()], access)
-        figures: list[Path] = []
-        if formats:
-            with writing(self.folder / FIGURES), Folder.open(self.folder, access) as opened:
-                opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
-            figures = draw_comparison(runs, self.folder / FIGURES, formats, target, self.title, access, fell)
-        folders = tuple(experiment.out for experiment in self.experiments[: len(runs)] if experiment.out is not None)
-        ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
-        failures = tuple(
-            f"{row.scheme}: {row.stopped}"
-            for row, end in zip(rows, ends, strict=True)
-            if end not in ("finished", "interrupted")
-        )
-        outcome = Outcome(
-            self.title, target, tuple(rows), tuple(figures), self.folder, folders, failures, "interrupted" in ends,
-            tuple(alone), tuple(fell),
-        )  # fmt: skip
-        price = section.seconds_per_task if section.engine == "virtual" else None
-        facts = {"data": describe(self.experiments[0].data), "engine": section.engine, "workers": section.workers,
-                 "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
-        write_whole(self.folder / COMPARISON, [to_text(facts).encode()], access)
-        return outcome
+        return Trained(self, tuple(runs), tuple(objectives))
 
     @property
     def title(self) -> str:
@@ -206,8 +140,82 @@ class Comparison:
         price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
         return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
 
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of a comparison's runs, before they are measured against each other.
+
+    Attributes:
+        comparison: what was run.
+        runs: one a scheme, at least one; schemes that an interruption left out are missing.
+        objectives: those of the models along each run; None where samples are out of reach here.
+    """
+
+    comparison: Comparison
+    runs: tuple[Run, ...]
+    objectives: tuple[Objectives | None, ...]
+
+    def goal(self) -> tuple[str, float] | None:
+        """Return the target: as it was named, or one that all runs that came to their end have reached."""
+        ended = [run for run in self.runs if not run.stopped]
+        return self.comparison.target or common_target(ended or self.runs, self._metric())
+
+    def alone(self, seconds: float) -> list[Alone]:
+        """Return what the same problem takes on this machine alone, without workers and delays.
+
+        Arguments:
+            seconds: processor time at most, such as the comparison itself took.
+        """
+        return alone(self.comparison.experiments[0], self.goal(), max(1.0, seconds))
+
+    def report(self, formats: Sequence[str] = ("png", "svg"), alone: Sequence[Alone] = ()) -> Outcome:
+        """Measure the runs against each other, and write table and figures into the folder.
+
+        Arguments:
+            formats: of the figures; none for no figures.
+            alone: what `alone` returned, to be kept beside.
+
+        Raises:
+            MissingExtra: if figures are wanted and matplotlib is not installed.
+        """
+        runs, target = self.runs, self.goal()
+        folder, experiments, title = self.comparison.folder, self.comparison.experiments, self.comparison.title
+        rows = comparison_table(runs, target)
+        section = experiments[0].config.run
+        access = section.access
+        known = [one.objective for one in alone if one.objective is not None]
+        names, virtual = [row.scheme for row in rows], section.engine == "virtual"
+        fell = descents(names, self.objectives, min(known, default=None), virtual)
+        text = f"{title}\n\n{self.comparison.where}.\n\n{to_markdown(rows)}"
+        if fell:
+            text += f"\n{descent_markdown(fell)}"
+        if alone:
+            text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
+        write_whole(folder / TABLE, [text.encode()], access)
+        figures: list[Path] = []
+        if formats:
+            with writing(folder / FIGURES), Folder.open(folder, access) as opened:
+                opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
+            figures = draw_comparison(runs, folder / FIGURES, formats, target, title, access, fell)
+        folders = tuple(experiment.out for experiment in experiments[: len(runs)] if experiment.out is not None)
+        ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
+        failures = tuple(
+            f"{row.scheme}: {row.stopped}"
+            for row, end in zip(rows, ends, strict=True)
+            if end not in ("finished", "interrupted")
+        )
+        outcome = Outcome(
+            title, target, tuple(rows), tuple(figures), folder, folders, failures, "interrupted" in ends,
+            tuple(alone), tuple(fell),
+        )  # fmt: skip
+        price = section.seconds_per_task if section.engine == "virtual" else None
+        facts = {"data": describe(experiments[0].data), "engine": section.engine, "workers": section.workers,
+                 "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
+        write_whole(folder / COMPARISON, [to_text(facts).encode()], access)
+        return outcome
+
     def _metric(self) -> str | None:
-        published = self.experiments[0].data.published
+        published = self.comparison.experiments[0].data.published
         return None if published is None else published.metric
 
 
