@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,12 +102,7 @@ class FinishedComparison:
     @property
     def names(self) -> list[str]:
         """What to call each run: numbered where several have the same name."""
-        total, seen = Counter(run.name for run in self.runs), Counter[str]()
-        names: list[str] = []
-        for run in self.runs:
-            seen[run.name] += 1
-            names.append(run.name if total[run.name] == 1 else f"{run.name} ({seen[run.name]})")
-        return names
+        return measures.told_apart([run.name for run in self.runs])
 
     @property
     def times(self) -> list[float | None]:
@@ -138,11 +132,8 @@ class FinishedComparison:
     def notes(self) -> list[str]:
         """What must be said beside the numbers: what speed-ups compare, and in what the runs differ."""
         names = self.names
-        compared = f"time to {measures.target_name(self.target)}" if self.target and self.by_target else "time per step"
-        said = [f"Speed-ups compare the {compared}; {names[0]} is 1."]
-        if self.target is not None:
-            missed = [name for name, time in zip(names, self.times, strict=True) if time is None]
-            said += [f"{name} did not reach {measures.target_name(self.target)}." for name in missed]
+        said = [f"Speed-ups compare the {measures.compared(self.target, self.by_target)}; {names[0]} is 1."]
+        said += measures.missed(names, self.times, self.target)
         for fact in self.runs[0].facts:
             told = [run.facts.get(fact) for run in self.runs]
             if any(one != told[0] for one in told):
@@ -151,8 +142,7 @@ class FinishedComparison:
         if any(run.peers for run in self.runs) and not all(run.peers for run in self.runs):
             said.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
                         "estimate that comes with each gradient.")  # fmt: skip
-        ended = zip(names, self.runs, strict=True)
-        return said + [f"{name} ended early: {run.stopped.rstrip('.')}." for name, run in ended if run.stopped]
+        return said + measures.ended_early(names, [run.stopped for run in self.runs])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown, with its notes below."""

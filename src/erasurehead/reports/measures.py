@@ -27,12 +27,55 @@ def check_runs(runs: Sequence[Run]) -> Sequence[Run]:
 
 def scheme_names(runs: Sequence[Run]) -> list[str]:
     """Return what to call each run: its scheme, and a number where several have the same."""
-    total, seen = Counter(run.scheme for run in runs), Counter[str]()
-    names: list[str] = []
-    for run in runs:
-        seen[run.scheme] += 1
-        names.append(run.scheme if total[run.scheme] == 1 else f"{run.scheme} ({seen[run.scheme]})")
-    return names
+    return told_apart([run.scheme for run in runs])
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Return names, each with a number behind it where several are the same.
+
+    >>> told_apart(["exact", "uncoded", "exact"])
+    ['exact (1)', 'uncoded', 'exact (2)']
+    """
+    total, seen = Counter(names), Counter[str]()
+    told: list[str] = []
+    for name in names:
+        seen[name] += 1
+        told.append(name if total[name] == 1 else f"{name} ({seen[name]})")
+    return told
+
+
+def compared(target: tuple[str, float] | None, by_target: bool) -> str:
+    """Return what speed-ups compare, in words.
+
+    Arguments:
+        target: metric and value, or None.
+        by_target: whether times to it are compared, rather than times per step.
+    """
+    return f"time to {target_name(target)}" if target is not None and by_target else "time per step"
+
+
+def missed(names: Sequence[str], times: Sequence[float | None], target: tuple[str, float] | None) -> list[str]:
+    """Return who did not reach the target, each in a sentence.
+
+    Arguments:
+        names: of the runs.
+        times: seconds to the target of each; None where it was not reached.
+        target: metric and value; None for none, that nobody can miss.
+    """
+    if target is None:
+        return []
+    late = [name for name, time in zip(names, times, strict=True) if time is None]
+    return [f"{name} did not reach {target_name(target)}." for name in late]
+
+
+def ended_early(names: Sequence[str], stopped: Sequence[str]) -> list[str]:
+    """Return who ended early and why, each in a sentence.
+
+    Arguments:
+        names: of the runs.
+        stopped: why each ended early; empty where it did not.
+    """
+    return [f"{name} ended early: {why.rstrip('.')}." for name, why in zip(names, stopped, strict=True) if why]
 
 
 def cut(name: str, width: int, lines: int = 1) -> str:

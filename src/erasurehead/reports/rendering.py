@@ -95,12 +95,11 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
     basis = rows[0].basis
     target = basis.target
     said = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)} workers."]
-    if target is not None:
-        missed = [row.scheme for row in rows if row.seconds_to_target is None]
-        said += [f"{name} did not reach {measures.target_name(target)}." for name in missed]
-        if basis.by_target and any(_at_once(row) for row in rows):
-            said.append(f"{measures.target_name(target)} was reached within two steps: a harder target tells more.")
-    return said + [f"{row.scheme} ended early: {row.stopped.rstrip('.')}." for row in rows if row.stopped]
+    names = [row.scheme for row in rows]
+    said += measures.missed(names, [row.seconds_to_target for row in rows], target)
+    if target is not None and basis.by_target and any(_at_once(row) for row in rows):
+        said.append(f"{measures.target_name(target)} was reached within two steps: a harder target tells more.")
+    return said + measures.ended_early(names, [row.stopped for row in rows])
 
 
 def _at_once(row: ComparisonRow) -> bool:

@@ -28,7 +28,7 @@ class Basis:
     @property
     def compared(self) -> str:
         """What speed-ups compare, in words."""
-        return f"time to {measures.target_name(self.target)}" if self.target and self.by_target else "time per step"
+        return measures.compared(self.target, self.by_target)
 
 
 @dataclass(frozen=True)
