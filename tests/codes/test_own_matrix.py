@@ -57,7 +57,7 @@ def test_tandons_example_as_list_array_sparse_and_mapping() -> None:
 
 def test_a_stated_tolerance_is_tried() -> None:
     assert custom(cyclic_repetition(30, 5).encoding, tolerance=5).tolerance == 5
-    with pytest.raises(InvalidArgument, match=r"tolerance must be borne, but without workers \[.*\] nothing decodes"):
+    with pytest.raises(InvalidArgument, match=r"tolerance must hold, but without workers \[.*\] nothing decodes"):
         custom(cyclic_repetition(30, 5).encoding, tolerance=6)
     with pytest.raises(InvalidArgument, match="tolerance must be at most 2, but it is 3"):
         custom(TANDON, tolerance=3)

@@ -26,7 +26,7 @@ NAMES = {
     "Board", "Calls", "Chronicle", "Crew", "Formation", "Gates", "Gathered", "Gathering", "Instrument", "Ledger",
     "Lent", "Letter", "Loan", "NeverMet", "Oversight", "Parcel", "Part", "Pool", "Posting", "Rooms", "Slots",
     "Station", "Storm", "StormyEngine", "Survival", "Suspicion", "Thinned", "for_code", "later", "muster", "read_storm",
-    "reformed", "reseated", "station_of", "twin", "write_storm", "Happening", "befallen", "take_happenings",
+    "borne", "reformed", "reseated", "station_of", "twin", "write_storm", "Happening", "befallen", "take_happenings",
 }  # fmt: skip
 """Classes and functions that were renamed."""
 

@@ -114,7 +114,7 @@ def certified(
     return code.with_structure(amplification=found.amplification, hardest=found.stragglers)
 
 
-def borne(code: GradientCode, weights: ExactWeights | None, least: int, instead: str) -> GradientCode:
+def tolerated(code: GradientCode, weights: ExactWeights | None, least: int, instead: str) -> GradientCode:
     """Return a code whose tolerance is lowered to what float64 bears, or refuse it if that is too little.
 
     Arguments:
@@ -123,7 +123,7 @@ def borne(code: GradientCode, weights: ExactWeights | None, least: int, instead:
         least: the tolerance that it must keep.
 
     Raises:
-        InvalidArgument: not even so many stragglers are borne.
+        InvalidArgument: not even so many stragglers are tolerated.
     """
     assert code.tolerance is not None
     low, high, best = least, code.tolerance, None

@@ -38,7 +38,7 @@ def communication_efficient_cyclic(
     Arguments:
         n_workers: number of workers and of tasks (n), at most 300.
         n_pieces: into how many pieces gradients are cut (m).
-        stragglers: how many stragglers must be borne (s); give this or `load`, or both.
+        stragglers: how many stragglers must be tolerated (s); give this or `load`, or both.
         load: tasks per worker (d), at least stragglers + n_pieces: no code of any kind does with less.
         generator: of a linear code of your own, shape (n - load + n_pieces, n), such as a Vandermonde matrix; Gaussian
             if not given, whose codes are MDS.
@@ -112,7 +112,7 @@ def communication_efficient_groups(
     """Groups that hold the same tasks; in each a linear code over the pieces of the group's sum.
 
     The code's length is the group's number of workers, its dimension the number of pieces (the reduction of the
-    messages), and its minimum distance, less one, the stragglers borne in each group.
+    messages), and its minimum distance, less one, the stragglers tolerated in each group.
 
     Arguments:
         n_workers: number of workers.
@@ -178,7 +178,7 @@ def communication_efficient_groups(
         n_tasks=n_tasks,
         n_pieces=pieces,
         groups=groups,
-        tolerance=min(_borne(generator, table) for table in by_width.values()),
+        tolerance=min(_tolerated(generator, table) for table in by_width.values()),
         source="Kadhe, Koyluoglu, Ramchandran (arXiv:2005.07184), communication-efficient codes from linear codes",
         structure=Structure(
             decoder="pieces_by_group",
@@ -277,7 +277,7 @@ def _own_matrix(generator: Sequence[Sequence[float]] | Array) -> Array:
     return table
 
 
-def _borne(generator: LinearCode | Sequence[Sequence[float]] | Array, table: Array) -> int:
+def _tolerated(generator: LinearCode | Sequence[Sequence[float]] | Array, table: Array) -> int:
     pieces, width = table.shape
     return width - pieces if isinstance(generator, str) else erasures_tolerated(table)
 

@@ -202,7 +202,5 @@ def _confirmed(code: GradientCode, tolerance: int) -> int:
     for gone in sets:
         if not _decodes(code, gone):
             hint = "leave it out to have it worked out"
-            raise invalid(
-                "tolerance", f"must be borne, but without workers {list(gone)} nothing decodes", tolerance, hint
-            )
+            raise invalid("tolerance", f"must hold, but without workers {list(gone)} nothing decodes", tolerance, hint)
     return tolerance

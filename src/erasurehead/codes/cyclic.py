@@ -32,7 +32,7 @@ def cyclic_repetition(
 
     Arguments:
         n_workers: number of workers and of tasks.
-        stragglers: how many stragglers must be borne (s); give this or `load`.
+        stragglers: how many stragglers must be tolerated (s); give this or `load`.
         load: tasks per worker, s + 1; give this or `stragglers`.
         seed: of the random coefficients.
         draws: how many sets of coefficients are tried, the best of which is kept; 50 if not given, or as many as can be
@@ -112,7 +112,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
 
     Arguments:
         n_workers: number of workers and of tasks (n).
-        stragglers: how many stragglers must be borne; n - stragglers must be odd. Give this or `load`.
+        stragglers: how many stragglers must be tolerated; n - stragglers must be odd. Give this or `load`.
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Structure:
@@ -167,7 +167,7 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
 
     Arguments:
         n_workers: number of workers and of tasks (n).
-        stragglers: how many stragglers must be borne; give this or `load`.
+        stragglers: how many stragglers must be tolerated; give this or `load`.
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Structure:
@@ -213,14 +213,14 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
 
 
 def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode:
-    """The code to use when all workers must hold equally much and any so many stragglers must be borne.
+    """The code to use when all workers must hold equally much and any so many stragglers must be tolerated.
 
     `cyclic_mds` where it exists and float64 bears it, else `cyclic_repetition`, both with one real message a worker;
     where float64 does not bear that either, `reed_solomon`, which sends two and hardly amplifies rounding at all.
 
     Arguments:
         n_workers: number of workers and of tasks.
-        stragglers: how many stragglers must be borne; the load is one more.
+        stragglers: how many stragglers must be tolerated; the load is one more.
         seed: of the random coefficients, where they are needed.
 
     Structure:

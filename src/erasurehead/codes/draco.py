@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.codes.amplification import borne
+from erasurehead.codes.amplification import tolerated
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
@@ -125,7 +125,7 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
             located=located,
         ),
     )
-    return borne(code, shifted_weights(code), corrupted, instead)
+    return tolerated(code, shifted_weights(code), corrupted, instead)
 
 
 def _roots(n_workers: int, checks: int) -> IntArray:

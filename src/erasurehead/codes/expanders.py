@@ -115,9 +115,11 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
             return code
         best = min(best, second)
     raise InvalidArgument(
-        f"slack must be reached by one of {_DRAWS} random {load}-regular graphs of {n_workers} vertices, but the"
-        f" smallest second eigenvalue was {best:.6g} and slack={slack} asks for at most {bound:.6g};"
-        f" use slack={best / (2 * math.sqrt(load - 1)) + 0.001:.3f} or another seed."
+        "slack",
+        f"must be reached by one of {_DRAWS} random {load}-regular graphs of {n_workers} vertices",
+        slack,
+        f"the smallest second eigenvalue was {best:.6g}, and at most {bound:.6g} is asked for; "
+        f"use slack={best / (2 * math.sqrt(load - 1)) + 0.001:.3f} or another seed",
     )
 
 

@@ -38,7 +38,7 @@ def gaussian_mds(dimension: int, length: int, random: np.random.Generator) -> Ar
 
 
 def parity_check(length: int) -> Array:
-    """Return the generator of the single parity check code, shape (length - 1, length): one straggler is borne."""
+    """Return the generator of the single parity check code, shape (length - 1, length): one straggler is tolerated."""
     return np.hstack([np.eye(length - 1), np.ones((length - 1, 1))])
 
 
@@ -54,23 +54,24 @@ def erasures_tolerated(generator: Array) -> int:
         InvalidArgument: the rank is too small even with all columns, or there are too many subsets to look at.
     """
     dimension, length = generator.shape
-    borne = -1
-    while borne < length - dimension:
-        kept = length - borne - 1
+    tolerated = -1
+    while tolerated < length - dimension:
+        kept = length - tolerated - 1
         if math.comb(length, kept) > _LIMIT:
             raise InvalidArgument(
-                f"generator must be short enough for its distance to be proved: {length} columns have"
-                f" {math.comb(length, kept)} subsets of {kept}, and at most {_LIMIT} are looked at;"
-                " use generator='mds', whose distance is known."
+                "generator",
+                "must be short enough for its distance to be proved",
+                hint=f"its {length} columns have {math.comb(length, kept)} subsets of {kept}, and at most {_LIMIT} are "
+                "looked at; use generator='mds', whose distance is known",
             )
         subsets = _all_subsets(length, kept)
         values = np.linalg.svd(generator[:, subsets].transpose(1, 0, 2), compute_uv=False)
         if (values[:, dimension - 1] <= _RANK * values[:, 0]).any():
             break
-        borne += 1
-    if borne < 0:
+        tolerated += 1
+    if tolerated < 0:
         raise invalid("generator", f"must have rank {dimension}, the number of its rows", "a matrix of smaller rank")
-    return borne
+    return tolerated
 
 
 def _all_subsets(length: int, size: int) -> IntArray:

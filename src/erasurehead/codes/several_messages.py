@@ -28,7 +28,7 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
         decoder: `"parts"`; parts, inner (the inner code), weights none.
 
     Guarantees: exact when all first messages are in and all but `code.tolerance` of the second ones: full stragglers
-        are not borne (tolerance 0). Load per worker, as a fraction of all tasks, below the inner code's alone.
+        are not tolerated (tolerance 0). Load per worker, as a fraction of all tasks, below the inner code's alone.
     Choose it: when the slowest worker still does a known fraction of the others' work.
     Raises:
         InvalidArgument: the inner code does not fit, or the exclusive tasks do not come out whole.
@@ -80,7 +80,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
 
     Arguments:
         n_workers: number of workers and of tasks.
-        stragglers: the largest number of stragglers to be borne (s).
+        stragglers: the largest number of stragglers to be tolerated (s).
         seed: of the levels that need random coefficients (those with n - t even).
 
     Structure:

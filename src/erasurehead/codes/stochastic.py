@@ -133,6 +133,8 @@ def _picks(n_workers: int, n_batches: int, seed: int) -> IntArray:
             return picks
     needed = int(np.ceil(n_batches * (1.0 / np.arange(1, n_batches + 1)).sum()))
     raise InvalidArgument(
-        f"n_workers must be enough to see all {n_batches} batches (about {needed} random picks), but it is {n_workers},"
-        f" and {_DRAWS} draws left a batch to nobody; use a larger load, more workers, or fractional_repetition."
+        "n_workers",
+        f"must be enough to see all {n_batches} batches (about {needed} random picks)",
+        n_workers,
+        f"{_DRAWS} draws left a batch to nobody; use a larger load, more workers, or fractional_repetition",
     )

@@ -34,7 +34,7 @@ PATIENCE = 120.0
 """Seconds that workers have to be there, and a peer may be silent before it is ended: peers report all the time."""
 
 _GLANCE = 0.25  # seconds after which the clock is looked at, if nothing comes
-_FAREWELL = 10.0  # seconds that peers have for their last report
+_SHUTDOWN = 10.0  # seconds that peers have for their last report
 _GATHERING = 4.0  # seconds that neighbours have to notice a death, and to report that, before it is written down
 
 _lives = itertools.count(1)
@@ -367,7 +367,7 @@ class LiveRun:
     def _conclude(self, end: float) -> None:
         """Let all peers end, with the models that they had at that moment."""
         self._tell("end", end)
-        deadline = self.engine.now() + _FAREWELL
+        deadline = self.engine.now() + _SHUTDOWN
         while any(not one.last for one in self.seen.values()) and self.engine.now() < deadline:
             event = self.engine.next_event(min(deadline, self.engine.now() + _GLANCE))
             if isinstance(event, Arrived):

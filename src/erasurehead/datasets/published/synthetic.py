@@ -22,16 +22,16 @@ from erasurehead.errors import check_count, invalid
 _LEAST_ROWS = 500  # with fewer, columns of dozens of values and both classes do not fit in
 
 
-class _Twin(NamedTuple):
+class _Synthetic(NamedTuple):
     recipe: Recipe
     table: Callable[[np.random.Generator, int], Table]
     n_rows: int
 
 
 _STAND_INS = {
-    "amazon": _Twin(AMAZON, amazon_table, AMAZON.n_rows),
-    "kc_housing": _Twin(KC_HOUSING, kc_housing_table, KC_HOUSING.n_rows),
-    "covertype": _Twin(COVERTYPE, covertype_table, N_ROWS),
+    "amazon": _Synthetic(AMAZON, amazon_table, AMAZON.n_rows),
+    "kc_housing": _Synthetic(KC_HOUSING, kc_housing_table, KC_HOUSING.n_rows),
+    "covertype": _Synthetic(COVERTYPE, covertype_table, N_ROWS),
 }
 
 

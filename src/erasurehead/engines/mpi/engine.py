@@ -48,7 +48,7 @@ from erasurehead.errors import EngineError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_FAREWELL = 0.5  # seconds that ranks have to become idle when the engine is closed
+_SHUTDOWN = 0.5  # seconds that ranks have to become idle when the engine is closed
 
 
 class _Submitted:
@@ -365,7 +365,7 @@ class MPIEngine(Engine, FaultInjection, Correspondence):
         directory.wake()
         for state in self._workers.values():
             directory.dismiss(state.rank)
-        directory.wait_for("idle", _FAREWELL)
+        directory.wait_for("idle", _SHUTDOWN)
         for worker in list(self._workers):
             self._forget(worker)
         self._leases.end_all()

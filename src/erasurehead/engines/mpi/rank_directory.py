@@ -34,7 +34,7 @@ from erasurehead.errors import EngineError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_FAREWELL = 2.0  # seconds that ranks have to answer when the job ends
+_SHUTDOWN = 2.0  # seconds that ranks have to answer when the job ends
 _GRACE = 1.0  # seconds within which a rank that was dismissed is as good as idle: it looks every few milliseconds
 
 
@@ -265,7 +265,7 @@ class RankDirectory:
         self.wake()
         for rank in self.ranks.values():
             self.send(rank, frame_of(()), Tag.END)
-        if not self.wait_for("ended", _FAREWELL):
+        if not self.wait_for("ended", _SHUTDOWN):
             for rank in self.ranks.values():
                 if rank.state != "ended":
                     self.signal(rank, signal.SIGKILL)

@@ -55,7 +55,7 @@ from erasurehead.engines.shared_memory import Block, align
 from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines.processes.preload"
-_FAREWELL = 0.5  # seconds that workers have to end by themselves when the engine is closed
+_SHUTDOWN = 0.5  # seconds that workers have to end by themselves when the engine is closed
 _START_FILES = 8  # that are open at once while a process is started
 _BLINK = 1.0  # seconds after which a wait without an end looks whether anybody is left
 
@@ -267,7 +267,7 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
         self._closed = True
         for state in self._workers.values():
             state.wake.close()  # the end of the file tells each of them to go
-        deadline = time.monotonic() + _FAREWELL
+        deadline = time.monotonic() + _SHUTDOWN
         for worker in list(self._workers):
             self._remove(worker, wait=max(0.0, deadline - time.monotonic()))
         for block in self._store.clear():
@@ -316,7 +316,7 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
             state.last_words = item[1]
 
     def _bury(self, worker: int, state: _Process) -> None:
-        state.process.join(_FAREWELL)
+        state.process.join(_SHUTDOWN)
         code = state.process.exitcode
         reason = state.last_words
         if not reason:

@@ -15,7 +15,7 @@ from erasurehead.errors import EngineError, invalid
 
 _EVERY = 1.0  # seconds between two looks at the cluster
 _REFUSALS = 2  # looks in a row at which nobody listens
-_FAREWELL = 5.0  # seconds that a look under way has to end
+_SHUTDOWN = 5.0  # seconds that a look under way has to end
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Watch:
     def close(self) -> None:
         """Look no more."""
         self._over.set()
-        self._thread.join(_FAREWELL)
+        self._thread.join(_SHUTDOWN)
 
 
 def room(node: Node, cpus: float) -> int | None:

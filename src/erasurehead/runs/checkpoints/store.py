@@ -18,7 +18,7 @@ from erasurehead._internal.storage.checksums import Running, Sum
 from erasurehead._internal.tensor_files import load_tensors
 from erasurehead.errors import DataError, check_count
 from erasurehead.runs.checkpoints.manifests import Manifest, read_manifest
-from erasurehead.runs.checkpoints.tensor_store import Shelf
+from erasurehead.runs.checkpoints.tensor_store import TensorStore
 from erasurehead.runs.jsonl import check_cut
 from erasurehead.runs.names import CHECKPOINTS, MANIFEST_NAME, of_checkpoints
 
@@ -62,7 +62,7 @@ class CheckpointStore:
         self.keep = check_count("keep", keep)
         self.access: Access = access
         self._kept: list[Manifest] = []  # ascending
-        self._shelf = Shelf()
+        self._tensors = TensorStore()
         self._rows: dict[str, Running] = {}
         self._is_tidy = False
 
@@ -88,13 +88,13 @@ class CheckpointStore:
         """
         self.tidy()
         with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
-            encoded = self._shelf.put(state, folder)
+            encoded = self._tensors.put(state, folder)
             written: dict[str, Sum] = {}
             for name, size in records.items():
                 run.sync_file(name)
                 written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
-            shelf = self._shelf
-            manifest = Manifest(step, written, facts, dict(shelf.files), shelf.next_tensor, shelf.next_file, encoded)
+            held = self._tensors
+            manifest = Manifest(step, written, facts, dict(held.files), held.next_tensor, held.next_file, encoded)
             manifest.write(folder)
             folder.sync()
             self._replace(folder, manifest, 1 if alone else self.keep)
@@ -125,7 +125,7 @@ class CheckpointStore:
                 except DataError as error:
                     passed_over.append(str(error))
                     continue
-                self._shelf = Shelf(manifest.files, arrays, manifest.next_tensor, manifest.next_file)
+                self._tensors = TensorStore(manifest.files, arrays, manifest.next_tensor, manifest.next_file)
                 self._kept = [*_readable(folder, found[: len(found) - place]), manifest]
                 self._rows = rows
                 self._is_tidy = False
@@ -202,7 +202,7 @@ class CheckpointStore:
                 _remove(folder, set())
             with contextlib.suppress(OSError):
                 run.remove_folder(CHECKPOINTS)
-        self._kept, self._shelf, self._is_tidy = [], Shelf(), False
+        self._kept, self._tensors, self._is_tidy = [], TensorStore(), False
 
     def _read(
         self, manifest: Manifest, run: Folder, folder: Folder

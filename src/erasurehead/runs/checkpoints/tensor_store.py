@@ -21,7 +21,7 @@ SMALL, ALIKE = 1 << 20, 8
 """Files that hold less than this many bytes are merged, as many as this of about the same size at a time."""
 
 
-class Shelf:
+class TensorStore:
     """Files of tensors in a folder, each tensor with a number.
 
     Optimizers, orders in flight and snapshots share arrays, and nobody changes an array once others can see it. So an
