@@ -12,6 +12,10 @@ def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
 
     The edges of a cut into a divisor of `n_tasks` are among the edges of a cut into `n_tasks`.
 
+    Arguments:
+        n_samples: at least 1.
+        n_tasks: from 1 to `n_samples`.
+
     Raises:
         InvalidArgument: if there are more tasks than samples, so that a task would be empty.
     """

@@ -53,7 +53,7 @@ class Family:
 
     Arguments:
         constructor: builds a code from its parameters.
-        status: `"exact"` if a positive number of stragglers can be borne exactly, `"approximate"` if not,
+        status: `"exact"` if a positive number of stragglers can be tolerated exactly, `"approximate"` if not,
             `"depends"` if that depends on the parameters.
         promise: the guarantee in a few words, without its conditions; `guarantee` has all of it.
         example: builds a small code of the family.
@@ -421,6 +421,9 @@ _ABBREVIATIONS = {
 def family(name: str) -> Family:
     """Return the family of a name.
 
+    Arguments:
+        name: as in `catalogue`.
+
     Raises:
         InvalidArgument: there is none; the message lists all names, or the nearest.
     """
@@ -463,6 +466,9 @@ def build(name: str, **parameters: object) -> GradientCode:
 
 def describe(name: str | None = None) -> str:
     """Return the page of one family, or one line for each family, as text.
+
+    Arguments:
+        name: of a family; None for one line for each.
 
     >>> describe().splitlines()[0].split()[:3]
     ['uncoded', 'approximate', 'Every']

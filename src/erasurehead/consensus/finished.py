@@ -41,6 +41,9 @@ def compare_finished(
 def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
     """Return what a run came to, as it was recorded.
 
+    Arguments:
+        folder: of a run with a coordinator, or of one of peers.
+
     Raises:
         DataError: if there is no run, or it took no step, or its records are damaged.
     """

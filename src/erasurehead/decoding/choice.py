@@ -31,6 +31,9 @@ def make_decoder(code: GradientCode) -> Decoder:
     alternatives (`Structure.classes` or `levels`), repetitions that can be folded away, designs, other exact codes by
     their null space or by elimination, and least squares: dense for small or ill-conditioned codes, sparse for large
     ones.
+
+    Arguments:
+        code: any code.
     """
     if code.replicas:
         return FirstPerGroup(code)

@@ -161,7 +161,11 @@ MODELS: Mapping[str, Callable[..., Delays]] = {
 
 
 def as_delays(model: Delays | str) -> Delays:
-    """Return a delay model, or what a text stands for; see `parse`."""
+    """Return a delay model, or what a text stands for; see `parse`.
+
+    Arguments:
+        model: as it is, or its text.
+    """
     if isinstance(model, str):
         return parse(model)
     if not isinstance(model, Delays):  # pyright: ignore[reportUnnecessaryIsInstance]

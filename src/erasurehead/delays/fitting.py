@@ -187,6 +187,11 @@ def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load:
 def fit_workers(trace: Trace, name: str, scale_with_load: bool = False) -> dict[str, Fit]:
     """Fit one family to each worker of a trace by itself.
 
+    Arguments:
+        trace: with its censored samples.
+        name: of the family, one of `FAMILIES`.
+        scale_with_load: fit seconds per task.
+
     Returns:
         The fits by the worker's name; a worker with fewer than two different uncensored samples is left out.
         Workers differ if the sum of their AIC is below the AIC of the fit to all samples.

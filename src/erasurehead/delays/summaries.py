@@ -51,7 +51,11 @@ class Summary:
 
 
 def summarize(trace: Trace) -> Summary:
-    """Return the summary of a trace."""
+    """Return the summary of a trace.
+
+    Arguments:
+        trace: with its censored samples.
+    """
     hidden = trace.censored
     mean = math.nan if hidden.any() else float(trace.seconds.mean())
     quantiles = _quantiles(trace.seconds, hidden)

@@ -83,6 +83,10 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     """Write a trace as CSV or Parquet, by the file's ending, with the columns worker, step, seconds, load, censored.
 
     The file is there whole or not at all, and new ones are for their owner only: a trace may tell much of a cluster.
+
+    Arguments:
+        trace: what to write.
+        path: of the file: Parquet if it ends in .parquet, CSV packed by gzip or bzip2 in .gz or .bz2, else plain CSV.
     """
     path = Path(path)
     names = np.array(trace.names)[trace.worker]

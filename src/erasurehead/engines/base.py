@@ -180,7 +180,14 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Failed:
-    """A worker will not answer this round (it raised, say), but lives on."""
+    """A worker will not answer this round (it raised, say), but lives on.
+
+    Arguments:
+        worker: its number.
+        order_round: the round that it will not answer.
+        reason: in words.
+        time: in the engine's seconds.
+    """
 
     worker: int
     order_round: int
@@ -207,7 +214,13 @@ class Died:
 
 @dataclass(frozen=True)
 class Joined:
-    """A worker is there and ready for orders; the newest order submitted to it, if any, is its first."""
+    """A worker is there and ready for orders; the newest order submitted to it, if any, is its first.
+
+    Arguments:
+        worker: its number.
+        host: where it runs.
+        time: in the engine's seconds.
+    """
 
     worker: int
     host: str

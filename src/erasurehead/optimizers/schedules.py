@@ -29,6 +29,9 @@ def _check_rate(rate: float) -> None:
 class Constant(Schedule):
     """The same step size at every step.
 
+    Arguments:
+        rate: step size, above 0.
+
     >>> Constant(10.0)(99)
     10.0
     """
@@ -46,6 +49,10 @@ class Constant(Schedule):
 @dataclass(frozen=True)
 class Geometric(Schedule):
     """`rate * factor**step`: 0.1 and 0.99 for KC Housing in the ErasureHead paper, Table 1.
+
+    Arguments:
+        rate: step size of the first step, above 0.
+        factor: of each step over the one before, in (0, 1].
 
     >>> round(Geometric(0.1, 0.99)(100), 6)
     0.036603
@@ -66,6 +73,10 @@ class Geometric(Schedule):
 @dataclass(frozen=True)
 class InverseTime(Schedule):
     """`rate / (1 + step / half_life)`: the 1/t rate of stochastic gradient descent on strongly convex functions.
+
+    Arguments:
+        rate: step size of the first step, above 0.
+        half_life: steps after which it has halved, above 0.
 
     >>> InverseTime(1.0, half_life=10.0)(10)
     0.5

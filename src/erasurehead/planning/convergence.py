@@ -70,7 +70,11 @@ class Bound:
 
 
 def lemma1(constants: Constants) -> Bound:
-    """Return the bound of gradient descent with the exact gradient and step 1/beta: uncoded or exactly coded."""
+    """Return the bound of gradient descent with the exact gradient and step 1/beta: uncoded or exactly coded.
+
+    Arguments:
+        constants: of the objective and its gradients.
+    """
     return Bound(1.0 - constants.kappa, 0.0, constants.gap)
 
 
@@ -99,6 +103,13 @@ def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = Tru
 
     It follows from Theorem 1 with p <= exp(-c r / n) and q <= 2 p, and is looser: its floor 2 c e^(-cr/n) sigma^2 /
     (mu n) is valid, but at least twice what the same estimates give, and four times for small p.
+
+    Arguments:
+        constants: of the objective and its gradients.
+        n: how many workers there are, and tasks.
+        c: workers in a group, each of which holds the same c tasks.
+        r: arrivals that are waited for, from 1 to n.
+        shortened: as of `theorem1`.
     """
     if c < n * math.log(2.0) / r:
         raise invalid("c", f"must be at least n ln 2 / r = {n * math.log(2.0) / r:.4g}", c)

@@ -37,6 +37,9 @@ def break_even(plan: Plan) -> float | None:
     task is taken to delay a worker by so much, beside the plan's delays: that is what happens where all workers have
     equal loads and are idle at each order.
 
+    Arguments:
+        plan: of `plan`.
+
     Returns:
         Below `plan.seconds_per_task` where redundancy does not pay; None where there is nothing to compare, or
         redundancy pays at any cost.
@@ -54,7 +57,12 @@ def _crossing(item: Forecast, other: Forecast) -> float:
 
 
 def limits(plan: Plan, item: Forecast) -> str:
-    """Return what keeps a setting from being quicker, in one sentence."""
+    """Return what keeps a setting from being quicker, in one sentence.
+
+    Arguments:
+        plan: of `plan`.
+        item: one of its forecasts.
+    """
     if item.met < 1.0:
         return f"in {1.0 - item.met:.1%} of the steps the rule is never met: too many workers never answer."
     said: list[str] = []

@@ -134,7 +134,11 @@ def stop_times(
     first_step: int = 0,
     block: int | None = None,
 ) -> Array:
-    """Return only when each step stops, as `simulate` does, shape (steps,)."""
+    """Return only when each step stops, as `simulate` does, shape (steps,).
+
+    Arguments:
+        decoder, rule, delays, steps, seconds_per_task, first_step, block: as of `simulate`.
+    """
     return simulate(decoder, rule, delays, steps, seconds_per_task, first_step, block, residuals=False).seconds
 
 

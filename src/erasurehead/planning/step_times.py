@@ -67,18 +67,35 @@ def harmonic(m: int) -> float:
 
 
 def order_statistic(n: int, position: int, mean: float = 1.0) -> float:
-    """Return the mean of the `position`-th smallest of n exponentials: mean * (H_n - H_(n-position)). Lemma 6."""
+    """Return the mean of the `position`-th smallest of n exponentials: mean * (H_n - H_(n-position)). Lemma 6.
+
+    Arguments:
+        n: how many exponentials, at least 1.
+        position: from 1, the smallest, to n.
+        mean: of one of them, in seconds.
+    """
     check_count("position", position, at_least=0, at_most=n)
     return mean * (harmonic(n) - harmonic(n - position))
 
 
 def minimum_mean(count: int, mean: float = 1.0) -> float:
-    """Return the mean of the smallest of `count` exponentials, itself exponential: mean / count. Lemma 7."""
+    """Return the mean of the smallest of `count` exponentials, itself exponential: mean / count. Lemma 7.
+
+    Arguments:
+        count: at least 1.
+        mean: of one of them, in seconds.
+    """
     return mean / check_count("count", count)
 
 
 def first_arrivals(law: ShiftedLaw, n_workers: int, waited: int) -> float:
-    """Return the expected time until `waited` workers have answered; all of them: plain gradient descent."""
+    """Return the expected time until `waited` workers have answered; all of them: plain gradient descent.
+
+    Arguments:
+        law: of the time of a worker.
+        n_workers: how many there are.
+        waited: from 1 to `n_workers`.
+    """
     return law.shift + order_statistic(n_workers, check_count("waited", waited), law.mean)
 
 
@@ -88,13 +105,25 @@ def all_groups(law: ShiftedLaw, n_workers: int, replicas: int, wanted: int | Non
     A group answers after the smallest of its l exponentials, of mean `law.mean / l` (Lemma 7), and the last of B
     groups after H_B times that: shift + mean / l * (H_B - H_(B - wanted)). The paper's (13) has H_n - H_c in place
     of H_(n/c); see `lemma8`.
+
+    Arguments:
+        law: of the time of a worker.
+        n_workers: a multiple of `replicas`.
+        replicas: workers in a group.
+        wanted: groups that are waited for; all if left out.
     """
     groups = Erasures(n_workers, replicas, 0).n_groups
     return law.shift + order_statistic(groups, groups if wanted is None else wanted, minimum_mean(replicas, law.mean))
 
 
 def any_but(law: ShiftedLaw, n_workers: int, stragglers: int) -> float:
-    """Return the expected time of an exact code that waits for all workers but `stragglers`: cyclic, MDS."""
+    """Return the expected time of an exact code that waits for all workers but `stragglers`: cyclic, MDS.
+
+    Arguments:
+        law: of the time of a worker.
+        n_workers: how many there are.
+        stragglers: workers that are not waited for, fewer than all.
+    """
     return first_arrivals(law, n_workers, n_workers - stragglers)
 
 
@@ -105,6 +134,12 @@ def first_or_all_groups(law: ShiftedLaw, n_workers: int, replicas: int, waited: 
     independent of when the answers come, so that the (j+1)-th arrival is waited for with the probability that j
     arrivals do not cover all groups, and takes mean / (k - j) longer than the j-th:
     shift + sum_(j < r) P(some group is missing after j) * mean / (k - j).
+
+    Arguments:
+        law: of the time of a worker.
+        n_workers: a multiple of `replicas`.
+        replicas: workers in a group.
+        waited: arrivals that end the wait, from 1 to `n_workers`.
     """
     check_count("waited", waited, at_most=n_workers)
     uncovered = [1.0 - Erasures(n_workers, replicas, arrived).complete for arrived in range(waited)]

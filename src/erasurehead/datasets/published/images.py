@@ -142,6 +142,9 @@ IMAGES = tuple(_SETS)
 def image_shape(name: str) -> tuple[int, int, int]:
     """Return planes, height and width of the images of a data set; its pixels come in this order.
 
+    Arguments:
+        name: of a data set of images.
+
     Raises:
         InvalidArgument: if there is no such data set.
 

@@ -31,6 +31,9 @@ def _recipe(name: str) -> Recipe:
 def published(name: str) -> Published:
     """Return the settings of the paper's runs on a data set.
 
+    Arguments:
+        name: of a data set of the paper, one of `NAMES`.
+
     >>> published("amazon").rate
     10.0
     """
@@ -38,12 +41,21 @@ def published(name: str) -> Published:
 
 
 def where(name: str, path: str | os.PathLike[str] | None = None) -> Where:
-    """Say where a data set's file is, and where it was looked for; see `load` for the places."""
+    """Say where a data set's file is, and where it was looked for; see `load` for the places.
+
+    Arguments:
+        name: of a data set of the paper, one of `NAMES`.
+        path: as of `load`.
+    """
     return locate(_recipe(name), path)
 
 
 def available(path: str | os.PathLike[str] | None = None) -> tuple[Where, ...]:
-    """Say of each data set of the paper where it is, and where it was looked for."""
+    """Say of each data set of the paper where it is, and where it was looked for.
+
+    Arguments:
+        path: as of `load`.
+    """
     return tuple(where(name, path) for name in NAMES)
 
 

@@ -39,7 +39,11 @@ class Rows(NamedTuple):
 
 
 def is_sharded(path: str | os.PathLike[str]) -> bool:
-    """Say whether a path is a folder that has a manifest."""
+    """Say whether a path is a folder that has a manifest.
+
+    Arguments:
+        path: of anything, or of nothing.
+    """
     return (Path(path).expanduser() / MANIFEST).is_file()
 
 

@@ -133,7 +133,12 @@ class Examination:
 
 
 def unusable(messages: Iterable[int], read: Read) -> dict[int, str]:
-    """Return the messages whose vector is lost or not finite, each with the reason."""
+    """Return the messages whose vector is lost or not finite, each with the reason.
+
+    Arguments:
+        messages: by their rows.
+        read: the vector of a message; raises `MessageLost` where it is lost.
+    """
     bad: dict[int, str] = {}
     for message in messages:
         try:

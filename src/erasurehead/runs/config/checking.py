@@ -113,7 +113,12 @@ def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables in which the values of `above` go before those of `below`, section by section."""
+    """Return tables in which the values of `above` go before those of `below`, section by section.
+
+    Arguments:
+        below: such as what a run file says.
+        above: such as what the command line says.
+    """
     out = dict(below)
     for key, value in above.items():
         under = out.get(key)

@@ -110,6 +110,9 @@ def _outwards(key: str) -> list[str]:
 def to_toml(tables: Mapping[str, Any]) -> str:
     """Return tables as TOML: plain values first, then one section for each mapping; None is left out.
 
+    Arguments:
+        tables: keys to plain values, lists, or tables of these.
+
     >>> print(to_toml({"run": {"steps": 5, "out": None}, "scheme": "exact(load=3)"}), end="")
     scheme = "exact(load=3)"
     <BLANKLINE>
