@@ -6,7 +6,7 @@ one of these processes are forked; `test_drill` starts its coordinators as users
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -15,10 +15,10 @@ import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, supervisor
 from erasurehead.drills.drill import Drill, Settings
-from erasurehead.drills.supervisor import Performance, Played, play
+from erasurehead.drills.supervisor import Performance, play
 from erasurehead.drills.verdicts import Findings
 
-from ..forks import Forked
+from .small import forked
 
 pytestmark = [
     pytest.mark.slow,
@@ -163,24 +163,6 @@ def drilled(folder: Path, fault: Fault, baseline: Performance) -> Findings:
 
 def broken(found: Findings) -> str:
     return "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
-
-
-def forked(command: Sequence[str], limit: float, sabotage: str = "pass") -> Played:
-    """Play the coordinator's command as `supervisor.play` does, in a forked process; the faulty run's is sabotaged."""
-    *_, folder, role = command
-    code = COORDINATOR.format(sabotage if role == "faulty" else "pass")
-    process = Forked(code, folder, role)
-    _, said = process.communicate(limit)
-    return Played(process.returncode, said, (), ())
-
-
-COORDINATOR = """
-import sys
-from pathlib import Path
-from erasurehead.drills.coordinator import main
-exec({!r})
-main(Path(sys.argv[1]), sys.argv[2])
-"""
 
 
 @pytest.fixture(autouse=True)
