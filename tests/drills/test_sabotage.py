@@ -20,7 +20,6 @@ from erasurehead.drills.verdicts import Findings
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.processes,
-    pytest.mark.timeout(300),
     pytest.mark.xdist_group("sabotage"),  # with one baseline
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
