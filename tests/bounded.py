@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 PATIENCE = 300.0
@@ -15,8 +14,12 @@ PROMPT = 30.0
 
 
 @contextmanager
-def in_time(seconds: float = PATIENCE) -> Generator[None]:
-    """Fail where something waits for a pipe that nobody writes to, or reads a device without an end."""
+def in_time(seconds: float = 2 * PROMPT) -> Generator[None]:
+    """Fail where something waits for a pipe that nobody writes to, or reads a device without an end.
+
+    Arguments:
+        seconds: that it may take. No more than that: what is read of a device stays in memory.
+    """
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError("it does not come to an end")
@@ -28,11 +31,3 @@ def in_time(seconds: float = PATIENCE) -> Generator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-
-
-def becomes(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    """Wait until something holds; return whether it did within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not (holds := condition()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return holds
