@@ -89,7 +89,6 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
         Settings("processes", 6, 6.0, delays=SHORT, data=small_table(tmp_path)), all_kinds(0.5), tmp_path / "drill"
@@ -99,7 +98,6 @@ def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 @pytest.mark.xdist_group("mpi")
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 @pytest.mark.skipif(
@@ -117,7 +115,6 @@ def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 @pytest.mark.xdist_group("clusters")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:

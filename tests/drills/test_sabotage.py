@@ -23,7 +23,6 @@ from .small import forked
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.processes,
-    pytest.mark.timeout(300),
     pytest.mark.xdist_group("sabotage"),  # with one baseline
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
