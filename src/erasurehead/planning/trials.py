@@ -24,7 +24,7 @@ from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
 from erasurehead.problems.base import CURVATURE, Problem, Shard, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes.text import is_adaptive, parse_scheme
 from erasurehead.training.result import LOWER_IS_BETTER
 
 GAP = "gap"
@@ -59,6 +59,11 @@ class Trial:
     def given_up(self) -> bool:
         """Whether some repetition was ended because another setting was far quicker."""
         return self.ended_at > 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether so many repetitions were ended that nobody knows how long the setting takes."""
+        return self.given_up and math.isinf(self.median_steps)
 
     @property
     def reached(self) -> float:
@@ -345,9 +350,15 @@ class _Field:
     """Runs of settings, each repetition once; settings that lose nothing share the steps of exact training."""
 
     def __init__(
-        self, trainer: Trainer, delays: Delays, n_workers: int, seconds_per_task: float, late: LateWork
+        self,
+        trainer: Trainer,
+        delays: Delays,
+        n_workers: int,
+        seconds_per_task: float,
+        late: LateWork,
+        solver: Trainer | None = None,
     ) -> None:
-        self._trainer = trainer
+        self._trainer, self._solver = trainer, solver
         self._delays, self._n_workers = delays, n_workers
         self._seconds_per_task = seconds_per_task
         self._late: LateWork = late
@@ -364,25 +375,24 @@ class _Field:
         """
         scheme = parse_scheme(setting, self._n_workers)
         rows = self._done.setdefault(setting, [])
-        allowed = self._trainer.max_steps
+        trainer = self._solver if self._solver is not None and is_adaptive(setting) else self._trainer
+        allowed = trainer.max_steps
         if math.isfinite(most) and seconds_per_step > 0.0:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
         # What was ended because others seemed far quicker is made again once they turn out not to be.
         rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
         while len(rows) < repeats:
-            first = len(rows) * self._trainer.max_steps
+            first = len(rows) * trainer.max_steps
             seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
             if (weights == 1.0).all() and len(weights) == allowed:
-                steps, final = self._trainer.exact
+                steps, final = trainer.exact
                 steps = steps if steps <= allowed else math.inf
             else:
-                steps, final = self._trainer.run(weights, scheme.code.n_tasks)
+                steps, final = trainer.run(weights, scheme.code.n_tasks)
             spent = float(seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
             rows.append((spent, final, steps, allowed))
         took, final, steps, caps = zip(*rows, strict=True)
-        cut = [
-            cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < self._trainer.max_steps
-        ]
+        cut = [cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < trainer.max_steps]
         return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0))
 
 
@@ -394,6 +404,7 @@ def race(
     max_steps: int = 100,
     repeats: int = 3,
     progress: Callable[[int, int], None] | None = None,
+    solver: Callable[[], Optimizer] | None = None,
 ) -> tuple[Trial, ...]:
     """Train with the settings that could be the best, on the virtual clock, and continue with the quicker half of them.
 
@@ -403,20 +414,28 @@ def race(
     when it has taken half as long again as the quickest one: what it could still reach does not matter. What a setting
     needs is its median steps times the seconds per step of its forecast, which many more steps have gone into.
 
+    Settings of the plan that are `adaptive` run beside the race, with the optimizer that goes with them: their steps
+    are whole gradients, so that one run tells the steps of all of them, and they end no run of another optimizer. What
+    their first order computes beside the gradient is not counted: at most another computation of a worker's tasks.
+
     Arguments:
         plan: whose settings, delays, computing times and kind of late work are taken.
         problem, optimizer, goal, max_steps: as of `try_settings`.
         repeats: runs of a setting after which it is compared with others closely, at least 1.
         progress: called after each setting with how many are done, and of how many.
+        solver: makes a new optimizer at its initial model for settings that are `adaptive`; by default theirs is
+            `optimizer`, and they are raced like all others.
 
     Returns:
         The trials, the quickest first.
     """
     check_count("repeats", repeats)
     trainer = Trainer(problem, optimizer, goal, max_steps)
-    field = _Field(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late)
+    own = None if solver is None else Trainer(problem, solver, goal, max_steps)
+    field = _Field(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late, own)
     known = {item.setting: item for item in plan.ranked}
-    left = _entrants(plan)
+    beside = [] if own is None else [item for item in plan.ranked if is_adaptive(item.setting)]
+    left = [setting for setting in _entrants(plan, beside) if known[setting] not in beside]
     fixed = {plan.uncoded.setting} | ({plan.current.setting} if plan.current is not None else set[str]())
     trials: dict[str, Trial] = {}
     best = math.inf
@@ -439,6 +458,10 @@ def race(
         if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
             trials[setting] = field.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
             best = min(best, took(known[setting], trials[setting]))
+    trials |= {item.setting: field.trial(item.setting, 1, math.inf) for item in beside}
+    if beside:
+        first = min(beside, key=lambda item: took(item, trials[item.setting])).setting
+        trials[first] = field.trial(first, rounds[-1], math.inf)
     sign = 1.0 if goal[0] in (GAP, *LOWER_IS_BETTER) else -1.0
     return tuple(sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), _end(trial, sign))))
 
@@ -450,10 +473,11 @@ def took(item: Forecast, trial: Trial) -> float:
 
 def decided_by_luck(trials: Sequence[Trial]) -> bool:
     """Whether the target is so near that the quickest setting met it within five steps."""
-    return bool(trials) and min(trial.median_steps for trial in trials) < _FEW
+    return any(trial.median_steps < _FEW for trial in trials if not is_adaptive(trial.setting))
 
 
-def _entrants(plan: Plan) -> list[str]:
+def _entrants(plan: Plan, beside: Sequence[Forecast]) -> list[str]:
+    plan = plan.with_order([item for item in plan.ranked if item not in beside])
     possible = [item for item in plan.front if not item.neglected]
     if len(possible) > _ENTRANTS:
         last = len(possible) - 1
@@ -472,6 +496,8 @@ def _end(trial: Trial, sign: float) -> float:
 def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
     """Return a plan in which steps are those of trials on data; settings that were not tried come behind.
 
+    Of these, forecasts tell how many times the steps of exact descent they take, and the trials how many those are.
+
     Arguments:
         plan: which the trials were made for.
         trials: as `race` returns them. If none reached the target, the ranking stays as it is.
@@ -479,14 +505,21 @@ def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
     steps: Mapping[str, float] = {trial.setting: trial.median_steps for trial in trials}
     if not any(map(math.isfinite, steps.values())):
         return plan
-    exact = min((steps[item.setting] for item in plan.ranked if item.setting in steps and item.missing == 0.0),
-                default=math.nan)  # fmt: skip
-    known = {
-        item.setting: item.with_steps(steps[item.setting], exact if math.isfinite(exact) else item.exact_steps)
-        for item in plan.ranked
-        if item.setting in steps
-    }
-    again = plan.of({item.setting: known.get(item.setting, item) for item in plan.ranked})
-    tried = [item for item in again.ranked if item.setting in steps]
-    rest = [item for item in plan.ranked if item.setting not in steps]
-    return again.with_order((*tried, *rest))
+    tried = [item for item in plan.ranked if item.setting in steps]
+    lossless = [item.setting for item in tried if item.missing == 0.0 and not is_adaptive(item.setting)]
+    exact = min((steps[setting] for setting in lossless), default=math.nan)
+
+    def known_of(item: Forecast) -> Forecast:
+        taken = steps[item.setting]
+        of = taken if is_adaptive(item.setting) else exact  # whose optimizer may be another
+        return item.with_steps(taken, of if math.isfinite(of) else item.exact_steps)
+
+    known = {item.setting: known_of(item) for item in tried}
+    for item in plan.ranked:
+        if item.setting not in known:  # if exact descent does not get there, nobody knows who would
+            scale = exact / item.exact_steps if math.isfinite(exact) else math.inf
+            known[item.setting] = item.with_steps(scale * item.steps, scale * item.exact_steps)
+    again = plan.of(known)
+    first = [item for item in again.ranked if item.setting in steps]
+    rest = [known[item.setting] for item in plan.ranked if item.setting not in steps]
+    return again.with_order((*first, *rest))
