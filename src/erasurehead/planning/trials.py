@@ -242,8 +242,9 @@ def measured_accuracy(
     """Measure how far noise keeps training from a gap, with the optimizer and the step size that are used.
 
     Momentum adds the noise of many steps up, so that tasks alone do not tell it: training is repeated with half of the
-    tasks missing at random, and what that adds to the gap, about the step at which exact training meets the target, is
-    the noise; divided by the variance of those estimates it holds for others.
+    tasks missing at random, and what that adds to the gap is the noise; divided by the variance of those estimates it
+    holds for others. It adds up for a while, so that what counts is what has come by the time at which exact training
+    has met the target, up to twice that time.
 
     Arguments:
         problem: with its penalty.
@@ -255,7 +256,7 @@ def measured_accuracy(
     trainer = Trainer(problem, optimizer, (GAP, gap), max_steps)
     exact = list(trainer.measures(None, n_tasks))
     needed = next((step for step, left in enumerate(exact, start=1) if left <= gap), len(exact))
-    window = slice(max(0, math.floor(0.8 * needed) - 1), min(len(exact), math.ceil(1.2 * needed) + 1))
+    window = slice(min(needed, len(exact)) - 1, min(len(exact), 2 * needed))
     pace = math.log(1.0 / min(max(exact[needed - 1], 1e-12), 0.9)) / needed
     random = np.random.default_rng(0)
     added: list[float] = []
