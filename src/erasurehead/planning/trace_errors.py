@@ -13,7 +13,7 @@ from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.planning.simulation import stop_times
 from erasurehead.schemes.named import Scheme
 
-_BLOCKS = 2  # of the trace, that a stretch is made of
+_BLOCKS = (2, 4)  # of the trace, that a stretch is made of
 _FEWEST = 4  # stretches that a variance is told from
 _SURE = 0.975
 
@@ -22,7 +22,7 @@ def trace_error(scheme: Scheme, delays: Delays, seconds_per_task: float) -> floa
     """Return the standard error of the mean step that a trace leaves, as a part of that mean.
 
     The trace is gone through once, in its own order. Rounds that are alike for a while make means of stretches of them
-    differ more than those of single rounds would let them: the larger of both errors is taken, each widened by
+    differ more than those of single rounds would let them: the largest of these errors is taken, each widened by
     Student's t, as few stretches know little of their own spread. And one round of all may be of a kind that was not
     seen so far, in which a step takes as long as waiting for everybody does.
 
@@ -44,7 +44,9 @@ def trace_error(scheme: Scheme, delays: Delays, seconds_per_task: float) -> floa
     mean = float(seconds.mean())
     if not math.isfinite(mean) or mean <= 0.0:
         return None
-    known = max(_of_stretches(seconds, length) for length in (1, min(_BLOCKS * delays.block, rounds // _FEWEST)))
+    blocks = _BLOCKS if delays.block > 1 else _BLOCKS[:1]  # what lasts, lasts longer than so short a trace can show
+    lengths = {1, *(min(count * delays.block, rounds // _FEWEST) for count in blocks)}
+    known = max(_of_stretches(seconds, length) for length in lengths)
     finite = np.where(np.isfinite(delays.table), delays.table, 0.0)
     everybody = float(finite.max(axis=1).mean()) + seconds_per_task * scheme.code.load
     unseen = max(0.0, everybody - mean) / max(1.0, delays.effective_rounds)
