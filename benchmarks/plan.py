@@ -16,7 +16,7 @@ import time
 
 from common import interleave, report
 from erasurehead import delays
-from erasurehead.datasets import available
+from erasurehead.datasets import where
 from erasurehead.planning import default_settings, plan
 
 MODEL = delays.Exponential(0.5, seed=0)
@@ -48,7 +48,7 @@ def typed(ratios: dict[str, float], targets: dict[str, str]) -> None:
         "30 workers": (5.0, ["--workers", "30"]),
         "1000 workers": (30.0, ["--workers", "1000"]),
     }
-    if any(place.name == "kc_housing" and place.found for place in available()):
+    if where("kc_housing").file is not None:
         kinds["30 workers, 5,000 rows of KC Housing"] = 20.0, ["--workers", "30", "--data", "kc_housing"]
     model = ["--delays", "exponential(mean=0.5)", "--seconds-per-task", "0.02"]
     for name, (allowed, options) in kinds.items():

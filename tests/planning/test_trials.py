@@ -267,6 +267,21 @@ def test_a_gap_is_a_part_of_the_first_one() -> None:
     assert Trainer(PROBLEM, descent, ("gap", 0.01), 200).exact[0] > steps
 
 
+def test_a_setting_that_sometimes_misses_the_target_takes_longer_than_its_median() -> None:
+    """One of seven runs hovered above the target: the median told it from a setting that always gets there by luck."""
+    sure = Trial("sure", (1.0,) * 7, (0.01,) * 7, (11.0,) * 7, given=(300.0,) * 7)
+    steps = (11.0, 11.0, 11.0, math.inf, 11.0, 10.0, 14.0)
+    lucky = Trial("lucky", (1.0,) * 7, (0.01,) * 7, steps, 17, (300.0, 300.0, 300.0, 17.0, 17.0, 17.0, 17.0))
+    assert sure.median_steps == lucky.median_steps == 11.0
+    assert sure.expected_steps == 11.0
+    assert lucky.expected_steps == pytest.approx((4 * 11 + 10 + 14 + 17) / 7)
+    never = Trial("never", (math.inf,) * 3, (0.2,) * 3, (math.inf, math.inf, 12.0), 17, (17.0,) * 3)
+    assert math.isinf(never.expected_steps)
+    assert Trial("bare", (1.0, 1.0, math.inf), (0.01,) * 3, (5.0, 7.0, math.inf)).expected_steps == pytest.approx(
+        19 / 3
+    )
+
+
 def test_wrong_counts_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="repeats must be at least 1"):
         try_settings(SETTINGS, PROBLEM, descent, EXPONENTIAL, 12, ("auc", 0.9), repeats=0)

@@ -138,7 +138,7 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "pareto": on_front,
         "limits": limits(plan, item),
         "trial": None if trial is None else {
-            "seconds": took(item, trial), "steps": trial.median_steps, "band": list(_range(item, trial)),
+            "seconds": took(item, trial), "steps": trial.expected_steps, "band": list(_range(item, trial)),
             "reached": trial.reached, "final": list(trial.final), "given_up": trial.given_up,
         },
     }  # fmt: skip

@@ -178,7 +178,7 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     """
     best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
     if trials and goal is not None:
-        why = f"its median steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials times its seconds per step"
+        why = f"its mean steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials times its seconds per step"
     else:
         why = f"{best.steps:.3g} times the steps of the exact gradient at {best.seconds_per_step:.4g} s each"
         if plan.target is not None:
@@ -268,7 +268,7 @@ def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> st
     if math.isinf(middle):
         return f"{name} does not reach the target"
     low, high = speed_up_range(plan, plan.best, over, trials)
-    between = f" ({low:.2f} to {high:.2f} in 95% of runs)" if low < high else ""
+    between = f" ({low:.2f} to {high:.2f} in 90% of runs)" if low < high else ""
     return f"{middle:.2f} times as fast as {name}{between}"
 
 
@@ -289,7 +289,7 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     item = by_name[first.setting]
     seconds = took(item, first)
     said = (
-        f"With the optimizer that train takes where nothing is said, {first.setting} takes {first.median_steps:.0f} "
+        f"With the optimizer that train takes where nothing is said, {first.setting} takes {first.expected_steps:.0f} "
         f"steps, {seconds:.4g} s"
     )
     if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
@@ -301,8 +301,8 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
     equal = item.seconds_per_step * other / seconds
     return [
-        f"{said}: {times} the best of the others, {best.setting} ({others[0].median_steps:.0f} steps, {other:.4g} s), "
-        f"and as fast if a step of it took {equal:.3g} s instead of {item.seconds_per_step:.3g} s."
+        f"{said}: {times} the best of the others, {best.setting} ({others[0].expected_steps:.0f} steps, {other:.4g} "
+        f"s), and as fast if a step of it took {equal:.3g} s instead of {item.seconds_per_step:.3g} s."
     ]
 
 

@@ -15,13 +15,13 @@ from erasurehead.planning.trials import Trial
 
 _RUNS = 400  # that are drawn from simulated steps
 _LONGEST = 500  # steps of a run that are drawn: the mean of more settles as the root of their number says
-_SURE = (2.5, 97.5)  # percent
+_SURE = (5.0, 95.0)  # percent
 
 
 def speed_up_range(
     plan: Plan, item: Forecast, over: Forecast | None = None, trials: Sequence[Trial] = ()
 ) -> tuple[float, float]:
-    """Return the range in which 95% of runs are expected to have the speed-up that `Plan.speed_up` expects.
+    """Return the range in which 90% of runs are expected to have the speed-up that `Plan.speed_up` expects.
 
     Runs of both settings are drawn from their simulated steps, each as long as it takes to the target; how many steps
     that is differs as it did between the trials of a setting; and how well the delays are known differs with the trace.

@@ -47,6 +47,7 @@ class Trial:
         final: the metric at the end of each repetition; NaN where the model was no number any more.
         steps: of each repetition, until the target was reached; inf where it was not.
         ended_at: the step at which a repetition was ended because another setting was far quicker; 0 if none was.
+        given: steps that each repetition was given at most; by default those that the longest one took.
     """
 
     setting: str
@@ -54,6 +55,7 @@ class Trial:
     final: tuple[float, ...]
     steps: tuple[float, ...] = ()
     ended_at: int = 0
+    given: tuple[float, ...] = ()
 
     @property
     def given_up(self) -> bool:
@@ -79,6 +81,19 @@ class Trial:
     def median_steps(self) -> float:
         """Median of the steps; inf if half of the repetitions did not reach the target."""
         return _median(self.steps)
+
+    @property
+    def expected_steps(self) -> float:
+        """Mean of the steps, where a repetition that missed the target counts as many as it was given.
+
+        inf if half of the repetitions missed it. The median would not tell a setting that always gets there from one
+        that sometimes hovers above the target for long.
+        """
+        if math.isinf(self.median_steps):
+            return math.inf
+        longest = max(steps for steps in self.steps if math.isfinite(steps))
+        given = self.given or (longest,) * len(self.steps)
+        return float(np.mean([min(pair) for pair in zip(self.steps, given, strict=True)]))
 
     @property
     def band(self) -> tuple[float, float]:
@@ -394,7 +409,8 @@ class _Field:
             rows.append((spent, final, steps, allowed))
         took, final, steps, caps = zip(*rows, strict=True)
         cut = [cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < trainer.max_steps]
-        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0))
+        given = tuple(map(float, caps))
+        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0), given)
 
 
 def race(
@@ -413,7 +429,8 @@ def race(
     in use, and uncoded. All are trained once; then, again and again, the slower half is left out (successive halving)
     and the others are trained more often, the last ones twice as often as `repeats` says, and once more. A run ends
     when it has taken half as long again as the quickest one: what it could still reach does not matter. What a setting
-    needs is its median steps times the seconds per step of its forecast, which many more steps have gone into.
+    needs is its mean steps (`Trial.expected_steps`) times the seconds per step of its forecast, which many more steps
+    have gone into.
 
     Settings of the plan that are `adaptive` run beside the race, with the optimizer that goes with them: their steps
     are whole gradients, so that one run tells the steps of all of them, and they end no run of another optimizer. What
@@ -469,7 +486,8 @@ def race(
 
 def took(item: Forecast, trial: Trial) -> float:
     """Return the seconds to the target: the steps of trials times the forecast's seconds per step."""
-    return trial.median_steps * item.seconds_per_step if math.isfinite(trial.median_steps) else math.inf
+    steps = trial.expected_steps
+    return steps * item.seconds_per_step if math.isfinite(steps) else math.inf
 
 
 def decided_by_luck(trials: Sequence[Trial]) -> bool:
@@ -503,7 +521,7 @@ def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
         plan: which the trials were made for.
         trials: as `race` returns them. If none reached the target, the ranking stays as it is.
     """
-    steps: Mapping[str, float] = {trial.setting: trial.median_steps for trial in trials}
+    steps: Mapping[str, float] = {trial.setting: trial.expected_steps for trial in trials}
     if not any(map(math.isfinite, steps.values())):
         return plan
     tried = [item for item in plan.ranked if item.setting in steps]
