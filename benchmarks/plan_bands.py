@@ -93,6 +93,9 @@ def main() -> None:
                         continue
                     held.append(abs(middle - mean) <= 1.96 * error)
                     off.append(max(0.0, abs(middle / mean - 1.0) - floor))
+            if not held:  # workers that fail for good, while late work is carried on: no step ends any more
+                print(f"{situation.name}, {late}: no setting has a mean", flush=True)
+                continue
             said = statistics.fmean(doubt for doubt, _ in made)
             share, wrong = statistics.fmean(held), statistics.median(off)
             name = f"{situation.name}, {late}"
