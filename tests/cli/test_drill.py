@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from erasurehead.drills import supervisor
+
+from ..drills.small import forked
 from .shop import Typed
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -21,8 +24,15 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 SMALL = ("--workers", 6, "--seconds", 12)
 
 
+@pytest.fixture
+def coordinators_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no coordinator anew: what the command prints is looked at."""
+    monkeypatch.setattr(supervisor, "play", forked)
+
+
 @pytest.mark.slow
 @pytest.mark.processes
+@pytest.mark.usefixtures("coordinators_are_forked")
 def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: Typed, tmp_path: Path) -> None:
     done = typed("drill", *SMALL, "--kinds", "kill,corrupt", "--out", "drill")
     assert done.code == 0, done.err
@@ -44,6 +54,7 @@ def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: T
 
 @pytest.mark.slow
 @pytest.mark.processes
+@pytest.mark.usefixtures("coordinators_are_forked")
 def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: Path) -> None:
     """Two of three lie alike: they outvote the honest one, which no guarantee covers."""
     lies = "".join(f"[[fault]]\nkind = 'corrupt'\nat = 2.0\nworker = {worker}\nlie = 'flip'\n" for worker in (0, 1))

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 from erasurehead.runs import RunFolder
 
+from ..forks import Forked
 from .shop import SMALL, Typed
 
 NAMES = ("steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors")
@@ -24,14 +23,14 @@ def content(folder: str) -> dict[str, bytes]:
     return {name: (Path(folder) / name).read_bytes() for name in NAMES}
 
 
-def started(*arguments: object, before: str = "pass") -> subprocess.Popen[str]:
+def started(*arguments: object, before: str = "pass") -> Forked:
     """Start a command in a process of its own, with a statement before it."""
-    code = f"import sys; from erasurehead.cli import main; {before}; sys.argv = sys.argv[1:]; main()"
-    command = [sys.executable, "-c", code, "erasurehead", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Forked(
+        f"import sys; from erasurehead.cli import main; {before}; sys.argv[0] = 'erasurehead'; main()", *arguments
+    )
 
 
-def wait_for_steps(folder: str, process: subprocess.Popen[str], least: int = 20) -> None:
+def wait_for_steps(folder: str, process: Forked, least: int = 20) -> None:
     """Wait until a run has recorded some steps, and has a checkpoint."""
     end = time.monotonic() + 60
     path = Path(folder)

@@ -26,10 +26,12 @@ def test_promises_are_kept_on_the_virtual_clock(tmp_path: Path, policy: str) -> 
     assert [row["gone"] for row in kept["troubles"]][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_promises_are_kept_on_processes(tmp_path: Path) -> None:
-    faults = (Leave(0, 0.4, 0.9), Cut((1, 2), 1.2, 1.6), Leave(3, 2.0))
-    drill = PeerDrill("dynamic()", "ring()", "processes", 4, 3.0, delays="exponential(mean=0.02)", faults=faults)
+    """Changes are far apart, and delays long, so that a busy machine has started a process by then."""
+    faults = (Leave(0, 0.5, 1.0), Cut((1, 2), 5.0, 7.0), Leave(3, 9.0))
+    drill = PeerDrill("dynamic()", "ring()", "processes", 4, 12.0, delays="exponential(mean=0.1)", faults=faults)
     found = drill.run(out=tmp_path)
     assert found.passed, [one.text for one in found.verdicts if one.kept is False]
 
