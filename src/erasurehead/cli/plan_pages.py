@@ -302,7 +302,9 @@ def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
 
 
 def _times(factor: float) -> str:
-    return NOTHING if math.isnan(factor) else "never" if factor == 0.0 else f"{factor:.3g}"
+    if math.isnan(factor):
+        return NOTHING
+    return "never" if factor == 0.0 else "∞" if math.isinf(factor) else f"{factor:.3g}"
 
 
 def _time(unit: Unit, seconds: float | None, item: Forecast, trial: Trial | None) -> str:
