@@ -23,23 +23,20 @@ from pathlib import Path
 
 import numpy as np
 
+from advice import Judgement, Runs, judge
 from common import report
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays.stationarity import block_length, drift
 from erasurehead.engines import LateWork
-from erasurehead.planning import Forecast, Plan, after, measured_accuracy, plan, race
+from erasurehead.planning import plan
 from erasurehead.schemes.text import parse_scheme
 from truth import (
     DATA,
     GAPS,
     REPLAYS,
-    ROUNDS,
-    STEPS,
     Situation,
     choices,
     key,
     problem,
-    rate,
     sampled,
     situations,
     times_of,
@@ -55,7 +52,6 @@ SETTINGS = (
     "erasurehead(load=3, wait_for=11)",
 )
 SECONDS_PER_TASK = 0.0
-TASK = 0.02
 TABLE = Path(__file__).with_name("plan_truth.json")
 _SLOWER = 3.0  # a choice that takes so many times the best of its replays is none for the advice
 
@@ -137,90 +133,50 @@ def make_truth(minutes: float, only: str) -> None:
         print(f"{time.monotonic() - begin:6.0f} s  {name}: {len(made)} choices", flush=True)
 
 
-def medians(runs: list[list[float | None]], gap: int, half: int) -> float:
-    """Return the median seconds to a gap over one half of the replays."""
-    times = sorted(math.inf if run[gap] is None else float(run[gap] or 0.0) for run in runs[half::2])
-    return times[(len(times) - 1) // 2]
-
-
-def planned(situation: Situation, data: str, late: LateWork, known: bool) -> Plan:
-    """Return the plan that sees the first half of a trace, or knows the law: it draws from 4,000 fresh rounds of it."""
-    table = situation.rounds(0, 4000 if known else ROUNDS)
-    if not known:
-        moved = drift(table)
-        table = table if moved is None else table[moved.since :]
-    model = delays.Bootstrap(table, block=min(block_length(table), len(table)))
-    return plan(model, situation.workers, TASK, choices(situation.workers), late=late)
-
-
-def advice(found: Plan, data: str, gap: float, raced: bool) -> Forecast:
-    """Return what a plan advises.
-
-    Arguments:
-        found: the plan.
-        data: of the row.
-        gap: the depth of the target.
-        raced: whether it has the data to race settings on.
-    """
-    one = problem(data)
-    size = rate(one)
-
-    def descent() -> optimizers.Nesterov:
-        return optimizers.Nesterov(one.initial(), size)
-
-    found = found.for_accuracy(measured_accuracy(one, descent, found.n_workers, gap, STEPS))
-    if not raced:
-        return found.best
-    trials = race(found, one, descent, ("gap", gap), STEPS, 3)
-    return after(found, trials).best
-
-
-def judge(name: str, made: dict[str, list[list[float | None]]], quick: bool) -> list[tuple[str, bool, float]]:
-    """Print the regret of one row, and return kind of advice, whether the row was drawn, and regret over the oracle."""
-    situation, data, late = rows()[name]
-    found: list[tuple[str, bool, float]] = []
-    plans = {known: planned(situation, data, late, known) for known in (True, False)}
-    for place, gap in enumerate(GAPS):
-        best = min(made, key=lambda setting: medians(made[setting], place, 0))
-        least = medians(made[best], place, 1)
-        if not math.isfinite(least):
-            continue
-        regrets: dict[str, float] = {}
-        for kind, known, raced in (
-            ("oracle, data", True, True), ("data", False, True), ("oracle, trace", True, False), ("trace", False, False)
-        ):  # fmt: skip
-            if raced and quick:
-                continue
-            chosen = advice(plans[known], data, gap, raced)
-            regrets[kind] = medians(made[chosen.setting], place, 1) / least
-            if kind in ("data", "trace"):
-                floor = regrets[f"oracle, {kind}"]  # an oracle that misses the target excuses nothing
-                over = regrets[kind] / floor if math.isfinite(floor) else regrets[kind]
-                found.append((kind, situation.drawn, max(over, 1.0)))
-        said = ", ".join(f"{kind} {regret:.2f}" for kind, regret in regrets.items())
-        print(f"{name:<56} gap {gap:<6g} best {best:<32} regret: {said}", flush=True)
-    return found
-
-
-def judged(
-    made: dict[str, dict[str, dict[str, list[list[float | None]]]]], quick: bool
-) -> tuple[dict[str, float], dict[str, str]]:
+def judged(made: dict[str, dict[str, Runs]], quick: bool) -> tuple[dict[str, float], dict[str, str]]:
     """Judge all rows of the table, and check a random part of it; quickly, from traces alone and without the check."""
     again = [] if quick else sampled(list(made), int(time.time()), 0.03)
     for name in again:
         if truth_of(*rows()[name]) != made[name]["seconds"]:
             raise SystemExit(f"{name}: the table says otherwise; remake it (--truth).")
         print(f"made again, and equal: {name}")
-    regrets = [item for name, row in made.items() for item in judge(name, row["seconds"], quick)]
+    found, known = Judgement(), rows()
+    for name, row in made.items():
+        judge(name, *known[name], row["seconds"], quick, found)
+    return summed(found)
+
+
+def summed(found: Judgement) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the ratios of all rows, with their targets."""
     ratios: dict[str, float] = {}
     targets: dict[str, str] = {}
-    for kind, middle, worst in (("data", "<= 1.05", "<= 1.30"), ("trace", "<= 1.20", "<= 2.00")):
+
+    def add(name: str, value: float, target: str = "") -> None:
+        ratios[name] = value
+        if target:
+            targets[name] = target
+
+    for kind, middle, worst in (
+        ("data", "<= 1.05", "<= 1.30"), ("data and adaptive", "<= 1.05", "<= 1.30"), ("trace", "<= 1.20", "<= 2.00")
+    ):  # fmt: skip
         for drawn in (False, True):
-            own = [regret for one, of, regret in regrets if one == kind and of == drawn]
-            if own:
+            if own := found.regrets.get((kind, drawn)):
                 said = f"regret over the oracle, {kind}{', drawn rows' * drawn}"
-                ratios[f"{said}, median"], targets[f"{said}, median"] = statistics.median(own), middle
-                ratios[f"{said}, worst"], targets[f"{said}, worst"] = max(own), worst
+                add(f"{said}, median", statistics.median(own), middle)
+                add(f"{said}, worst", max(own), worst)
+        if best := found.best.get(kind):
+            add(f"regret over the best, {kind}, median", statistics.median(best))
+            add(f"regret over the best, {kind}, 9 of 10 rows", float(np.quantile(best, 0.9, method="higher")))
+            add(f"share of rows within 5% of the best, {kind}", float(np.mean(np.array(best) <= 1.05)))
+        if errors := found.errors.get(kind):
+            add(f"median error of time to target, {kind}", statistics.median(errors), "<= 0.20" * (kind != "trace"))
+        if promises := found.promises.get(kind):
+            add(f"speed-ups within their range, {kind}", statistics.mean(one.held for one in promises), ">= 0.90")
+            add(f"median width of that range, {kind}", statistics.median(one.high / one.low for one in promises),
+                "<= 2.00")  # fmt: skip
+    for gap, ahead in found.ahead.items():
+        add(f"best of other choices over adaptive, gap {gap:g}, median", statistics.median(ahead))
+        add(f"share of rows in which adaptive is quicker, gap {gap:g}", float(np.mean(np.array(ahead) > 1.0)))
     return ratios, targets
 
 

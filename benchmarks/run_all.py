@@ -22,7 +22,7 @@ from common import commit, verdict
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "RESULTS.md"
-HELPERS = {"common", "amazon", "rounds", "idle", "run_all"}
+HELPERS = {"common", "amazon", "rounds", "idle", "truth", "advice", "run_all"}
 
 
 def machine() -> str:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -209,13 +210,9 @@ def times_of(
     return found
 
 
-_PATHS: dict[int, list[float]] = {}
-
-
+@cache  # which keeps the trainer: another one must not come to have its identity
 def _exact_path(of: Trainer) -> list[float]:
-    if id(of) not in _PATHS:
-        _PATHS[id(of)] = list(of.measures(None, 1))
-    return _PATHS[id(of)]
+    return list(of.measures(None, 1))
 
 
 def key(situation: Situation, data: str, late: str) -> str:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from erasurehead.drills import keeper
 
+from .bounded import PATIENCE
 from .leftovers import left_since, unclaimed
 
 _COMMON = settings(derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -84,7 +85,7 @@ def what_tests_start_ends_with_them() -> Generator[None]:
         yield
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 @pytest.fixture(scope="session")

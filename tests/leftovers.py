@@ -8,6 +8,8 @@ import re
 import time
 from pathlib import Path
 
+from .bounded import PROMPT
+
 SHARED = Path("/dev/shm")
 _OWNER = re.compile(r"erasurehead-(\d+)-")
 
@@ -44,7 +46,7 @@ def _used_by(process: Path) -> str:
     return "\n".join(found)
 
 
-def left_since(before: set[str], seconds: float = 3.0) -> set[str]:
+def left_since(before: set[str], seconds: float = PROMPT) -> set[str]:
     """Return what has been left since, and is still there after so many seconds: whoever is ending may take it along.
 
     Arguments:

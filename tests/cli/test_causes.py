@@ -19,6 +19,7 @@ from scipy import sparse
 
 from erasurehead.errors import InvalidArgument
 
+from ..bounded import PATIENCE
 from .shop import SMALL, Typed
 
 SHOP = ("--data", "shop.csv", *SMALL)
@@ -306,7 +307,13 @@ def test_streams_of_a_new_interpreter(shop: Path, stream: str) -> None:
     line = f"{sys.executable} -c 'from erasurehead.cli import main; main()' {quoted} {stream}"
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        ["bash", "-c", line], cwd=shop.parent, capture_output=True, text=True, timeout=120, check=False, env=environment
+        ["bash", "-c", line],
+        cwd=shop.parent,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=environment,
     )
     assert "Traceback" not in done.stderr
     assert json.loads((shop.parent / "run/summary.json").read_text())["status"] == "finished"
@@ -319,7 +326,7 @@ def test_a_name_that_is_not_utf8_is_refused_before_the_work(shop: Path) -> None:
     name = os.fsdecode(b"sh\xffop.csv")
     (shop.parent / name).write_bytes(shop.read_bytes())
     command = [sys.executable, "-c", "from erasurehead.cli import main; main()", "train", "--data", name]
-    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert "must be a text in UTF-8" in done.stderr
     assert "Traceback" not in done.stderr

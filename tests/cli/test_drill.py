@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from erasurehead.drills import supervisor
+
+from ..bounded import PATIENCE, PROMPT
+from ..drills.small import forked
 from .shop import Typed
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -21,8 +25,15 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 SMALL = ("--workers", 6, "--seconds", 12)
 
 
+@pytest.fixture
+def coordinators_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no coordinator anew: what the command prints is looked at."""
+    monkeypatch.setattr(supervisor, "play", forked)
+
+
 @pytest.mark.slow
 @pytest.mark.processes
+@pytest.mark.usefixtures("coordinators_are_forked")
 def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: Typed, tmp_path: Path) -> None:
     done = typed("drill", *SMALL, "--kinds", "kill,corrupt", "--out", "drill")
     assert done.code == 0, done.err
@@ -44,6 +55,7 @@ def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: T
 
 @pytest.mark.slow
 @pytest.mark.processes
+@pytest.mark.usefixtures("coordinators_are_forked")
 def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: Path) -> None:
     """Two of three lie alike: they outvote the honest one, which no guarantee covers."""
     lies = "".join(f"[[fault]]\nkind = 'corrupt'\nat = 2.0\nworker = {worker}\nlie = 'flip'\n" for worker in (0, 1))
@@ -83,7 +95,6 @@ def test_bad_input_is_one_sentence(typed: Typed, tmp_path: Path, options: tuple[
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_all_that_a_drill_has_started_ends_with_it_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "tmp").mkdir()
@@ -93,16 +104,16 @@ def test_all_that_a_drill_has_started_ends_with_it_and_leaves_nothing(tmp_path: 
         [sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
     ) as process:  # fmt: skip
-        end = time.monotonic() + 180
+        end = time.monotonic() + PATIENCE
         steps = tmp_path / "drill" / "baseline" / "steps.jsonl"
         while not (steps.exists() and steps.read_bytes().count(b"\n") > 2):
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < end
             time.sleep(0.05)
         process.send_signal(number)
-        process.wait(30)
+        process.wait(PATIENCE)
     assert process.returncode == (-number if number == signal.SIGKILL else 130)
-    end = time.monotonic() + 20
+    end = time.monotonic() + PROMPT
     while (left := _left(tmp_path, process.pid)) and time.monotonic() < end:
         time.sleep(0.1)
     assert not left

@@ -11,6 +11,7 @@ import pytest
 
 from erasurehead.runs import RunFolder
 
+from ..bounded import PATIENCE
 from .shop import SMALL, Typed
 
 
@@ -40,7 +41,7 @@ def test_records_are_not_said_to_be_in_a_folder_that_is_not_there(shop: Path) ->
     pytest.importorskip("mpi4py")
     arguments = ["train", "--data", shop, *SMALL, "--engine", "mpi", "--out", "run"]
     command = [sys.executable, "-c", "from erasurehead.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1, done.stderr
     assert "start the job with one rank more than there are workers" in done.stderr  # there is no mpiexec around it
     assert "The records up to then" not in done.stderr
@@ -52,7 +53,7 @@ def test_too_few_files_are_one_sentence(shop: Path) -> None:
     limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60)); "
     arguments = ["train", "--data", shop, "--categorical", "--workers", 30, "--out", "run", "--quiet"]
     command = [sys.executable, "-c", f"{limited}from erasurehead.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert "use up the 60 files that a process may have open; raise the limit (ulimit -n)" in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr  # and nothing of the server that forks workers

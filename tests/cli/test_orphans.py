@@ -21,6 +21,7 @@ import pytest
 from erasurehead.cli import main
 from erasurehead.cli.app import build
 
+from ..bounded import PATIENCE
 from ..leftovers import left_since, unclaimed
 from .shop import write_shop
 
@@ -28,9 +29,6 @@ pytestmark = [
     pytest.mark.processes,
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
-
-PATIENCE = 60.0
-"""Seconds within which everything must be gone."""
 
 MARK = "ERASUREHEAD_TEST_OF_ORPHANS"
 
@@ -148,7 +146,7 @@ FORKED = """
 def test_forked_children_train_and_those_of_a_pool_are_told_why_not(tmp_path: Path) -> None:
     (tmp_path / "forked.py").write_text(textwrap.dedent(FORKED))
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "forked.py")], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(tmp_path / "forked.py")], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     said = done.stdout.splitlines()
     assert [said[0], said[-1]] == ["True", "True"], done.stderr

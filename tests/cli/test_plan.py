@@ -238,6 +238,7 @@ class TestHonesty:
         assert "If what delays have beyond the usual gets twice as long, the advice takes" in done.out
         for begin in ("\nWhy: ", "\nWhat would change it: ", "\nWhat it does not know: "):
             assert done.out.count(begin) == 1
+        assert "Where nothing is said, train takes adaptive(), " in done.out
 
     @pytest.mark.slow
     def test_constant_delays_leave_nothing_to_gain(self, typed: Typed) -> None:
@@ -279,6 +280,28 @@ class TestData:
         run = typed("train", "p/run.toml", "--engine", "virtual", "--out", "r", "--json")
         assert run.code == 0
         assert run.json["metrics"]["auc"] > 0.8
+
+    def test_what_train_does_with_nothing_said_is_among_what_is_tried_unless_a_rate_is_given(
+        self, typed: Typed
+    ) -> None:
+        options = (*MODEL, *SHOP, "--max-load", 3, "--repeats", 1, "--target", "gap=1e-4", "--no-figures", "--json")
+        done = typed("plan", *options, "--out", "p")
+        assert done.code == 0, done.err
+        rows = {row["setting"]: row for row in done.json["settings"]}
+        own = [row for name, row in rows.items() if name.startswith("adaptive")]
+        assert {row["load"] for row in own} == {1, 2, 3}
+        assert done.json["best"] == min(own, key=lambda row: row["trial"]["seconds"])["setting"]
+        low, high = rows[done.json["best"]]["speed_up_over_uncoded_range"]
+        assert low < rows[done.json["best"]]["speed_up_over_uncoded"] < high
+        assert any(
+            line.startswith("With the optimizer that train takes where nothing is") for line in done.json["advice"]
+        )
+        tables = tomllib.loads(Path("p/run.toml").read_text())
+        assert "optimizer" not in tables
+        run = typed("train", "p/run.toml", "--engine", "virtual", "--out", "r", "--json")
+        assert run.json["ended"] == "converged"
+        rated = typed("plan", *options, "--rate", 2.0)
+        assert not any(row["setting"].startswith("adaptive") for row in rated.json["settings"])
 
     def test_without_a_target_one_is_chosen(self, typed: Typed) -> None:
         done = typed(

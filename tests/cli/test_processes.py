@@ -15,6 +15,7 @@ import pytest
 
 from erasurehead.runs import RunFolder
 
+from ..bounded import PATIENCE, PROMPT
 from .shop import write_shop
 
 pytestmark = [
@@ -22,9 +23,6 @@ pytestmark = [
     pytest.mark.usefixtures("nothing_is_left_in_shared_memory"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
 ]
-
-PATIENCE = 60.0
-"""Seconds within which anything must happen in these tests."""
 
 Descendants = dict[int, int]
 """Process -> its parent."""
@@ -133,7 +131,7 @@ def test_ctrl_c_ends_everything_and_keeps_the_records(start: Callable[..., Typed
     assert code == 130, err
     assert "stopped by Ctrl-C after" in out
     assert "Traceback" not in err
-    command.wait_until_gone(family, within=5.0)
+    command.wait_until_gone(family, within=PROMPT)
     folder = RunFolder.open(command.folder)
     run = folder.run
     assert [row.step for row in run.steps] == list(range(len(run.steps)))
@@ -152,7 +150,7 @@ def test_ctrl_c_before_the_workers_are_there_leaves_nothing(start: Callable[...,
     assert code == 130, err
     assert "Stopped by Ctrl-C." in err
     assert "Traceback" not in err  # of the fork server neither, which the signal reaches too
-    command.wait_until_gone(family, within=5.0)
+    command.wait_until_gone(family, within=PROMPT)
 
 
 @pytest.mark.parametrize("policy", ["replace", "leave"])
@@ -180,7 +178,7 @@ def test_a_run_that_cannot_go_on_says_which_tasks_are_lost(start: Callable[..., 
     assert "the wait rule decodable() cannot be met any more" in err
     assert "is lost with it" in err
     assert "Traceback" not in err
-    command.wait_until_gone(family, within=5.0)
+    command.wait_until_gone(family, within=PROMPT)
     assert RunFolder.open(command.folder).summary["status"] == "unreachable"
 
 
@@ -190,7 +188,7 @@ def test_when_the_coordinator_is_killed_the_workers_go_too(start: Callable[..., 
     family = command.family()
     command.process.kill()
     command.process.wait()
-    command.wait_until_gone(family, within=3.0)
+    command.wait_until_gone(family, within=PROMPT)
     run = RunFolder.open(command.folder).run
     assert len(run.steps) >= 3
     assert run.stopped == "cut off, or still going on"

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +13,8 @@ import pytest
 
 from erasurehead.runs import RunFolder
 
+from ..bounded import PATIENCE
+from ..forks import Forked
 from .shop import SMALL, Typed
 
 NAMES = ("steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors")
@@ -24,16 +24,16 @@ def content(folder: str) -> dict[str, bytes]:
     return {name: (Path(folder) / name).read_bytes() for name in NAMES}
 
 
-def started(*arguments: object, before: str = "pass") -> subprocess.Popen[str]:
+def started(*arguments: object, before: str = "pass") -> Forked:
     """Start a command in a process of its own, with a statement before it."""
-    code = f"import sys; from erasurehead.cli import main; {before}; sys.argv = sys.argv[1:]; main()"
-    command = [sys.executable, "-c", code, "erasurehead", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Forked(
+        f"import sys; from erasurehead.cli import main; {before}; sys.argv[0] = 'erasurehead'; main()", *arguments
+    )
 
 
-def wait_for_steps(folder: str, process: subprocess.Popen[str], least: int = 20) -> None:
+def wait_for_steps(folder: str, process: Forked, least: int = 20) -> None:
     """Wait until a run has recorded some steps, and has a checkpoint."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     path = Path(folder)
     while not ((path / "checkpoints").is_dir() and (path / "steps.jsonl").read_bytes().count(b"\n") >= least):
         assert process.poll() is None, process.communicate()[1]
@@ -69,7 +69,7 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
     assert refused.code == 2
     assert f"is still going on (process {process.pid})" in refused.sentence
     process.send_signal(how)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == (-how if how == signal.SIGKILL else 130)
     if how != signal.SIGKILL:
         assert RunFolder.open("run").summary["status"] == "interrupted"
@@ -89,7 +89,7 @@ def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(typed:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"
     options = ("train", "--data", shop, *SMALL, "--steps", 60, "--out", "run", "--checkpoint-every", 1)
     full = started(*options, before=limit)
-    _, said = full.communicate(timeout=60)
+    _, said = full.communicate(timeout=PATIENCE)
     assert full.returncode == 1
     sentence = said.rstrip("\n").rpartition("\n")[2]
     found = re.fullmatch(
@@ -106,7 +106,7 @@ def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(typed:
     assert content("run") == content("whole")
 
     optional = started(*options, "--overwrite", "--records", "optional", before=limit)
-    _, said = optional.communicate(timeout=60)
+    _, said = optional.communicate(timeout=PATIENCE)
     assert optional.returncode == 0
     assert said.count("Training goes on without records.") == 1
     assert RunFolder.open("run").x.tobytes() == RunFolder.open("whole").x.tobytes()
@@ -161,7 +161,7 @@ def test_a_run_that_is_ended_before_its_first_step_says_how_to_begin_it_and_can_
 ) -> None:
     before = f"exec({AT_START.format(name=name)!r})"
     ended = started("train", "--data", shop, *SMALL, "--out", "run", before=before)
-    _, said = ended.communicate(timeout=60)
+    _, said = ended.communicate(timeout=PATIENCE)
     assert ended.returncode == (-signal.SIGKILL if name == "SIGKILL" else 130)
     if name != "SIGKILL":
         assert "It had not begun; to begin it: erasurehead train --resume run" in said
@@ -189,7 +189,7 @@ def test_a_run_that_is_ended_in_its_first_step_can_be_gone_on_with_or_says_how_t
 ) -> None:
     before = f"exec({IN_STEP.format(name=name)!r})"
     ended = started("train", "--data", shop, *SMALL, "--out", "run", before=before)
-    ended.communicate(timeout=60)
+    ended.communicate(timeout=PATIENCE)
     done = typed("train", "--resume", "run")
     if name == "SIGKILL":
         assert done.code == 2
@@ -218,7 +218,7 @@ def test_a_model_is_not_lost_with_its_folder(typed: Typed, shop: Path) -> None:
     typed("train", "--data", shop, *SMALL, "--out", "whole", "--quiet")
     before = f"exec({TROUBLE.format(act='shutil.rmtree(recorder.folder.path)')!r})"
     gone = started("train", "--data", shop, *SMALL, "--out", "run", "--records", "optional", "--json", before=before)
-    out, said = gone.communicate(timeout=60)
+    out, said = gone.communicate(timeout=PATIENCE)
     assert gone.returncode == 0, said
     assert "the model could not be saved in run; it is in" in said
     told = json.loads(out)
@@ -235,7 +235,7 @@ def test_a_disk_that_is_full_for_good_leaves_the_figures_and_says_that_the_model
     full = "__import__('resource').setrlimit(__import__('resource').RLIMIT_FSIZE, (0, 0))"
     before = f"exec({TROUBLE.format(act=full)!r})"
     lost = started("train", "--data", shop, *SMALL, "--out", "run", "--records", "optional", before=before)
-    out, said = lost.communicate(timeout=60)
+    out, said = lost.communicate(timeout=PATIENCE)
     assert lost.returncode == 1
     assert "12 steps in" in out
     assert "Traceback" not in said

@@ -12,6 +12,7 @@ import pytest
 from erasurehead.consensus import Cut, Leave
 from erasurehead.consensus.drill import PeerDrill, PeerFindings
 from erasurehead.errors import InvalidArgument
+from erasurehead.testing.conformance import at_some_pace
 
 
 @pytest.mark.slow
@@ -26,10 +27,13 @@ def test_promises_are_kept_on_the_virtual_clock(tmp_path: Path, policy: str) -> 
     assert [row["gone"] for row in kept["troubles"]][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.processes
-def test_promises_are_kept_on_processes(tmp_path: Path) -> None:
-    faults = (Leave(0, 0.4, 0.9), Cut((1, 2), 1.2, 1.6), Leave(3, 2.0))
-    drill = PeerDrill("dynamic()", "ring()", "processes", 4, 3.0, delays="exponential(mean=0.02)", faults=faults)
+@at_some_pace
+def test_promises_are_kept_on_processes(tmp_path: Path, pace: float) -> None:
+    faults = (Leave(0, pace * 0.4, pace * 0.9), Cut((1, 2), pace * 1.2, pace * 1.6), Leave(3, pace * 2.0))
+    seconds, delays = pace * 3.0, f"exponential(mean={pace * 0.02})"
+    drill = PeerDrill("dynamic()", "ring()", "processes", 4, seconds, delays=delays, faults=faults)
     found = drill.run(out=tmp_path)
     assert found.passed, [one.text for one in found.verdicts if one.kept is False]
 

@@ -24,6 +24,8 @@ from erasurehead.runs.predictor import TrainedModel
 from erasurehead.testing import PeerConformance, PeerStateConformance
 from erasurehead.training.notices import Notice
 
+from ..bounded import PATIENCE, PROMPT
+
 
 class TestVirtualClock(PeerStateConformance):
     def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
@@ -63,7 +65,7 @@ class Strike(Watcher):
 
 def few(problem: LogisticRegression, **more: Any) -> ConsensusRun:
     given: dict[str, Any] = {"peers": 4, "steps": 30, "rate": 0.5, "batch": 8, "delays": "exponential(mean=0.005)"}
-    return train(problem, "path()", "full()", until=20.0, **given | more)
+    return train(problem, "path()", "full()", until=PATIENCE, **given | more)
 
 
 @pytest.mark.processes
@@ -127,7 +129,7 @@ class TestOwn:
             pids = [int(word) for word in process.stdout.readline().split()]
             process.kill()
         assert len(pids) == 4
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + PROMPT
         while any(map(alive, pids)) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not any(map(alive, pids))

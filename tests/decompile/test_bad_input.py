@@ -20,6 +20,8 @@ import jax.numpy as jnp
 from erasurehead.decompile import Unsupported, decompile
 from erasurehead.errors import InvalidArgument
 
+from ..bounded import PATIENCE
+
 V = np.arange(3, dtype=np.float32)
 _counter = itertools.count()
 
@@ -133,7 +135,7 @@ except Unsupported as error:
     print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False,
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False,
         env={**__import__("os").environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
     )  # fmt: skip
     assert "shard_map cannot be decompiled to jax: it runs on 2 devices" in done.stdout, done.stderr[-500:]
@@ -142,7 +144,7 @@ except Unsupported as error:
 @pytest.mark.slow
 def test_importing_the_library_does_not_import_jax() -> None:
     code = "import sys, erasurehead.decompile, erasurehead.cli.app; print('jax' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "False"
 
 

@@ -42,7 +42,6 @@ def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> None:
     modules = ("jax.lax", "jax.lax.linalg", "jax.nn", "jax.numpy.linalg")  # the script explores all of them
     assert set(coverage.explore(modules)) <= set(extension.rows(PAGE)), "run: python docs/extensions/decompiled.py"
@@ -66,7 +65,6 @@ UNREACHED = {"call", "closed_call", "core_call", "pmin", "pvary"}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.xdist_group("page")  # what is met is found once
 @pytest.mark.parametrize("backend", coverage.BACKENDS)
 def test_every_row_is_tested(backend: str, extension: ModuleType) -> None:

@@ -20,6 +20,7 @@ from erasurehead.decompile import CheckFailed, Source, decompile
 from erasurehead.decompile.writing import text_of
 from erasurehead.errors import DataError, InvalidArgument
 
+from ..bounded import PATIENCE
 from .programs import CASES
 
 _random = np.random.default_rng(1)
@@ -180,7 +181,7 @@ def test_large_constants_go_beside_the_source(tmp_path: Path) -> None:
         assert again.hash == source.hash
         assert np.allclose(again(V), lookup(V), rtol=1e-5)
         done = subprocess.run(
-            [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0, done.stderr
 
@@ -302,6 +303,6 @@ def test_texts_are_formatted_as_ruff_would(tmp_path: Path) -> None:
             source.save(tmp_path / f"{name.replace(' ', '_')}_{backend}.py")
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", str(tmp_path)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[:3000]

@@ -42,14 +42,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_documentation_builds_without_a_warning(built: Path) -> None:
     assert (built / "index.html").is_file()
     assert (built / "architecture.html").is_file()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_every_public_name_is_in_the_reference(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS / "extensions"))
     exported = importlib.import_module("public_names").public_names

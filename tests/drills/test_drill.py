@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills import Fault, FaultSchedule, supervisor
 from erasurehead.drills.drill import Drill, Settings
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.drills.supervisor import Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
+
+from .small import forked, small_table
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -64,7 +66,8 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path) -> None:
+def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "play", forked)
     # Worker 3 is suspected at 17.1 s: by the second coordinator, which goes on from a checkpoint of just before.
     schedule = FaultSchedule((Fault("stop", 12.0, 3, 12.0), Fault("coordinator", 17.2)))
     drill = Drill(Settings(workers=6, seconds=30.0), schedule, tmp_path / "drill")
@@ -75,7 +78,8 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path) -> None:
+def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "play", forked)
     schedule = FaultSchedule((Fault("disk_full", 5.0, lasting=2.0),))
     found = Drill(Settings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
     assert found.passed
@@ -85,15 +89,15 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
-    drill = Drill(Settings("processes", 6, 6.0, delays=SHORT), all_kinds(0.5), tmp_path / "drill")
+    drill = Drill(
+        Settings("processes", 6, 6.0, delays=SHORT, data=small_table(tmp_path)), all_kinds(0.5), tmp_path / "drill"
+    )
     check(drill.run(), coordinators=3)
 
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 @pytest.mark.xdist_group("mpi")
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 @pytest.mark.skipif(
@@ -101,17 +105,24 @@ def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
     reason="there is no mpiexec",
 )
 def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
-    drill = Drill(Settings("mpi", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")
+    drill = Drill(
+        Settings("mpi", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
+        all_kinds(0.5, "disk_full"),
+        tmp_path / "drill",
+    )
     check(drill.run(), coordinators=2)
 
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(240)
 @pytest.mark.xdist_group("clusters")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
-    drill = Drill(Settings("ray", 6, 6.0, delays=SHORT), all_kinds(0.5, "disk_full"), tmp_path / "drill")
+    drill = Drill(
+        Settings("ray", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
+        all_kinds(0.5, "disk_full"),
+        tmp_path / "drill",
+    )
     check(drill.run(), coordinators=2)
 
 
@@ -157,7 +168,9 @@ def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.processes
 def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path: Path) -> None:
-    drill = Drill(Settings("processes", 6, 60.0, delays=SHORT), FaultSchedule(), tmp_path / "drill")
+    drill = Drill(
+        Settings("processes", 6, 60.0, delays=SHORT, data=small_table(tmp_path)), FaultSchedule(), tmp_path / "drill"
+    )
     drill.prepare()
     done = Supervisor(drill.out, "processes", 6, drill.schedule, 4.0).perform("baseline", lambda text: None)
     assert done.failure == "it was not over within 4 s of real time"

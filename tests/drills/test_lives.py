@@ -14,6 +14,8 @@ from erasurehead.drills.lives import Lives
 from erasurehead.drills.strikes import Strike
 from erasurehead.errors import InvalidArgument
 
+from .small import small_table
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
 
@@ -30,10 +32,11 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
         ),
     ],
 )  # fmt: skip
-@pytest.mark.timeout(300)
 def test_every_life_of_a_storm_keeps_every_promise(tmp_path: Path, engine: str, count: int) -> None:
     said: list[str] = []
-    found = Lives(Settings(engine, workers=6), count, tmp_path / "schedule").run(said.append)
+    found = Lives(Settings(engine, workers=6, data=small_table(tmp_path)), count, tmp_path / "schedule").run(
+        said.append
+    )
     assert found.passed, said
     assert len(found.lives) == count
     assert found.verdict.startswith(f"{count} of {count} lives on the {engine} engine kept every promise")

@@ -1,26 +1,28 @@
 """Every verdict of a drill is turned by a sabotage: the loop, or what it writes, is broken, and the drill says so.
 
-The sabotage is a statement that is run when the coordinator of the faulty run starts, in a process of its own.
+The sabotage is a statement that is run when the coordinator of the faulty run starts, in a process of its own. All but
+one of these processes are forked; `test_drill` starts its coordinators as users do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, supervisor
 from erasurehead.drills.drill import Drill, Settings
-from erasurehead.drills.supervisor import Performance
+from erasurehead.drills.supervisor import Performance, play
 from erasurehead.drills.verdicts import Findings
+
+from .small import forked
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.processes,
-    pytest.mark.timeout(300),
     pytest.mark.xdist_group("sabotage"),  # with one baseline
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
@@ -131,12 +133,6 @@ from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
 """, "the full disk was told in a sentence",
     ),
-    "a process is left running": (
-        KILL, """
-import subprocess
-subprocess.Popen(["sleep", "60"], start_new_session=True)
-""", "left running: sleep",
-    ),
 }  # fmt: skip
 
 
@@ -168,6 +164,11 @@ def broken(found: Findings) -> str:
     return "\n".join(verdict.text for verdict in found.verdicts if verdict.kept is False)
 
 
+@pytest.fixture(autouse=True)
+def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "play", forked)
+
+
 @pytest.mark.parametrize("fault", [KILL, LIE, SILENCE, FULL, END], ids=lambda fault: fault.kind)
 def test_without_a_sabotage_every_promise_is_kept(
     tmp_path: Path, baselines: Callable[[Fault], Performance], fault: Fault
@@ -181,10 +182,20 @@ def test_a_sabotage_turns_its_verdict(
 ) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
     baseline = baselines(fault)
-    (tmp_path / "sitecustomize.py").write_text(
-        f"import sys\nif sys.orig_argv[-1] == 'faulty':\n    exec({sabotage!r})\n"
-    )
+    monkeypatch.setattr(supervisor, "play", partial(forked, sabotage=sabotage))
+    assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))
+
+
+def test_a_process_that_is_left_running_is_ended_and_told(
+    tmp_path: Path, baselines: Callable[[Fault], Performance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    baseline = baselines(KILL)
+    monkeypatch.setattr(supervisor, "play", play)
+    left = """if sys.orig_argv[-1] == 'faulty':
+    subprocess.Popen(["sleep", "60"], start_new_session=True)
+"""
+    (tmp_path / "sitecustomize.py").write_text(f"import subprocess, sys\n{left}")
     monkeypatch.setattr(supervisor, "GRACE", 5.0)  # so long is waited for a process that is left running
     source = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{source}")
-    assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))
+    assert "left running: sleep" in broken(drilled(tmp_path / "drill", KILL, baseline))

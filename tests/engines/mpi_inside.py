@@ -35,7 +35,7 @@ from erasurehead.testing import (
     Quadratic,
     Timetable,
 )
-from erasurehead.testing.conformance import PATIENCE, arrivals, order, start, take
+from erasurehead.testing.conformance import PATIENCE, arrivals, at_some_pace, order, start, take
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
@@ -47,12 +47,16 @@ if __name__ in sys.modules:
 
 
 class TestConformance(EngineConformance, FaultInjectionConformance):
+    known_within = 30.0  # within a second: in `test_mpi.py`, where nothing else runs
+
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late)
 
 
 class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance):
     """The same with models and messages that MPI carries, as between machines."""
+
+    known_within = 30.0
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late, share=False)
@@ -168,11 +172,15 @@ class TestOwn:
                 assert event.read().tolist() == [number, worker, worker, number]
 
     @pytest.mark.parametrize("share", [True, False])
-    def test_a_busy_worker_answers_its_newest_order_though_others_have_had_newer_ones(self, share: bool) -> None:
-        with MPIEngine(Timetable({(0, 0, 0): 5 * GRID}), "carry", share=share) as engine:
+    @at_some_pace
+    def test_a_busy_worker_answers_its_newest_order_though_others_have_had_newer_ones(
+        self, share: bool, pace: float
+    ) -> None:
+        grid = pace * GRID
+        with MPIEngine(Timetable({(0, 0, 0): 5 * grid}), "carry", share=share) as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             engine.submit(order(0), [0])
-            assert engine.next_event(engine.now() + 2 * GRID) is None
+            assert engine.next_event(engine.now() + 2 * grid) is None
             engine.submit(order(1), [0])
             for number in (2, 3):
                 engine.submit(order(number), [1])
@@ -227,11 +235,13 @@ class TestOwn:
 
     @pytest.mark.parametrize("late", ["preempt", "carry"])
     @pytest.mark.parametrize("name", ["erasurehead", "exact"])
+    @at_some_pace
     def test_training_stops_on_the_same_arrivals_as_on_the_virtual_clock_and_reaches_the_same_bits(
-        self, name: str, late: LateWork
+        self, name: str, late: LateWork, pace: float
     ) -> None:
+        grid = pace * GRID
         scheme = schemes.erasurehead(6, 2, 2) if name == "erasurehead" else schemes.exact(6, 3)
-        delays = grid_delays(6, 3) if late == "preempt" else Timetable({(5, 0, 0): 2 * GRID, (2, 1, 0): 3 * GRID})
+        delays = grid_delays(6, 3, grid) if late == "preempt" else Timetable({(5, 0, 0): 2 * grid, (2, 1, 0): 3 * grid})
         virtual, real = (short_train(scheme, make(delays, late)) for make in (VirtualEngine, MPIEngine))
         if late == "preempt":
             assert [row.used for row in real.steps] == [row.used for row in virtual.steps]
@@ -281,10 +291,10 @@ def check_asynchronous(make: Callable[[Delays, LateWork], Engine]) -> None:
 PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)
 
 
-def grid_delays(n_workers: int, steps: int) -> Timetable:
+def grid_delays(n_workers: int, steps: int, grid: float) -> Timetable:
     """Delays of all workers in a step: multiples of the grid in random order."""
     rng = np.random.default_rng(11)
-    return Timetable({(w, s, 0): GRID * k for s in range(steps) for w, k in enumerate(rng.permutation(n_workers))})
+    return Timetable({(w, s, 0): grid * k for s in range(steps) for w, k in enumerate(rng.permutation(n_workers))})
 
 
 def short_train(scheme: schemes.Scheme, engine: Engine, steps: int = 3) -> Run:

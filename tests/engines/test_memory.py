@@ -11,6 +11,8 @@ import pytest
 
 from erasurehead.engines.shared_memory import Block, accept, offer
 
+from ..bounded import PATIENCE
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the open files of a process")
 
 LOOK = """
@@ -28,7 +30,7 @@ else:
 def look(offered: bytes) -> str:
     """Return what another process finds."""
     command = [sys.executable, "-c", LOOK, offered.hex()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout.strip()
 
 
 @pytest.mark.slow

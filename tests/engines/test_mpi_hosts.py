@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from ..bounded import PATIENCE, PROMPT
 from .mpi_jobs import job_over, running
 from .namespaces import Network, several_hosts
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("mpi")]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("mpi")]
 
 END = "(end)"
 RANKS = 7  # two workers a host, and the coordinator on the first
-PATIENCE = 60.0
 
 NOTICED = {"oob_tcp_keepalive_time": "2", "oob_tcp_keepalive_intvl": "1", "oob_tcp_keepalive_probes": "3"}
 """Settings under which the launcher knows within seconds that a host is lost; by default it takes eight minutes."""
@@ -146,7 +146,7 @@ def test_training_over_three_hosts_goes_on_exactly_while_a_link_is_slow_or_cut(t
         lines = {line.split(" ")[0]: line.partition(" ")[2] for line in job.lines}
         assert lines["places"] == str([["host0", "host1", "host2"]] * 2)
         assert float(lines["error"]) < 1e-9
-        assert wait_until_empty(network, 10.0) == []
+        assert wait_until_empty(network, PROMPT) == []
 
 
 def test_a_host_that_stays_lost_ends_the_job_with_a_sentence_once_the_launcher_knows(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_host_that_stays_lost_ends_the_job_with_a_sentence_once_the_launcher_k
             job.until(lambda line: "lost communication with a remote daemon" in line, "sentence")
             job.until(lambda line: "on node host2" in line, "name of the host")
             job.end()
-        assert wait_until_empty(network, 30.0) == []
+        assert wait_until_empty(network, PROMPT) == []
 
 
 ELSEWHERE = """
@@ -168,7 +168,7 @@ ELSEWHERE = """
     from erasurehead.errors import EngineError
     from erasurehead.testing import Echo, Timetable
     from erasurehead.testing.conformance import arrivals, order, take
-    engine = MPIEngine(Timetable({(1, 1, 0): 30.0}))
+    engine = MPIEngine(Timetable({(1, 1, 0): 1e6}))
     for worker, host in enumerate(["host1", "host2", "host2", "host0"]):
         engine.assign(worker, Echo(worker, (worker,)), host)
     print("joined", *(event.host for event in sorted(take(engine, 4), key=lambda event: event.worker)))
@@ -176,7 +176,7 @@ ELSEWHERE = """
     engine.submit(order(0))
     events = arrivals(engine, 4)
     print("clocks agree", all(begin <= event.started <= event.time for event in events))
-    print("clock error", max(event.time - event.started for event in events) < 1.0)
+    print("clock error", max(event.time - event.started for event in events) < 30.0)
     try:
         engine.pause(1)
     except EngineError as error:
@@ -186,7 +186,7 @@ ELSEWHERE = """
     begin = engine.now()
     engine.kill(1)
     (died,) = take(engine, 1)
-    print("died", died.worker, died.time - begin < 1.0)
+    print("died", died.worker, died.time - begin < 30.0)
     engine.assign(1, Echo(1, (1,)), "host2")
     (joined,) = take(engine, 1)
     engine.submit(order(1, step=2), [1])

@@ -12,7 +12,9 @@ import pytest
 from erasurehead.engines.mpi.start import FAILED, Launched, Start, launched
 from erasurehead.engines.mpi.watch import Watch
 from erasurehead.errors import InvalidArgument
+from erasurehead.testing.conformance import at_some_pace
 
+from ..bounded import PATIENCE, PROMPT
 from .mpi_jobs import environment, job
 
 SCRIPT = """
@@ -28,10 +30,10 @@ DIES = "if rank == 2: os.kill(os.getpid(), signal.SIGKILL)"
 DIES_IN_INIT = """
 if rank == 1:  # the others wait for it inside of MPI_Init when it is killed
     subprocess.Popen(["sh", "-c", f"sleep 1; kill -9 {os.getpid()}"])
-    time.sleep(60)
+    time.sleep(600)
 """
-HANGS = "if rank == 3: time.sleep(60)"
-TAKES_ITS_TIME = "time.sleep(0.9 * rank)"
+HANGS = "if rank == 3: time.sleep(600)"
+TAKES_ITS_TIME = "time.sleep({pace} * 0.9 * rank)"
 
 
 def play(folder: Path, before: str, patience: float, limit: float) -> tuple[int, str, float]:
@@ -39,7 +41,7 @@ def play(folder: Path, before: str, patience: float, limit: float) -> tuple[int,
     script = SCRIPT.format(before=textwrap.dedent(before), patience=patience, limit=limit)
     begin = time.monotonic()
     done = subprocess.run(
-        job(4, "-c", script), capture_output=True, text=True, timeout=110, check=False, env=environment(folder)
+        job(4, "-c", script), capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment(folder)
     )
     return done.returncode, done.stdout + done.stderr, time.monotonic() - begin
 
@@ -52,25 +54,32 @@ def play(folder: Path, before: str, patience: float, limit: float) -> tuple[int,
     [
         (DIES, 2.0, 60.0, "MPI did not start: rank 2 of 4 is missing"),
         (DIES_IN_INIT, 4.0, 60.0, "rank 1 of 4 is missing on"),
-        (HANGS, 3.0, 8.0, "it was not up within 8 s (start_limit): although all 4 ranks of this machine are there"),
+        (
+            HANGS,
+            3.0,
+            8.0,
+            "it was not up within {limit:g} s (start_limit): although all 4 ranks of this machine are there",
+        ),
     ],
     ids=["dies before", "dies while the others wait for it", "hangs"],
 )
+@at_some_pace
 def test_a_start_that_fails_ends_in_time_with_an_exit_code_and_names_who_is_missing(
-    tmp_path: Path, before: str, patience: float, limit: float, sentence: str
+    tmp_path: Path, before: str, patience: float, limit: float, sentence: str, pace: float
 ) -> None:
-    code, said, seconds = play(tmp_path, before, patience, limit)
+    code, said, seconds = play(tmp_path, before, pace * patience, pace * limit)
     assert code == FAILED, said
-    assert sentence in said
+    assert sentence.format(limit=pace * limit) in said
     assert said.count("MPI did not start") == 1
-    assert seconds < 45.0  # far from five minutes, on a machine with too much to do
+    assert seconds < pace * limit + PROMPT  # and not when the last rank has slept its ten minutes
 
 
 @pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.xdist_group("mpi")
-def test_ranks_that_are_there_and_slow_are_waited_for_beyond_the_patience(tmp_path: Path) -> None:
-    code, said, _ = play(tmp_path, TAKES_ITS_TIME, 2.0, 60.0)
+@at_some_pace
+def test_ranks_that_are_there_and_slow_are_waited_for_beyond_the_patience(tmp_path: Path, pace: float) -> None:
+    code, said, _ = play(tmp_path, TAKES_ITS_TIME.format(pace=pace), pace * 2.0, pace * 60.0)
     assert (code, said.count("up")) == (0, 1), said
 
 

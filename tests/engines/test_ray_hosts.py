@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
+from ..bounded import PATIENCE, PROMPT
 from .namespaces import Host, several_hosts
 
 pytest.importorskip("ray", reason="the Ray engine needs ray: pip install 'erasurehead[ray]'")
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("clusters")]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("clusters")]
 
-PATIENCE = 60.0
 LENGTH = 20_000  # elements of a message: 160 kB
-CUT_KNOWN = 20.0
+CUT_KNOWN = 3 * (1.0 + 3.0) + PROMPT
 """Seconds within which a cut link must be known. The health checks below notice it after 3 times 1 + 3 s at most."""
 
 HEALTH = {"initial_delay_ms": "1000", "period_ms": "1000", "timeout_ms": "3000", "failure_threshold": "3"}
@@ -138,19 +138,16 @@ def test_replicas_on_several_hosts_a_slow_link_a_cut_one_and_a_new_host(folder: 
         assert (offered["host"], offered["workers"]) == ("host2", 1)
         coordinator.call("assign", 4, LENGTH, "host2")
         assert [event["host"] for event in events_of("Joined", coordinator, 1)] == ["host2"]
-        begin = time.monotonic()
         coordinator.round(1, {0, 1, 2, 3, 4})
-        quick = time.monotonic() - begin
 
-        network.slow(far, kilobytes=200)  # two messages of 160 kB take more than a second
+        network.slow(far, kilobytes=80)  # two messages of 160 kB take four seconds
         begin = time.monotonic()
         coordinator.call("submit", 2)
         fast = coordinator.events(3)
         assert {event["worker"] for event in fast} == {0, 2, 4}  # a slow link holds up nobody else
-        assert time.monotonic() - begin < 1.0
         late = coordinator.events(2)
         assert {event["worker"] for event in late} == {1, 3}
-        assert time.monotonic() - begin > max(1.0, quick)
+        assert time.monotonic() - begin > 2.0
         network.heal(far)
         coordinator.round(3, {0, 1, 2, 3, 4})
 

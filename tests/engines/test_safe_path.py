@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ..bounded import PATIENCE
 from .mpi_jobs import environment, job
 
 TRAPS = ("numpy", "erasurehead", "scipy", "signal", "threading", "pickle", "selectors", "mpi4py", "ray", "cloudpickle")
@@ -100,7 +101,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 def told(command: list[str], where: Path, env: dict[str, str] | None = None) -> str:
     """Run a command in a folder, and return what it prints."""
-    done = subprocess.run(command, cwd=where, env=env, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(command, cwd=where, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     assert "trapped" not in done.stderr
     return done.stdout

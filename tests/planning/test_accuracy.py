@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from erasurehead import delays, optimizers, problems
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Accuracy, Forecast, explain, forecast, plan, task_noise
-from erasurehead.planning.task_weights import _of_messages, task_weights  # pyright: ignore[reportPrivateUsage]
+from erasurehead.planning.task_weights import Counted, CountedSum, _of_messages, task_weights  # pyright: ignore[reportPrivateUsage]
 from erasurehead.planning.trials import Trainer
 from erasurehead.schemes.text import parse_scheme
 
@@ -156,3 +156,41 @@ class TestCoverage:
 def test_what_cannot_be_asked_for_is_refused(arguments: tuple[float, ...], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         Accuracy(*arguments)
+
+
+def test_errors_that_last_count_as_often_as_descent_remembers_them() -> None:
+    lasting = Counted(1.0, 0.1 * 0.8 ** np.arange(33), 0.0, np.ones(12))
+    single = Counted(1.0, np.array([0.1, *[0.0] * 32]), 0.0, np.ones(12))
+    assert single.noise(0.9) == pytest.approx(0.1)
+    assert lasting.noise(0.0) == pytest.approx(0.1)
+    assert lasting.noise(0.9) == pytest.approx(0.1 * (1 + 2 * 0.72 / (1 - 0.72)), rel=1e-3)
+    accuracy = Accuracy(1e-3, 0.005)
+    assert accuracy.floor(lasting) > 3.0 * accuracy.floor(single)
+    assert accuracy.steps(lasting) > accuracy.steps(single)
+
+
+@pytest.mark.parametrize("runs", [1, 4])
+def test_covariances_are_those_of_each_run_by_itself(runs: int) -> None:
+    """Workers that are missing for three steps in a row: as the definition says, product by product."""
+    scheme = parse_scheme("ignore_stragglers(wait_for=3)", 4)
+    random = np.random.default_rng(0)
+    missing = np.repeat(random.integers(4, size=(40, runs)), 3, axis=0)
+    times = np.ones((120, runs, 4))
+    np.put_along_axis(times, missing[:, :, None], 9.0, axis=2)
+    counting = CountedSum(scheme.decoder, scheme.aggregation, runs=runs)
+    counting(times.reshape(-1, 4), np.full(120 * runs, 2.0), np.ones(120 * runs))
+    found = counting.result().covariances
+    weights = np.where(times < 2.0, 4 / 3, 0.0)
+    off = weights - weights.mean(axis=(0, 1))
+    for lag in range(4):
+        products = (off[lag:] * off[: 120 - lag]).sum(axis=2)
+        assert found[lag] == pytest.approx(products.mean() / 16, abs=1e-12)
+    assert found[0] > found[1] > found[2] > abs(found[3])
+
+
+def test_late_work_that_is_carried_on_is_missing_in_the_next_steps_too() -> None:
+    model = delays.LogNormal(0.3, 1.0, seed=1)
+    carried = forecast("ignore_stragglers(wait_for=4)", 12, model, late="carry").counted
+    dropped = forecast("ignore_stragglers(wait_for=4)", 12, model).counted
+    assert carried.noise(0.9) > 1.5 * carried.variance
+    assert dropped.noise(0.9) == pytest.approx(dropped.variance, rel=0.2)

@@ -113,7 +113,7 @@ class TestAdvice:
     def test_redundancy_that_pays_is_said_with_its_price(self, small: Plan) -> None:
         text = explain(small)
         assert f"Use {small.best.setting}: each worker holds 10.0% of the data (3 tasks)." in text
-        assert "times as fast as uncoded, " in text
+        assert "times as fast as uncoded (" in text
         assert "waits for 30.0 of 30 workers, so that the slowest decide" in limits(small, small.uncoded)
 
     def test_what_limits_is_said(self) -> None:

@@ -5,6 +5,7 @@ As `python differentiable_driver.py ENGINE,... PROBLEM,...`, for MPI under `mpie
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -49,6 +50,13 @@ def main(names: list[str], whats: list[str]) -> None:
         from erasurehead.engines.mpi import serve_unless_coordinator
 
         serve_unless_coordinator()
+    with contextlib.ExitStack() as open_:
+        if "ray" in names:  # engines of a process share one cluster as long as one of them is open
+            open_.enter_context(engines.RayEngine())
+        _train(names, whats)
+
+
+def _train(names: list[str], whats: list[str]) -> None:
     for what in whats:
         problem = made(what)
         for name in names:

@@ -16,6 +16,8 @@ from erasurehead import problems
 from erasurehead.decompile import Source, Unsupported, decompile
 from erasurehead.errors import DataError, InvalidArgument
 
+from ..bounded import PATIENCE
+
 jax = pytest.importorskip("jax", reason="problems.jax needs JAX: pip install 'erasurehead[jax]'")
 jnp = jax.numpy
 
@@ -88,7 +90,9 @@ sys.stdout.buffer.write(np.append(out, loss).tobytes())
 def test_where_there_is_no_jax_the_source_runs() -> None:
     problem = without_jax()
     given = pickle.dumps((problem.shard(TASKS), problem.initial()))
-    done = subprocess.run([sys.executable, "-c", WORKER], input=given, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER], input=given, capture_output=True, check=True, timeout=PATIENCE
+    )
     assert done.stdout == sent(problem).tobytes()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ..bounded import PATIENCE
 from ..engines.mpi_jobs import environment, job
 from . import differentiable_driver
 
@@ -25,7 +26,9 @@ def outcomes(folder: Path, engines: str, problems: str, ranks: int = 0) -> Outco
     """Return what the driver prints: by engine and problem."""
     words = [str(differentiable_driver.__file__), engines, problems]
     command = job(ranks, *words) if ranks else [sys.executable, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False, env=environment(folder))
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment(folder)
+    )
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("came to")]
     return {(engine, what): " ".join(rest) for _, _, engine, what, *rest in lines}
@@ -36,13 +39,11 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     return outcomes(tmp_path_factory.mktemp("here"), "virtual,processes", "torch,jax,numpy")
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("what", ["jax", "numpy", "torch"])
 def test_processes_train_to_the_bits_of_the_virtual_clock(what: str, here: Outcomes) -> None:
     assert here["processes", what] == here["virtual", what]
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("engine", ["mpi", "ray"])
 def test_engines_of_clusters_train_to_the_same_bits(engine: str, here: Outcomes, tmp_path: Path) -> None:
     if engine == "ray" and importlib.util.find_spec("ray") is None:

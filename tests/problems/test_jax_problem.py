@@ -17,6 +17,8 @@ from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.problems.mini_batches import draw_batch
 from erasurehead.training.programs import build_programs
 
+from ..bounded import PATIENCE
+
 jax = pytest.importorskip("jax", reason="problems.jax needs JAX: pip install 'erasurehead[jax]'")
 jnp = jax.numpy
 
@@ -202,4 +204,4 @@ def test_without_jax_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.slow
 def test_problems_load_neither_jax_nor_pytorch() -> None:
     code = "import sys, erasurehead.problems; assert not {'jax', 'torch'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)

@@ -21,7 +21,7 @@ from .conftest import MakeRuns
 
 pytest.importorskip("matplotlib")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 LONG = "bimodal(share=0.1, usual=none(), slow=exponential(mean=5.0, seed=0), seed=0), preempt, and late work is dropped"
 

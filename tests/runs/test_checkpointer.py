@@ -19,6 +19,8 @@ from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 
+from ..bounded import PATIENCE
+
 STEPS_DONE = 9
 
 
@@ -157,7 +159,7 @@ class _Slow(CheckpointStore):
         self.go, self.saved = threading.Semaphore(0), list[int]()
 
     def save(self, step: int, *rest: Any) -> None:
-        assert self.go.acquire(timeout=20)
+        assert self.go.acquire(timeout=PATIENCE)
         super().save(step, *rest)
         self.saved.append(step)
 
@@ -179,7 +181,7 @@ def test_training_is_never_further_ahead_of_the_disk_than_is_said(tmp_path: Path
     held.join(0.05)
     assert held.is_alive()  # the first is three steps back
     store.go.release()
-    held.join(20)
+    held.join(PATIENCE)
     assert not held.is_alive()
     assert store.saved == [1]
     for _ in range(9):

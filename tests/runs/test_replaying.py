@@ -193,15 +193,15 @@ def test_deaths_of_real_workers_are_replayed_to_the_same_bits(tmp_path: Path) ->
                 engine.kill(row.step)
 
     engine, policy = engines.ProcessEngine(delays.Exponential(0.01, seed=1), "carry"), FaultPolicy(death="spread")
-    scheme, x = schemes.asynchronous(6, 12), np.zeros(PROBLEM.n_parameters)
+    scheme, x, steps = schemes.asynchronous(6, 12), np.zeros(PROBLEM.n_parameters), 200  # beyond both deaths
     recorder = Recorder(RunFolder.create(tmp_path / "run"))
     real = training.train(
-        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), engine, 40, [recorder, Kills()], fault_policy=policy
+        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), engine, steps, [recorder, Kills()], fault_policy=policy
     )
     assert sorted(worker for row in real.steps for worker in row.workers_noticed("died")) == [1, 4]
     assert real.steps[-1].workers == 4
     again = training.train(
-        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), VirtualEngine(replay(tmp_path / "run")), 40,
+        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), VirtualEngine(replay(tmp_path / "run")), steps,
         fault_policy=policy,
     )  # fmt: skip
     assert again.x.tobytes() == real.x.tobytes()

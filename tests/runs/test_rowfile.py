@@ -14,6 +14,8 @@ import pytest
 from erasurehead.errors import DataError, RecordsError
 from erasurehead.runs.jsonl import RowFile, read_lines
 
+from ..bounded import PATIENCE
+
 
 def rows_of(path: Path) -> list[int]:
     return [row["n"] for row in read_lines(path)]
@@ -113,7 +115,7 @@ print(file.size)
 def test_where_the_disk_is_full_the_file_ends_with_the_last_whole_line(tmp_path: Path) -> None:
     path = tmp_path / "rows"
     done = subprocess.run(
-        [sys.executable, "-c", _LIMITED, path], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", _LIMITED, path], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     assert done.stdout.splitlines() == [f"{path} cannot be written: {os.strerror(errno.EFBIG)}.", "98"]
     assert path.read_bytes().endswith(b"}\n")

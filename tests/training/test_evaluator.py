@@ -73,7 +73,11 @@ class Models(Callback):
         self.states.append(state())
 
 
-def go(steps: int = 400, *watching: Callback, problem: Any = PROBLEM, **others: Any) -> Run:
+MANY = 4000
+"""Steps that a run ends long before, even where nobody has measured it for a while."""
+
+
+def go(steps: int = MANY, *watching: Callback, problem: Any = PROBLEM, **others: Any) -> Run:
     engine = others.pop("engine", None) or engines.ProcessEngine(Exponential(0.002, seed=1))
     optimizer = GradientDescent(PROBLEM.initial(), 0.1)
     return train(problem, schemes.exact(2, 2), optimizer, engine, steps, watching, evaluate_every=1, **others)
@@ -90,12 +94,12 @@ def test_a_core_is_spare_beyond_those_of_the_workers_here_and_of_the_coordinator
 @pytest.mark.processes
 def test_what_is_measured_beside_is_of_the_model_that_was_judged(tmp_path: Path) -> None:
     models, recorder = Models(), Recorder(RunFolder.create(tmp_path / "run"))
-    run = go(400, models, recorder, until="gap < 1e-3")
+    run = go(MANY, models, recorder, until="gap < 1e-3")
     assert run.ended == "until"
     assert run.optimum is not None
     assert all(one.beside for one in run.measured)
     assert run.measured[-1].value < 1e-3 <= min([1.0, *(one.value for one in run.measured[:-1])])
-    assert run.measured[-1].step <= len(run.steps) < 400
+    assert run.measured[-1].step <= len(run.steps) < MANY
     for one in run.measured:
         assert one.time == run.steps[one.step - 1].end
         assert one.value == pytest.approx(run.optimum.gap(PROBLEM.objective(models.seen[one.step])), rel=1e-9)
@@ -124,7 +128,7 @@ def test_when_the_process_dies_the_target_is_measured_between_steps_and_nothing_
             assert Started.one is not None
             os.kill(Started.one.pid, signal.SIGKILL)
 
-    run = go(400, Models(kill), until="gap < 1e-3")
+    run = go(MANY, Models(kill), until="gap < 1e-3")
     assert run.ended == "until"
     (said,) = [notice for notice in run.notices if notice.kind == "measured_between"]
     assert said.reason == "killed by SIGKILL"
@@ -144,7 +148,7 @@ class Stuck(Quadratic):
 
 @pytest.mark.processes
 def test_a_problem_that_cannot_be_sent_is_measured_between_steps() -> None:
-    run = go(400, problem=Stuck(), until="gap < 1e-3")
+    run = go(MANY, problem=Stuck(), until="gap < 1e-3")
     assert run.ended == "until"
     assert not any(one.beside for one in run.measured)
     (said,) = [notice for notice in run.notices if notice.kind == "measured_between"]
@@ -158,10 +162,10 @@ def test_ctrl_c_ends_it_with_the_run_and_a_resumed_run_goes_on_with_it() -> None
             raise KeyboardInterrupt
 
     models = Models(interrupt)
-    run = go(400, models, until="gap < 1e-3")
+    run = go(MANY, models, until="gap < 1e-3")
     assert (run.status, len(run.steps)) == ("interrupted", 6)
     state = models.states[5]
-    again = go(400, until="gap < 1e-3", resume=Resumption(state, run.steps[:5], []))
+    again = go(MANY, until="gap < 1e-3", resume=Resumption(state, run.steps[:5], []))
     assert again.ended == "until"
     assert [one.step for one in again.measured][: len(state["stopping"]["measured"])] == [
         one[0] for one in state["stopping"]["measured"]
@@ -192,7 +196,7 @@ def test_of_models_that_come_faster_than_they_are_measured_the_newest_is() -> No
 
 
 def test_virtual_runs_measure_in_place_and_end_at_the_same_step_every_time() -> None:
-    runs = [go(400, until="gap < 1e-3", engine=engines.VirtualEngine(Exponential(0.5, seed=1))) for _ in range(2)]
+    runs = [go(MANY, until="gap < 1e-3", engine=engines.VirtualEngine(Exponential(0.5, seed=1))) for _ in range(2)]
     assert Started.one is None
     assert runs[0].ended == "until"
     assert len(runs[0].steps) == len(runs[1].steps) == runs[0].measured[-1].step

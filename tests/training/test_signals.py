@@ -16,6 +16,8 @@ from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import Terminated, terminable, uninterrupted
 
+from ..bounded import PATIENCE
+
 
 class _Signal(Callback):
     """Sends a signal in the middle of recording a step, and sees what the last callback sees."""
@@ -115,5 +117,5 @@ def test_other_threads_are_never_interrupted() -> None:
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
-    thread.join(10)
+    thread.join(PATIENCE)
     assert ran == ["ran"]

@@ -19,6 +19,7 @@ from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.names import SUMMARY, WAITING
 from erasurehead.runs.resuming import resumption
 from erasurehead.testing import Quadratic, Timetable
+from erasurehead.testing.conformance import at_some_pace
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.optimum import find_optimum
@@ -261,20 +262,21 @@ def test_run_files_know_them_and_published_settings_keep_their_steps() -> None:
 
 
 @pytest.mark.processes
-def test_who_is_late_now_can_be_read_while_a_step_is_waited_for(tmp_path: Path) -> None:
-    folder, seen = RunFolder.create(tmp_path / "run"), list[Any]()
+@at_some_pace
+def test_who_is_late_now_can_be_read_while_a_step_is_waited_for(tmp_path: Path, pace: float) -> None:
+    path, seen = tmp_path / str(pace), list[Any]()
+    folder, waiting = RunFolder.create(path), path / WAITING
 
     class Reads(Callback):
         def on_wait(self, step: int, missing: Any, elapsed: float) -> None:
-            path = tmp_path / "run" / WAITING
-            if path.is_file():
-                seen.append(json.loads(path.read_text()))
+            if waiting.is_file():
+                seen.append(json.loads(waiting.read_text()))
 
-    slow = Timetable({(1, 1, 0): 1.3})
+    slow = Timetable({(1, 1, 0): 1.3 * pace})
     engine = engines.ProcessEngine(slow)
     go(3, engine=engine, scheme=schemes.uncoded(3), callbacks=[Recorder(folder), Reads()], evaluate_every=0)
     assert any(one["step"] == 1 and one["missing"] == [1] for one in seen)
-    assert not (tmp_path / "run" / WAITING).exists()
+    assert not waiting.exists()
 
 
 def test_the_optimum_of_a_plain_problem_is_found_where_objectives_drown_in_rounding() -> None:

@@ -67,7 +67,9 @@ def run(
     tried = None if options.data is None else Tried.load(options, found.n_workers, search.sample, screen)
     target = None if goal is None else goal.target(tried, found.n_workers)
     accuracy = goal_accuracy(goal, search, tried, found.n_workers, screen)
-    page = plan_pages.Page(_searched(search, config, found, target, accuracy, screen), asked=_asked(goal, search))
+    solved = tried is not None and tried.solver is not None and target is None
+    searched = _searched(search, config, found, target, accuracy, solved, screen)
+    page = plan_pages.Page(searched, asked=_asked(goal, search))
     if tried is not None:
         wanted = None if goal is None else goal.measured
         page = tried.page(page, wanted, target is None, search.repeats, screen)
@@ -116,14 +118,18 @@ def _searched(
     found: Planned,
     target: Target | None,
     accuracy: Accuracy,
+    solved: bool,
     screen: Screen,
 ) -> Plan:
+    """Return the plan; with the settings that bring an optimizer of their own if there are data to tell its steps."""
     from erasurehead.errors import check_count
-    from erasurehead.planning import default_settings, plan
+    from erasurehead.planning import adaptive_settings, default_settings, plan
 
     usual = 10 if found.cost_known else _FREE
     most = check_count("--max-load", usual if search.max_load is None else search.max_load)
-    settings = search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ())
+    settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
+    if solved and not search.scheme and settings:
+        settings += adaptive_settings(found.n_workers, most)
     screen.say(f"trying {len(settings)} settings on {found.said} ...")
     current = search.current or found.current
     if search.current is not None:

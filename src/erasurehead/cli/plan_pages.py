@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from erasurehead.planning import Forecast, Plan, Trial, by_case, explain, if_worse, in_short, limits, remarks
+from erasurehead.planning import (
+    Forecast,
+    Plan,
+    Trial,
+    by_case,
+    explain,
+    if_worse,
+    in_short,
+    limits,
+    nothing_said,
+    remarks,
+    speed_up_range,
+)
 from erasurehead.planning.forecasts import trace_rounds
 from erasurehead.planning.trials import took
 from erasurehead.reports.units import NOTHING, Unit, byte_unit, time_unit
@@ -50,9 +62,9 @@ class Page:
         return next((trial for trial in self.trials if trial.setting == item.setting), None)
 
     def speed_up(self, item: Forecast, over: Forecast) -> float:
-        """Return how many times sooner a setting reaches the target; NaN where one of the two was not tried."""
+        """Return how many times sooner a setting reaches the target; NaN where one was not tried to the end."""
         one, other = self.trial(item), self.trial(over)
-        if self.trials and (one is None or other is None):
+        if self.trials and (one is None or other is None or one.unfinished):
             return math.nan
         return self.plan.speed_up(item, over)
 
@@ -60,7 +72,8 @@ class Page:
         """Return the first distinct settings, and further down those that were tried, uncoded and the current one."""
         plan = self.plan
         first = {item.setting for item in plan.distinct[:top]}
-        also = {plan.uncoded.setting, *(trial.setting for trial in self.trials)}
+        differ = {item.setting for item in plan.distinct}
+        also = {plan.uncoded.setting, *(trial.setting for trial in self.trials if trial.setting in differ)}
         also |= set() if plan.current is None else {plan.current.setting}
         return tuple(item for item in plan.ranked if item.setting in first | also)
 
@@ -114,6 +127,9 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "seconds_to_target": item.seconds_to_target,
         "band": list(item.band),
         "speed_up_over_uncoded": page.speed_up(item, plan.uncoded),
+        "speed_up_over_uncoded_range": None if math.isnan(page.speed_up(item, plan.uncoded)) else list(
+            speed_up_range(plan, item, plan.uncoded, page.trials)
+        ),
         "speed_up_over_current": None if plan.current is None else page.speed_up(item, plan.current),
         "share_of_data": item.share_of_data,
         "bytes_of_data": None if page.bytes_of_data is None else round(item.share_of_data * page.bytes_of_data),
@@ -122,7 +138,7 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "pareto": on_front,
         "limits": limits(plan, item),
         "trial": None if trial is None else {
-            "seconds": took(item, trial), "steps": trial.median_steps, "band": list(_range(item, trial)),
+            "seconds": took(item, trial), "steps": trial.expected_steps, "band": list(_range(item, trial)),
             "reached": trial.reached, "final": list(trial.final), "given_up": trial.given_up,
         },
     }  # fmt: skip
@@ -161,9 +177,10 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
         times = [None if trial is None else took(item, trial) for item, trial in zip(items, tried, strict=True)]
         unit = time_unit(times)
         header = f"To {page.goal[0]}\n{page.goal[1]:g} ({unit.name})"
-        columns.append((header, ["" if seconds is None else _write(unit, seconds) for seconds in times]))
+        columns.append((header, [_time(unit, *pair) for pair in zip(times, items, tried, strict=True)]))
         pairs = list(zip(items, tried, strict=True))
-        columns.append(("range", ["" if trial is None else _band(unit, _range(item, trial)) for item, trial in pairs]))
+        columns.append(("range", ["" if trial is None or trial.unfinished else _band(unit, _range(item, trial))
+                                  for item, trial in pairs]))  # fmt: skip
     if plan.target is not None:
         bounds = [item.bound * item.seconds_per_step for item in items]
         columns.append((f"Theorem 1:\nat most ({whole.name})", [_write(whole, seconds) for seconds in bounds]))
@@ -191,8 +208,15 @@ def why(page: Page, top: int) -> str:
     plan = page.plan
     items = page.listed(top)
     places = _places(plan, items)
-    lines = [f"  {place:>3}  {limits(plan, item)}" for place, item in zip(places, items, strict=True)]
+    lines = [f"  {place:>3}  {_limits(page, item)}" for place, item in zip(places, items, strict=True)]
     return "\n".join(["What limits each:", *lines])
+
+
+def _limits(page: Page, item: Forecast) -> str:
+    said, trial = limits(page.plan, item), page.trial(item)
+    if trial is None or not trial.unfinished:
+        return said
+    return f"{said} Its trials were ended, as others were far quicker."
 
 
 def doubts(page: Page) -> tuple[str, ...]:
@@ -208,6 +232,14 @@ def beyond(page: Page) -> tuple[str, ...]:
             f"Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample); on all of them it "
             "may take more steps or fewer."
         )
+    if not page.trials:
+        item, share = nothing_said(page.plan)
+        if share > 0.0:
+            said.append(
+                f"Where nothing is said, train takes {item.setting}, {item.seconds_per_step:.4g} s a step, with an "
+                f"optimizer that finds its steps itself: it is quicker if it needs less than {share:.0%} of the steps "
+                "of exact descent, which --data measures."
+            )
     worse = if_worse(page.plan)
     said.append(
         f"If what delays have beyond the usual gets twice as long, the advice takes "
@@ -271,6 +303,12 @@ def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
 
 def _times(factor: float) -> str:
     return NOTHING if math.isnan(factor) else "never" if factor == 0.0 else f"{factor:.3g}"
+
+
+def _time(unit: Unit, seconds: float | None, item: Forecast, trial: Trial | None) -> str:
+    if seconds is None or trial is None:
+        return ""
+    return f"> {_write(unit, trial.ended_at * item.seconds_per_step)}" if trial.unfinished else _write(unit, seconds)
 
 
 def _write(unit: Unit, value: float) -> str:

@@ -24,10 +24,12 @@ from erasurehead.planning.forecasts import Target as Target
 from erasurehead.planning.forecasts import forecast as forecast
 from erasurehead.planning.planner import Plan as Plan
 from erasurehead.planning.planner import plan as plan
+from erasurehead.planning.settings import adaptive_settings as adaptive_settings
 from erasurehead.planning.settings import default_settings as default_settings
 from erasurehead.planning.simulation import Simulation as Simulation
 from erasurehead.planning.simulation import simulate as simulate
 from erasurehead.planning.simulation import stop_times as stop_times
+from erasurehead.planning.speed_ups import speed_up_range as speed_up_range
 from erasurehead.planning.step_times import Lemma8 as Lemma8
 from erasurehead.planning.step_times import ShiftedLaw as ShiftedLaw
 from erasurehead.planning.step_times import additive as additive
@@ -47,4 +49,5 @@ from erasurehead.planning.trials import try_settings as try_settings
 from erasurehead.planning.what_if import WhatIf as WhatIf
 from erasurehead.planning.what_if import by_case as by_case
 from erasurehead.planning.what_if import if_worse as if_worse
+from erasurehead.planning.what_if import nothing_said as nothing_said
 from erasurehead.planning.what_if import rounds_to_settle as rounds_to_settle

@@ -67,8 +67,10 @@ class Accuracy:
         Noise of variance s^2 leaves steps of size r hovering r s^2 / 4 above the minimum, whatever the curvature;
         a constant error b of the gradient, ||b||^2 / (2 curvature). With s^2 and b^2 in units of how far one task's
         gradient is off, and the curvature times r about half the pace, that is noise * (variance + 4 bias / pace).
+        Errors of successive steps that are alike add up, until the pace has made them forgotten.
         """
-        return self.noise * (counted.variance / max(counted.mean, 1e-300) + 4.0 * counted.bias / self.pace)
+        variance = counted.noise(math.exp(-0.5 * self.pace))
+        return self.noise * (variance / max(counted.mean, 1e-300) + 4.0 * counted.bias / self.pace)
 
     def steps(self, counted: Counted) -> float:
         """Return the steps that a setting needs, not rounded; inf where its errors keep it from the gap.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from erasurehead.delays.distributions import Pareto
 from erasurehead.errors import numbered
 from erasurehead.planning.forecasts import GUESS, Forecast, trace_rounds
 from erasurehead.planning.planner import Plan
+from erasurehead.planning.speed_ups import speed_up_range
 from erasurehead.planning.trials import Trial, decided_by_luck, took
 from erasurehead.planning.what_if import if_worse, rounds_to_settle
+from erasurehead.schemes.text import is_adaptive
 
 _NEARLY = 1.1  # so much of the best time is nearly as good
 _SELDOM = 0.2  # a task that is counted in a smaller share of the steps is worth a word
@@ -74,7 +76,7 @@ def limits(plan: Plan, item: Forecast) -> str:
         said.append(
             f"{numbered('task', item.neglected)} {'are' if len(item.neglected) > 1 else 'is'} as good as never counted"
         )
-    elif math.isinf(item.steps):
+    elif math.isinf(item.steps) and item.floor >= (plan.accuracy.gap if plan.target is None else plan.target.epsilon):
         unit = "error" if plan.target is not None else "gap"
         said.append(f"its noise keeps the {unit} above {item.floor:.3g}")
     if item.unanswered > 0.0:
@@ -116,7 +118,7 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
             f"{len(rivals)} {'other' if len(rivals) == 1 else 'others'}, such as {rivals[0].setting}{more}."
         )
     if best.load > 1 and plan.reached:
-        said += _with_less(plan)
+        said += _with_less(plan, {trial.setting for trial in trials})
     if isinstance(plan.delays, Pareto) and plan.delays.exponent <= 1.0:
         said.append("The delays have an infinite mean: times of settings that wait for all workers do not settle.")
     return tuple(said)
@@ -176,7 +178,7 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     """
     best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
     if trials and goal is not None:
-        why = f"its median steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials times its seconds per step"
+        why = f"its mean steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials times its seconds per step"
     else:
         why = f"{best.steps:.3g} times the steps of the exact gradient at {best.seconds_per_step:.4g} s each"
         if plan.target is not None:
@@ -199,10 +201,11 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     return one, f"What would change it: {two}{cost}.", f"What it does not know: {three}."
 
 
-def _with_less(plan: Plan) -> list[str]:
-    """Say which setting is nearly as quick with the least data a worker."""
+def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
+    """Say which setting, of those that were tried if any were, is nearly as quick with the least data a worker."""
     best = plan.best
-    near = [item for item in plan.ranked if item.seconds_to_target <= _NEARLY * best.seconds_to_target]
+    known = [item for item in plan.ranked if not tried or item.setting in tried]
+    near = [item for item in known if item.seconds_to_target <= _NEARLY * best.seconds_to_target]
     least = min(near, key=lambda item: item.load, default=best)
     if least.load >= best.load or math.isinf(best.seconds_to_target):
         return []
@@ -242,6 +245,7 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
         f"Of those tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
         f"{took(item, first):.4g} s ({low:.4g} to {high:.4g}){beside}."
     ]
+    said += _solver(plan, trials)
     off = [trial for trial in trials if trial.contradicts(known[trial.setting])]
     if off:
         here = known[off[0].setting]
@@ -251,11 +255,55 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
             f"{here.seconds_per_step:.4g} s are expected of many more steps; the ranking goes by the latter."
         )
     if decided_by_luck(trials):
+        few = min(trial.median_steps for trial in trials if not is_adaptive(trial.setting))
         said.append(
-            f"The target is met after {first.median_steps:.0f} steps, so that luck decides: name one that is farther "
+            f"The target is met within {few:.0f} steps, so that luck decides: name one that is farther "
             "off, such as --target gap=0.01."
         )
     return said
+
+
+def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> str:
+    middle = plan.speed_up(plan.best, over)
+    if math.isinf(middle):
+        return f"{name} does not reach the target"
+    low, high = speed_up_range(plan, plan.best, over, trials)
+    between = f" ({low:.2f} to {high:.2f} in 90% of runs)" if low < high else ""
+    return f"{middle:.2f} times as fast as {name}{between}"
+
+
+def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
+    """Say how the default of `train` compares with the best of all others, if both were tried."""
+    by_name = {item.setting: item for item in plan.ranked}
+    usual = next((item for item in plan.ranked if item.setting == "adaptive(load=3)"), None)
+    reached = [trial for trial in trials if math.isfinite(trial.median_steps)]
+    own = [trial for trial in trials if is_adaptive(trial.setting)]
+    others = [trial for trial in reached if not is_adaptive(trial.setting)]
+    if not own:
+        return []
+    first = next((trial for trial in reached if trial in own), None)
+    if first is None:
+        return [
+            f"{own[0].setting} does not reach the target with the optimizer that train takes where nothing is said."
+        ]
+    item = by_name[first.setting]
+    seconds = took(item, first)
+    said = (
+        f"With the optimizer that train takes where nothing is said, {first.setting} takes {first.expected_steps:.0f} "
+        f"steps, {seconds:.4g} s"
+    )
+    if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
+        said += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
+    if not others:
+        return [f"{said}; no setting with the other optimizer reaches the target."]
+    best = by_name[others[0].setting]
+    other = took(best, others[0])
+    times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
+    equal = item.seconds_per_step * other / seconds
+    return [
+        f"{said}: {times} the best of the others, {best.setting} ({others[0].expected_steps:.0f} steps, {other:.4g} "
+        f"s), and as fast if a step of it took {equal:.3g} s instead of {item.seconds_per_step:.3g} s."
+    ]
 
 
 def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
@@ -268,14 +316,15 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
         first = f"Redundancy does not pay here, but not waiting for the slowest does: {best.setting}."
     else:
         first = f"Use {best.setting}: each worker holds {best.share_of_data:.1%} of the data ({best.load} tasks)."
+    if is_adaptive(best.setting):
+        first += f" Its optimizer finds its steps itself; {best.setting} is all that train needs to be told."
     low, high = best.band
     known = plan.target is not None or trials
     unit = "s to the target" if known else "s for the progress of one exact step"
     second = (
         f"It takes {best.seconds_per_step:.4g} s a step (uncoded: {uncoded.seconds_per_step:.4g} s), and "
-        f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {high:.4g}): {plan.speed_up(best):.2f} times as fast as "
-        "uncoded"
+        f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {high:.4g}): " + _times(plan, trials, uncoded, "uncoded")
     )
     if plan.current is not None:
-        second += f", {plan.speed_up(best, plan.current):.2f} times as fast as {plan.current.setting}"
+        second += f", {_times(plan, trials, plan.current, plan.current.setting)}"
     return first, second + ".", f"What limits it: {limits(plan, best)}", f"What limits uncoded: {limits(plan, uncoded)}"

@@ -16,8 +16,9 @@ from erasurehead.errors import invalid
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.convergence import Bound, Constants, lemma1
-from erasurehead.planning.simulation import Simulation, Watch, simulate
+from erasurehead.planning.simulation import Simulation, simulate
 from erasurehead.planning.task_weights import Counted, CountedSum
+from erasurehead.planning.trace_errors import trace_error
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 
@@ -209,6 +210,10 @@ def forecast(
         exact = lemma1(target.constants).steps_to(target.epsilon)
         found = found.asked(of, exact)
         found = replace(found, floor=found.floor * target.constants.gap, bound=bound.steps_to(target.epsilon))
+    of_trace = trace_error(scheme, delays, seconds_per_task)
+    if of_trace is not None and math.isfinite(found.error):
+        chance = float(result.seconds.std(ddof=1)) / math.sqrt(len(result.seconds))
+        found = replace(found, error=max(found.error, math.hypot(chance, of_trace * result.seconds_per_step)))
     if isinstance(delays, Uncertain):
         few = max(_LEAST, len(result.seconds) // len(delays.draws))
         means = [_simulated(scheme, other, seconds_per_task, few, late).seconds_per_step for other in delays.draws]
@@ -227,7 +232,7 @@ def _simulated(
     seconds_per_task: float,
     steps: int | None,
     late: LateWork,
-    watch: Watch | None = None,
+    watch: CountedSum | None = None,
 ) -> Simulation:
     decoder, rule, n_messages = scheme.decoder, scheme.rule, scheme.code.n_messages
     one_by_one = rule.remembers or delays.follows_clock  # as the virtual engine takes them
@@ -236,6 +241,8 @@ def _simulated(
         steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
         chains = 1 if one_by_one else max(1, steps // _CHAIN)
         warm = _WARM if chains > 1 else 0
+        if watch is not None:
+            watch.runs = chains
         return simulate_with_memory(
             decoder, rule, delays, steps, seconds_per_task, late=late, watch=watch, chains=chains, warm=warm
         )

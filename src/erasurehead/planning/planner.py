@@ -99,6 +99,14 @@ class Plan:
             return 1.0 if other == 0.0 else math.inf
         return other / item.seconds_to_target if math.isfinite(item.seconds_to_target) else 0.0
 
+    def steps_of(self, item: Forecast) -> float:
+        """Return how many steps a setting takes to the target: not in the unit of `Forecast.steps`, if that is another.
+
+        Where there are neither constants nor trials on data, exact descent is taken to go at the pace of `accuracy`.
+        """
+        relative = self.target is None and item.exact_steps == 1.0
+        return item.steps * self.accuracy.exact_steps if relative else item.steps
+
     def distinguishable(self, one: Forecast, other: Forecast) -> bool:
         """Whether the delays tell two settings apart with 95% certainty, both having met the same delays."""
         if math.isinf(one.seconds_to_target) or math.isinf(other.seconds_to_target):

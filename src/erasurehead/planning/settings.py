@@ -34,6 +34,19 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
+    """Return `adaptive`, what `erasurehead train` does where nothing is said, with every load worth trying.
+
+    They bring an optimizer of their own, whose steps only data can tell: `race` takes them with it.
+
+    Arguments:
+        n_workers, max_load: as of `default_settings`.
+    """
+    check_count("n_workers", n_workers)
+    check_count("max_load", max_load)
+    return tuple(f"adaptive(load={load})" for load in (1, *_LOADS) if load <= min(max_load, n_workers))
+
+
 def _useful(waits: Iterable[int], n_workers: int, load: int) -> list[int]:
     # Whoever waits for all but load - 1 workers has the full gradient: the exact code does the same.
     return [wait for wait in waits if wait <= n_workers - load]

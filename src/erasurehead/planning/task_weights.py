@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Order
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, ByExpectation, ByPresence, Plain
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
+
+_LAGS = 32  # steps after which nothing is looked for any more of what was missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +26,10 @@ class Counted:
 
     Attributes:
         mean: the mean weight of a task over all tasks and steps: 1 for an estimate that is not too short.
-        variance: `E[sum_j (w_j - mean of w_j)^2] / n^2`, with the sum over n tasks: about 1 for the gradient of one
-            random task, 0 where nothing is ever missing.
+        covariances: `E[sum_j v_j(t) v_j(t + k)] / n^2`, with v_j what a weight is beyond its mean and the sum over n
+            tasks, for k = 0, 1, ... steps. The first, the variance, is about 1 for the gradient of one random task, and
+            0 where nothing is ever missing. Workers that are busy, or slow, for more than a step are missing in the
+            next ones, too.
         bias: `sum_j (E[w_j] / mean - 1)^2 / n^2`: above 0 where some tasks are counted less than others in the long
             run, without what so few steps leave to chance.
         shares: of the steps in which each task is counted, shape (n_tasks,).
@@ -33,10 +37,27 @@ class Counted:
     """
 
     mean: float
-    variance: float
+    covariances: Array
     bias: float
     shares: Array
     rounds: float = math.inf
+
+    @property
+    def variance(self) -> float:
+        """Of the estimate of one step."""
+        return float(self.covariances[0])
+
+    def noise(self, fading: float) -> float:
+        """Return the variance that independent steps would need to leave a run hovering as high.
+
+        Descent forgets an error by a factor a step, so that errors which are alike add up until they are forgotten:
+        `c_0 + 2 sum_k fading^k c_k`.
+
+        Arguments:
+            fading: what a step leaves of an earlier error, from 0 to 1.
+        """
+        lags = np.arange(1, len(self.covariances))
+        return max(0.0, self.variance + 2.0 * float((fading**lags * self.covariances[1:]).sum()))
 
 
 @dataclass(eq=False)
@@ -47,18 +68,23 @@ class CountedSum:
         decoder: of the code.
         aggregation: what the optimizer sees.
         rounds: how many independent steps the delays rest on, if fewer than are shown.
+        runs: how many runs the steps are of that are shown, one step of each after the other.
     """
 
     decoder: Decoder
     aggregation: Aggregation
     rounds: float = math.inf
+    runs: int = 1
     steps: int = 0
+    _lagged: Array = field(init=False)
+    _pairs: Array = field(init=False)
     _first: Array = field(init=False)
     _second: Array = field(init=False)
     _seen: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self._first, self._second, self._seen = (np.zeros(self.decoder.code.n_tasks) for _ in range(3))
+        self._lagged, self._pairs = np.zeros(_LAGS + 1), np.zeros(_LAGS + 1)
 
     def __call__(self, times: Array, stop: Array, residual: Array) -> None:
         """Add steps: see `erasurehead.planning.simulation.Watch`."""
@@ -72,6 +98,22 @@ class CountedSum:
             self._first += weights.sum(axis=0)
             self._second += np.einsum("st,st->t", weights, weights)
             self._seen += np.count_nonzero(weights, axis=0)
+            if len(times) % self.runs == 0:
+                self._correlate(weights, lossy, len(times))
+
+    def _correlate(self, weights: Array, lossy: IntArray, count: int) -> None:
+        """Add products of what is missing in steps and in later ones, of each run by itself."""
+        whole = np.ones((count, weights.shape[1]))
+        whole[lossy] = weights
+        whole -= whole.mean(axis=0)
+        series = whole.reshape(count // self.runs, self.runs, -1)
+        length = len(series)
+        lags = min(_LAGS, length - 1)
+        # Autocovariances by the power spectrum, padded so that the end does not meet the beginning.
+        spectrum = np.fft.rfft(series, 2 * length, axis=0)
+        power = (spectrum.real**2 + spectrum.imag**2).sum(axis=(1, 2))
+        self._lagged[: lags + 1] += np.fft.irfft(power, 2 * length)[: lags + 1]
+        self._pairs[: lags + 1] += self.runs * (length - np.arange(lags + 1))
 
     def result(self) -> Counted:
         """Return what they come to."""
@@ -80,9 +122,12 @@ class CountedSum:
         spreads = np.maximum(self._second / steps - means**2, 0.0)
         mean = float(means.mean())
         rounds = min(float(steps), self.rounds)
-        chance = float(spreads.sum()) / rounds
+        covariances = np.divide(self._lagged, self._pairs, out=np.zeros_like(self._lagged), where=self._pairs > 0.0)
+        covariances[0] = float(spreads.sum())
+        lasting = covariances[0] + 2.0 * float(covariances[1:].sum())
+        chance = max(float(covariances[0]) / rounds, lasting / steps)
         bias = (float(((means - mean) ** 2).sum()) - chance) / (n_tasks * mean) ** 2 if mean > 0.0 else 0.0
-        return Counted(mean, float(spreads.sum()) / n_tasks**2, max(0.0, bias), self._seen / steps, rounds)
+        return Counted(mean, covariances / n_tasks**2, max(0.0, bias), self._seen / steps, rounds)
 
 
 def task_weights(decoder: Decoder, aggregation: Aggregation, times: Array, stop: Array) -> Array:

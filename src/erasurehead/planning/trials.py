@@ -24,7 +24,7 @@ from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
 from erasurehead.problems.base import CURVATURE, Problem, Shard, split_samples
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes.text import is_adaptive, parse_scheme
 from erasurehead.training.result import LOWER_IS_BETTER
 
 GAP = "gap"
@@ -47,6 +47,7 @@ class Trial:
         final: the metric at the end of each repetition; NaN where the model was no number any more.
         steps: of each repetition, until the target was reached; inf where it was not.
         ended_at: the step at which a repetition was ended because another setting was far quicker; 0 if none was.
+        given: steps that each repetition was given at most; by default those that the longest one took.
     """
 
     setting: str
@@ -54,11 +55,17 @@ class Trial:
     final: tuple[float, ...]
     steps: tuple[float, ...] = ()
     ended_at: int = 0
+    given: tuple[float, ...] = ()
 
     @property
     def given_up(self) -> bool:
         """Whether some repetition was ended because another setting was far quicker."""
         return self.ended_at > 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether so many repetitions were ended that nobody knows how long the setting takes."""
+        return self.given_up and math.isinf(self.median_steps)
 
     @property
     def reached(self) -> float:
@@ -74,6 +81,19 @@ class Trial:
     def median_steps(self) -> float:
         """Median of the steps; inf if half of the repetitions did not reach the target."""
         return _median(self.steps)
+
+    @property
+    def expected_steps(self) -> float:
+        """Mean of the steps, where a repetition that missed the target counts as many as it was given.
+
+        inf if half of the repetitions missed it. The median would not tell a setting that always gets there from one
+        that sometimes hovers above the target for long.
+        """
+        if math.isinf(self.median_steps):
+            return math.inf
+        longest = max(steps for steps in self.steps if math.isfinite(steps))
+        given = self.given or (longest,) * len(self.steps)
+        return float(np.mean([min(pair) for pair in zip(self.steps, given, strict=True)]))
 
     @property
     def band(self) -> tuple[float, float]:
@@ -237,8 +257,9 @@ def measured_accuracy(
     """Measure how far noise keeps training from a gap, with the optimizer and the step size that are used.
 
     Momentum adds the noise of many steps up, so that tasks alone do not tell it: training is repeated with half of the
-    tasks missing at random, and what that adds to the gap, about the step at which exact training meets the target, is
-    the noise; divided by the variance of those estimates it holds for others.
+    tasks missing at random, and what that adds to the gap is the noise; divided by the variance of those estimates it
+    holds for others. It adds up for a while, so that what counts is what has come by the time at which exact training
+    has met the target, up to twice that time.
 
     Arguments:
         problem: with its penalty.
@@ -250,7 +271,7 @@ def measured_accuracy(
     trainer = Trainer(problem, optimizer, (GAP, gap), max_steps)
     exact = list(trainer.measures(None, n_tasks))
     needed = next((step for step, left in enumerate(exact, start=1) if left <= gap), len(exact))
-    window = slice(max(0, math.floor(0.8 * needed) - 1), min(len(exact), math.ceil(1.2 * needed) + 1))
+    window = slice(min(needed, len(exact)) - 1, min(len(exact), 2 * needed))
     pace = math.log(1.0 / min(max(exact[needed - 1], 1e-12), 0.9)) / needed
     random = np.random.default_rng(0)
     added: list[float] = []
@@ -345,9 +366,15 @@ class _Field:
     """Runs of settings, each repetition once; settings that lose nothing share the steps of exact training."""
 
     def __init__(
-        self, trainer: Trainer, delays: Delays, n_workers: int, seconds_per_task: float, late: LateWork
+        self,
+        trainer: Trainer,
+        delays: Delays,
+        n_workers: int,
+        seconds_per_task: float,
+        late: LateWork,
+        solver: Trainer | None = None,
     ) -> None:
-        self._trainer = trainer
+        self._trainer, self._solver = trainer, solver
         self._delays, self._n_workers = delays, n_workers
         self._seconds_per_task = seconds_per_task
         self._late: LateWork = late
@@ -364,26 +391,26 @@ class _Field:
         """
         scheme = parse_scheme(setting, self._n_workers)
         rows = self._done.setdefault(setting, [])
-        allowed = self._trainer.max_steps
+        trainer = self._solver if self._solver is not None and is_adaptive(setting) else self._trainer
+        allowed = trainer.max_steps
         if math.isfinite(most) and seconds_per_step > 0.0:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
         # What was ended because others seemed far quicker is made again once they turn out not to be.
         rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
         while len(rows) < repeats:
-            first = len(rows) * self._trainer.max_steps
+            first = len(rows) * trainer.max_steps
             seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
             if (weights == 1.0).all() and len(weights) == allowed:
-                steps, final = self._trainer.exact
+                steps, final = trainer.exact
                 steps = steps if steps <= allowed else math.inf
             else:
-                steps, final = self._trainer.run(weights, scheme.code.n_tasks)
+                steps, final = trainer.run(weights, scheme.code.n_tasks)
             spent = float(seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
             rows.append((spent, final, steps, allowed))
         took, final, steps, caps = zip(*rows, strict=True)
-        cut = [
-            cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < self._trainer.max_steps
-        ]
-        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0))
+        cut = [cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < trainer.max_steps]
+        given = tuple(map(float, caps))
+        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0), given)
 
 
 def race(
@@ -394,6 +421,7 @@ def race(
     max_steps: int = 100,
     repeats: int = 3,
     progress: Callable[[int, int], None] | None = None,
+    solver: Callable[[], Optimizer] | None = None,
 ) -> tuple[Trial, ...]:
     """Train with the settings that could be the best, on the virtual clock, and continue with the quicker half of them.
 
@@ -401,22 +429,31 @@ def race(
     in use, and uncoded. All are trained once; then, again and again, the slower half is left out (successive halving)
     and the others are trained more often, the last ones twice as often as `repeats` says, and once more. A run ends
     when it has taken half as long again as the quickest one: what it could still reach does not matter. What a setting
-    needs is its median steps times the seconds per step of its forecast, which many more steps have gone into.
+    needs is its mean steps (`Trial.expected_steps`) times the seconds per step of its forecast, which many more steps
+    have gone into.
+
+    Settings of the plan that are `adaptive` run beside the race, with the optimizer that goes with them: their steps
+    are whole gradients, so that one run tells the steps of all of them, and they end no run of another optimizer. What
+    their first order computes beside the gradient is not counted: at most another computation of a worker's tasks.
 
     Arguments:
         plan: whose settings, delays, computing times and kind of late work are taken.
         problem, optimizer, goal, max_steps: as of `try_settings`.
         repeats: runs of a setting after which it is compared with others closely, at least 1.
         progress: called after each setting with how many are done, and of how many.
+        solver: makes a new optimizer at its initial model for settings that are `adaptive`; by default theirs is
+            `optimizer`, and they are raced like all others.
 
     Returns:
         The trials, the quickest first.
     """
     check_count("repeats", repeats)
     trainer = Trainer(problem, optimizer, goal, max_steps)
-    field = _Field(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late)
+    own = None if solver is None else Trainer(problem, solver, goal, max_steps)
+    field = _Field(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late, own)
     known = {item.setting: item for item in plan.ranked}
-    left = _entrants(plan)
+    beside = [] if own is None else [item for item in plan.ranked if is_adaptive(item.setting)]
+    left = [setting for setting in _entrants(plan, beside) if known[setting] not in beside]
     fixed = {plan.uncoded.setting} | ({plan.current.setting} if plan.current is not None else set[str]())
     trials: dict[str, Trial] = {}
     best = math.inf
@@ -439,21 +476,27 @@ def race(
         if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
             trials[setting] = field.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
             best = min(best, took(known[setting], trials[setting]))
+    trials |= {item.setting: field.trial(item.setting, 1, math.inf) for item in beside}
+    if beside:
+        first = min(beside, key=lambda item: took(item, trials[item.setting])).setting
+        trials[first] = field.trial(first, rounds[-1], math.inf)
     sign = 1.0 if goal[0] in (GAP, *LOWER_IS_BETTER) else -1.0
     return tuple(sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), _end(trial, sign))))
 
 
 def took(item: Forecast, trial: Trial) -> float:
     """Return the seconds to the target: the steps of trials times the forecast's seconds per step."""
-    return trial.median_steps * item.seconds_per_step if math.isfinite(trial.median_steps) else math.inf
+    steps = trial.expected_steps
+    return steps * item.seconds_per_step if math.isfinite(steps) else math.inf
 
 
 def decided_by_luck(trials: Sequence[Trial]) -> bool:
     """Whether the target is so near that the quickest setting met it within five steps."""
-    return bool(trials) and min(trial.median_steps for trial in trials) < _FEW
+    return any(trial.median_steps < _FEW for trial in trials if not is_adaptive(trial.setting))
 
 
-def _entrants(plan: Plan) -> list[str]:
+def _entrants(plan: Plan, beside: Sequence[Forecast]) -> list[str]:
+    plan = plan.with_order([item for item in plan.ranked if item not in beside])
     possible = [item for item in plan.front if not item.neglected]
     if len(possible) > _ENTRANTS:
         last = len(possible) - 1
@@ -472,21 +515,30 @@ def _end(trial: Trial, sign: float) -> float:
 def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
     """Return a plan in which steps are those of trials on data; settings that were not tried come behind.
 
+    Of these, forecasts tell how many times the steps of exact descent they take, and the trials how many those are.
+
     Arguments:
         plan: which the trials were made for.
         trials: as `race` returns them. If none reached the target, the ranking stays as it is.
     """
-    steps: Mapping[str, float] = {trial.setting: trial.median_steps for trial in trials}
+    steps: Mapping[str, float] = {trial.setting: trial.expected_steps for trial in trials}
     if not any(map(math.isfinite, steps.values())):
         return plan
-    exact = min((steps[item.setting] for item in plan.ranked if item.setting in steps and item.missing == 0.0),
-                default=math.nan)  # fmt: skip
-    known = {
-        item.setting: item.with_steps(steps[item.setting], exact if math.isfinite(exact) else item.exact_steps)
-        for item in plan.ranked
-        if item.setting in steps
-    }
-    again = plan.of({item.setting: known.get(item.setting, item) for item in plan.ranked})
-    tried = [item for item in again.ranked if item.setting in steps]
-    rest = [item for item in plan.ranked if item.setting not in steps]
-    return again.with_order((*tried, *rest))
+    tried = [item for item in plan.ranked if item.setting in steps]
+    lossless = [item.setting for item in tried if item.missing == 0.0 and not is_adaptive(item.setting)]
+    exact = min((steps[setting] for setting in lossless), default=math.nan)
+
+    def known_of(item: Forecast) -> Forecast:
+        taken = steps[item.setting]
+        of = taken if is_adaptive(item.setting) else exact  # whose optimizer may be another
+        return item.with_steps(taken, of if math.isfinite(of) else item.exact_steps)
+
+    known = {item.setting: known_of(item) for item in tried}
+    for item in plan.ranked:
+        if item.setting not in known:  # if exact descent does not get there, nobody knows who would
+            scale = exact / item.exact_steps if math.isfinite(exact) else math.inf
+            known[item.setting] = item.with_steps(scale * item.steps, scale * item.exact_steps)
+    again = plan.of(known)
+    first = [item for item in again.ranked if item.setting in steps]
+    rest = [known[item.setting] for item in plan.ranked if item.setting not in steps]
+    return again.with_order((*first, *rest))

@@ -102,6 +102,21 @@ def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
     return WhatIf(found[plan.best.setting], best, factor)
 
 
+def nothing_said(plan: Plan) -> tuple[Forecast, float]:
+    """Return what is known without data of `adaptive`, which `erasurehead train` takes where nothing is said.
+
+    Returns:
+        Its forecast, with the steps of exact descent; and the share of these steps that its own optimizer may need
+        for it to be as quick as the plan's first setting, 0 if no share is small enough.
+    """
+    steps = len(plan.best.scores)
+    item = forecast(
+        "adaptive()", plan.n_workers, plan.delays, plan.seconds_per_task, plan.target, steps, plan.late, plan.accuracy
+    )
+    seconds = item.seconds_to_target
+    return item, plan.best.seconds_to_target / seconds if math.isfinite(seconds) and seconds > 0.0 else 0.0
+
+
 def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
     """Return the best setting for each kind of data and each depth of the target that a plan may be for.
 

@@ -9,9 +9,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,11 +43,40 @@ from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Sized, Timetable, Typed
 
-PATIENCE = 60.0
-"""Seconds within which anything must happen in these tests."""
+PATIENCE = 300.0
+"""Seconds after which something hangs: many times what anything takes on a slow machine with much else to do."""
 
 GRID = 0.1
-"""Seconds between two injected delays: far above the noise of a busy machine."""
+"""Seconds between two injected delays, at the first pace."""
+
+PACES = (1.0, 5.0, 25.0)
+"""How many times as long delays are in the attempts of a test of their order."""
+
+
+def at_some_pace(test: Callable[..., None]) -> Callable[..., None]:
+    """Repeat a test of who comes first with longer delays if it fails, so that it judges the engine, not the machine.
+
+    Between real workers an order follows from delays only where these differ by more than the machine's own noise, of
+    which nobody knows a bound. An engine that is right passes once they do; one that is wrong passes at no pace. What
+    hangs is not tried again.
+
+    Arguments:
+        test: has an argument `pace`: how many times as long its delays are to be.
+    """
+
+    @functools.wraps(test)
+    def paced(*given: Any, **named: Any) -> None:
+        for pace in PACES[:-1]:
+            try:
+                return test(*given, pace=pace, **named)
+            except AssertionError:
+                continue
+        return test(*given, pace=PACES[-1], **named)
+
+    told = inspect.signature(test)
+    fixtures = [parameter for name, parameter in told.parameters.items() if name != "pace"]
+    vars(paced)["__signature__"] = told.replace(parameters=fixtures)  # which pytest goes by
+    return paced
 
 
 def start(engine: Engine, programs: Sequence[Program]) -> None:
@@ -53,7 +85,7 @@ def start(engine: Engine, programs: Sequence[Program]) -> None:
         engine.assign(worker, program)
     missing = set(range(len(programs)))
     while missing:
-        event = engine.next_event(engine.now() + PATIENCE)
+        (event,) = take(engine, 1)
         assert isinstance(event, Joined), event
         missing.remove(event.worker)
 
@@ -68,7 +100,8 @@ def take(engine: Engine, count: int) -> list[Event]:
     events: list[Event] = []
     while len(events) < count:
         event = engine.next_event(engine.now() + PATIENCE)
-        assert event is not None, f"only {events} within {PATIENCE} s"
+        if event is None:
+            raise TimeoutError(f"only {events} within {PATIENCE} s")
         events.append(event)
     return events
 
@@ -118,8 +151,10 @@ class EngineConformance(MakesEngines):
                     assert begin <= event.started <= event.time <= engine.now()
                 assert [event.time for event in events] == sorted(event.time for event in events)
 
-    def test_workers_arrive_in_the_order_of_their_delays(self) -> None:
-        delays = Timetable({(0, 0, 0): 3 * GRID, (1, 0, 0): 1 * GRID, (2, 0, 0): 2 * GRID})
+    @at_some_pace
+    def test_workers_arrive_in_the_order_of_their_delays(self, pace: float) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, 0, 0): 3 * grid, (1, 0, 0): 1 * grid, (2, 0, 0): 2 * grid})
         with self.make(delays) as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(3)])
             begin = engine.now()
@@ -127,10 +162,12 @@ class EngineConformance(MakesEngines):
             events = arrivals(engine, 3)
             assert [event.worker for event in events] == [1, 2, 0]
             for event, multiple in zip(events, (1, 2, 3), strict=True):
-                assert multiple * GRID <= event.time - begin < (multiple + 1) * GRID
+                assert multiple * grid <= event.time - begin < (multiple + 1) * grid
 
-    def test_several_messages_come_in_order_each_with_its_own_delay(self) -> None:
-        delays = Timetable({(0, 0, 0): GRID, (0, 0, 1): GRID, (1, 0, 0): 1.5 * GRID})
+    @at_some_pace
+    def test_several_messages_come_in_order_each_with_its_own_delay(self, pace: float) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, 0, 0): grid, (0, 0, 1): grid, (1, 0, 0): 1.5 * grid})
         with self.make(delays) as engine:
             start(engine, [Echo(0, (7, 5)), Echo(1, (6,))])
             engine.submit(order(0))
@@ -138,8 +175,10 @@ class EngineConformance(MakesEngines):
             assert [event.spec.message for event in events] == [7, 6, 5]
             assert [event.read()[2] for event in events] == [7, 6, 5]
 
-    def test_work_is_dropped_when_it_is_more_than_so_many_rounds_old(self) -> None:
-        delays = Timetable({(0, 0, 0): 9 * GRID, **{(1, step, 0): GRID for step in range(4)}})
+    @at_some_pace
+    def test_work_is_dropped_when_it_is_more_than_so_many_rounds_old(self, pace: float) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, 0, 0): 9 * grid, **{(1, step, 0): grid for step in range(4)}})
         with self.make(delays, "drop(1)") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             begin = engine.now()
@@ -150,10 +189,12 @@ class EngineConformance(MakesEngines):
             first, second = arrivals(engine, 2)
             assert {first.worker, second.worker} == {0, 1}
             assert first.order_round == second.order_round == 2
-            assert engine.now() - begin < 6 * GRID
+            assert engine.now() - begin < 6 * grid
 
-    def test_work_is_sat_out_while_it_is_no_older(self) -> None:
-        delays = Timetable({(0, 0, 0): 8 * GRID, **{(1, step, 0): GRID for step in range(4)}})
+    @at_some_pace
+    def test_work_is_sat_out_while_it_is_no_older(self, pace: float) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, 0, 0): 8 * grid, **{(1, step, 0): grid for step in range(4)}})
         with self.make(delays, "drop(2)") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             for number in range(3):
@@ -162,17 +203,21 @@ class EngineConformance(MakesEngines):
             (late,) = arrivals(engine, 1)
             assert (late.worker, late.order_round) == (0, 0)
 
-    def test_preempt_drops_late_work(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 9 * GRID, (1, 0, 0): 3 * GRID}), "preempt") as engine:
+    @at_some_pace
+    def test_preempt_drops_late_work(self, pace: float) -> None:
+        grid = pace * GRID
+        with self.make(Timetable({(0, 0, 0): 9 * grid, (1, 0, 0): 3 * grid}), "preempt") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
             engine.submit(order(1))
             assert {event.order_round for event in arrivals(engine, 2)} == {1}
-            assert engine.next_event(engine.now() + 10 * GRID) is None
+            assert engine.next_event(engine.now() + 10 * grid) is None
 
-    def test_carry_finishes_late_work_then_takes_the_newest_order(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 8 * GRID, (1, 0, 0): 3 * GRID}), "carry") as engine:
+    @at_some_pace
+    def test_carry_finishes_late_work_then_takes_the_newest_order(self, pace: float) -> None:
+        grid = pace * GRID
+        with self.make(Timetable({(0, 0, 0): 8 * grid, (1, 0, 0): 3 * grid}), "carry") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             begin = engine.now()
             for number in range(4):
@@ -181,11 +226,13 @@ class EngineConformance(MakesEngines):
             late, newest = arrivals(engine, 2)
             assert (late.worker, late.order_round, late.read().tolist()) == (0, 0, [0, 0, 0, 0])
             assert (newest.worker, newest.order_round, newest.read().tolist()) == (0, 3, [3, 0, 0, 3])
-            assert newest.started >= begin + 8 * GRID
-            assert engine.next_event(engine.now() + GRID) is None
+            assert newest.started >= begin + 8 * grid
+            assert engine.next_event(engine.now() + grid) is None
 
-    def test_delays_that_follow_the_clock_go_by_when_an_order_was_posted(self) -> None:
-        slow = Timetable({(0, 1, 0): 4 * GRID, (1, 7, 0): 4 * GRID})  # by the second, whatever the step
+    @at_some_pace
+    def test_delays_that_follow_the_clock_go_by_when_an_order_was_posted(self, pace: float) -> None:
+        grid = pace * GRID
+        slow = Timetable({(0, 1, 0): 4 * grid, (1, 7, 0): 4 * grid})  # by the second, whatever the step
         with self.make(AlongClock(slow, every=1.0)) as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             for number, posted, first in ((0, 1.5, 1), (1, 7.0, 0), (2, 1.0, 1)):
@@ -225,13 +272,15 @@ class EngineConformance(MakesEngines):
                 assert [(event.worker, event.order_round, event.read().tolist()) for event in played] == said[number]
                 again.stamp("end", number)
 
-    def test_a_wait_ends_when_its_time_is_over(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 3 * GRID})) as engine:
+    @at_some_pace
+    def test_a_wait_ends_when_its_time_is_over(self, pace: float) -> None:
+        grid = pace * GRID
+        with self.make(Timetable({(0, 0, 0): 3 * grid})) as engine:
             start(engine, [Echo(0, (0,))])
             engine.submit(order(0))
-            until = engine.now() + GRID
+            until = engine.now() + grid
             assert engine.next_event(until) is None
-            assert until <= engine.now() < until + GRID
+            assert until <= engine.now() < until + grid
             assert arrivals(engine, 1)[0].worker == 0
 
     def test_vectors_last_until_they_are_released_or_the_next_round(self) -> None:
@@ -475,22 +524,30 @@ class EngineConformance(MakesEngines):
 
 
 class FaultInjectionConformance(MakesEngines):
-    """The tests of an engine whose workers can be killed and stopped, beside those of `EngineConformance`."""
+    """The tests of an engine whose workers can be killed and stopped, beside those of `EngineConformance`.
+
+    Attributes:
+        known_within: seconds within which a death must be known. More than one belongs only where a suite runs beside
+            much else; then another test, that runs alone, has to hold the engine to one.
+    """
+
+    known_within = 1.0
 
     def test_a_killed_worker_is_known_within_a_second(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
+        with self.make(Timetable({(0, 0, 0): 1e6})) as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(3)])
             engine.submit(order(0))
             begin = engine.now()
             striking(engine).kill(0)
             died = [event for event in take(engine, 3) if isinstance(event, Died)]
             assert [event.worker for event in died] == [0]
-            assert died[0].time - begin < 1.0
+            assert died[0].time - begin < self.known_within
             engine.submit(order(1))
             assert {event.worker for event in arrivals(engine, 2)} == {1, 2}
 
-    def test_a_replacement_joins_and_takes_the_current_order(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 20 * GRID})) as engine:
+    @at_some_pace
+    def test_a_replacement_joins_and_takes_the_current_order(self, pace: float) -> None:
+        with self.make(Timetable({(0, 0, 0): 20 * pace * GRID})) as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             engine.submit(order(0))
             (survivor,) = arrivals(engine, 1)

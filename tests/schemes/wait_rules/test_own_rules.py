@@ -24,7 +24,6 @@ from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
-pytestmark = pytest.mark.timeout(60)
 RNG = np.random.default_rng(0)
 PROBLEM = LeastSquares(RNG.standard_normal((24, 3)), RNG.standard_normal(24))
 

@@ -1,0 +1,46 @@
+"""What drills of tests train on, and how their coordinators are started where the start is not what is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from erasurehead.drills.supervisor import Played
+
+from ..forks import Forked
+
+
+def small_table(folder: Path) -> str:
+    """Write a table of 180 samples, and return its path: so few that no rank and no actor loads machine code."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((180, 6))
+    labels = np.sign(features @ rng.standard_normal(6) + 0.5 * rng.standard_normal(180))
+    path = folder / "small.csv"
+    rows = [",".join(f"{value:.6g}" for value in [*row, label]) for row, label in zip(features, labels, strict=True)]
+    path.write_text("\n".join(["a,b,c,d,e,f,label", *rows]) + "\n")
+    return str(path)
+
+
+_COORDINATOR = """
+import sys
+from pathlib import Path
+from erasurehead.drills.coordinator import main
+exec({!r})
+main(Path(sys.argv[1]), sys.argv[2])
+"""
+
+
+def forked(command: Sequence[str], limit: float, sabotage: str = "pass") -> Played:
+    """Play a coordinator's command as `supervisor.play` does, in a forked process.
+
+    Arguments:
+        command: that is not run, but for its last two words.
+        limit: seconds that it may take.
+        sabotage: a statement that comes before the faulty run.
+    """
+    *_, folder, role = command
+    process = Forked(_COORDINATOR.format(sabotage if role == "faulty" else "pass"), folder, role)
+    _, said = process.communicate(limit)
+    return Played(process.returncode, said, (), ())

@@ -1,0 +1,71 @@
+"""The range of a speed-up: it holds what runs come to, and knows of long tails and short traces."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from erasurehead import delays
+from erasurehead.delays import Delays
+from erasurehead.planning import Forecast, Plan, plan, speed_up_range
+from erasurehead.planning.trials import Trial
+
+SETTINGS = ("uncoded()", "ignore_stragglers(wait_for=6)", "exact(load=3)")
+
+
+def of(model: Delays, rounds: int = 200, first: int = 0) -> tuple[Plan, Forecast]:
+    found = plan(delays.Bootstrap(model.rows(first, rounds, 12)), 12, 0.0, SETTINGS)
+    return found, next(item for item in found.ranked if item.setting == "ignore_stragglers(wait_for=6)")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [delays.Exponential(0.5, seed=1), delays.Pareto(0.1, 1.5, seed=1), delays.Weibull(0.3, 0.5, seed=1)],
+    ids=str,
+)
+def test_it_holds_the_speed_up_of_fresh_runs(model: Delays) -> None:
+    held = 0
+    for number in range(8):
+        found, item = of(model, first=200 * number)
+        low, high = speed_up_range(found, item)
+        assert low <= found.speed_up(item) <= high
+        slow, quick = round(found.steps_of(found.uncoded)), round(found.steps_of(item))
+        for run in range(5):
+            rows = np.sort(model.rows(100_000 + 1000 * (5 * number + run), slow, 12), axis=1)
+            held += low <= rows[:, -1].sum() / rows[:quick, 5].sum() <= high
+    assert held >= 34
+
+
+def test_long_tails_and_short_traces_make_it_wider() -> None:
+    def width(model: Delays, rounds: int = 200) -> float:
+        low, high = speed_up_range(*of(model, rounds))
+        return high / low
+
+    exponential = delays.Exponential(0.5, seed=1)
+    assert 1.0 < width(exponential) < 1.5
+    assert width(delays.Pareto(0.1, 1.5, seed=1)) > width(exponential)
+    assert width(exponential, 6) > width(exponential)
+
+
+def test_steps_that_differ_between_trials_make_it_wider() -> None:
+    found, item = of(delays.Exponential(0.5, seed=1))
+    item = item.with_steps(60.0, 50.0)
+    found = found.of({one.setting: item if one.setting == item.setting else one.with_steps(50.0, 50.0)
+                      for one in found.ranked})  # fmt: skip
+    assert found.steps_of(item) == 60.0
+    widths = []
+    for steps in ((60.0, 60.0, 60.0), (30.0, 60.0, 90.0)):
+        trial = Trial(item.setting, tuple(0.2 * count for count in steps), (0.01,) * 3, steps)
+        low, high = speed_up_range(found, item, None, (trial,))
+        widths.append(high / low)
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_of_what_never_gets_there_and_of_itself() -> None:
+    found, item = of(delays.Exponential(0.5, seed=1))
+    never = item.with_steps(math.inf, 1.0)
+    assert speed_up_range(found, never) == (0.0, 0.0)
+    assert speed_up_range(found, item, never) == (math.inf, math.inf)
+    assert speed_up_range(found, found.uncoded) == (1.0, 1.0)

@@ -1,0 +1,68 @@
+"""How well a trace tells the mean of a step: its error holds as often as it says, of rounds alike and of rare ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from erasurehead import delays
+from erasurehead._internal.arrays import Array
+from erasurehead.delays.stationarity import block_length
+from erasurehead.planning import forecast
+from erasurehead.planning.trace_errors import trace_error
+from erasurehead.schemes.text import parse_scheme
+
+Law = Callable[[np.random.Generator, int], Array]
+
+
+def stalls(random: np.random.Generator, rounds: int) -> Array:
+    """Return rounds of 12 workers, each of which is five times as slow for about fifty rounds, now and then."""
+    slow = np.zeros((rounds, 12), dtype=bool)
+    slow[0] = random.random(12) < 0.2
+    for row in range(1, rounds):
+        slow[row] = np.where(slow[row - 1], random.random(12) >= 0.02, random.random(12) < 0.005)
+    return (0.2 + random.exponential(0.05, (rounds, 12))) * np.where(slow, 5.0, 1.0)
+
+
+def seldom(random: np.random.Generator, rounds: int) -> Array:
+    """Return rounds in which one worker of ten is ten times as slow: four of twelve are in one round of two hundred."""
+    slow = random.random((rounds, 12)) < 0.1
+    return (0.2 + random.exponential(0.05, (rounds, 12))) * np.where(slow, 10.0, 1.0)
+
+
+@pytest.mark.parametrize(("law", "waited"), [(stalls, 12), (stalls, 8), (seldom, 8), (seldom, 12)])
+def test_bands_hold_the_true_mean_nearly_as_often_as_they_say(law: Law, waited: int) -> None:
+    scheme = parse_scheme(f"ignore_stragglers(wait_for={waited})" if waited < 12 else "uncoded()", 12)
+    true = np.mean([np.sort(law(np.random.default_rng([1, n]), 4000), axis=1)[:, waited - 1].mean() for n in range(10)])
+    held = 0
+    for number in range(60):
+        table = law(np.random.default_rng([2, number]), 200)
+        mean = float(np.sort(table, axis=1)[:, waited - 1].mean())
+        error = trace_error(scheme, delays.Bootstrap(table, block=block_length(table)), 0.0)
+        assert error is not None
+        held += abs(mean - true) <= 1.96 * error * mean
+    assert held >= 48  # four stretches are all that stalls of fifty rounds leave of two hundred
+
+
+def test_a_forecast_from_a_trace_is_no_surer_than_the_trace() -> None:
+    table = stalls(np.random.default_rng(0), 200)
+    model = delays.Bootstrap(table, block=block_length(table))
+    found = forecast("uncoded()", 12, model)
+    error = trace_error(parse_scheme("uncoded()", 12), model, 0.0)
+    assert error is not None
+    assert found.error >= error * found.seconds_per_step
+
+
+def test_where_there_is_nothing_to_go_by_nothing_is_said() -> None:
+    scheme = parse_scheme("uncoded()", 12)
+    exponential = delays.Exponential(0.5, seed=1)
+    table = exponential.rows(0, 50, 12)
+    assert trace_error(scheme, exponential, 0.0) is None
+    assert trace_error(scheme, delays.Bootstrap(table, keep="workers"), 0.0) is None
+    assert trace_error(scheme, delays.Bootstrap(table[:7]), 0.0) is None
+    table = table.copy()
+    table[3, 4] = math.inf
+    assert trace_error(scheme, delays.Bootstrap(table), 0.0) is None
