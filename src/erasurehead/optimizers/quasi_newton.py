@@ -28,8 +28,7 @@ _SHORTEST = 1e-8  # share of a direction at which a search gives up
 class QuasiNewton(Optimizer):
     """Limited-memory BFGS with a diagonal scaling and a line search, both chosen as it runs: there is nothing to set.
 
-    Each order asks for one exact gradient (it never settles for fewer arrivals, however many workers are late), and
-    brings the exact objective with it, so that a step is judged by what the
+    Each order asks for one exact gradient, and brings the exact objective with it, so that a step is judged by what the
     next order brings: one that does not lower the objective enough is shortened (Armijo's rule, by quadratic
     interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal, "Updating quasi-Newton
     matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100 pairs, or as many as fit into 64 MiB.
