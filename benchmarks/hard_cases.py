@@ -198,7 +198,7 @@ def main() -> None:
         report("hard_cases", found, {key: "<= 1.15" for key in found if "over virtual" in key})
         return
     for data, (name, case), late in itertools.product(DATA, CASES.items(), LATE):
-        cell = f"{data} | {name} | {late}"
+        cell = f"{data}, {name}, {late}"
         if chosen.only in cell:
             found |= _row(cell, data, late, case, range(chosen.seeds))
     targets = {key: ">= 1" for key in found if key.endswith("to 1e-3")}
