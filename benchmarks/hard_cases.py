@@ -148,7 +148,10 @@ def _timed(data: str, scheme: str, optimizer: optimizers.Optimizer, engine: engi
 
 
 def processes(data: str, seed: int) -> dict[str, float]:
-    """Return by how much thirty processes differ from the virtual clock, in the ratio of paper to adaptive."""
+    """Return by how much thirty processes differ from the virtual clock, in the ratio of paper to adaptive.
+
+    The virtual times have, for each step, what a step of the processes took beyond a virtual one in the mean.
+    """
     rate = experiment(data).config.optimizer.rate
     assert rate is not None
     x, model = problem_of(data).initial(), law("exponential", seed)
@@ -177,7 +180,8 @@ def processes(data: str, seed: int) -> dict[str, float]:
             found[f"{data}: virtual ratio {level}"] = (
                 times["paper", "virtual"][level] / times["adaptive", "virtual"][level]
             )
-            found[f"{data}: real over virtual with excess {level}"] = raw / (with_excess[1] / with_excess[0])
+            off = raw * with_excess[0] / with_excess[1]
+            found[f"{data}: ratios differ {level}"] = max(off, 1.0 / off)
         for (name, clock), one in times.items():
             print(f"{data}, {name}, {clock}: {level} " + (f"{one[level]:.2f} s" if level in one else "never"))
     return found
@@ -195,7 +199,7 @@ def main() -> None:
         for data in ("kc_housing", "amazon"):
             if chosen.only in data:
                 found |= processes(data, seed=1)
-        report("hard_cases", found, {key: "<= 1.15" for key in found if "over virtual" in key})
+        report("hard_cases", found, {key: "<= 1.15" for key in found if "differ" in key})
         return
     for data, (name, case), late in itertools.product(DATA, CASES.items(), LATE):
         cell = f"{data}, {name}, {late}"
