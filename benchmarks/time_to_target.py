@@ -26,11 +26,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from common import report
 from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
+from erasurehead.datasets import Dataset
 from erasurehead.errors import Diverged
 from erasurehead.papers.erasurehead.measuring import measure_tasks
+from erasurehead.problems.base import Problem
 from erasurehead.runs import Experiment
 from erasurehead.schemes.text import parse_rate, parse_scheme
 from erasurehead.training.optimum import Optimum, find_optimum
@@ -46,6 +50,7 @@ PAPER = "erasurehead(load=3, wait_for=11)"
 TABLE = Path(__file__).with_name("time_to_target.json")
 MOST_SECONDS, MOST_STEPS = 600.0, 4000
 _BEHIND = 20.0  # times that `adaptive` took: what takes longer to a level is not tuned any further for it
+_RUNAWAY = 1e6  # of a gap, beyond which a run is given up
 _STALLED = 200  # steps, over the last half of which the best gap must fall by a twentieth
 
 
@@ -69,6 +74,57 @@ class Reached:
     times: dict[str, float] = field(default_factory=dict[str, float])
     steps: int = 0
     own: float = 0.0  # seconds of the optimizer's own work a step
+    best: float = 1.0  # the least gap
+    diverged: bool = False
+
+
+class Clocked(optimizers.Optimizer):
+    """Any optimizer, with a clock beside it: all is as that one has it, and `seconds` is what its `tell` took."""
+
+    def __init__(self, timed: optimizers.Optimizer) -> None:
+        super().__init__(timed.x)
+        self.timed, self.seconds = timed, 0.0
+        for name in ("kinds", "proximal", "remedy", "max_points"):  # of the class, that is
+            setattr(self, name, getattr(timed, name))
+
+    def begin(self, problem: Problem) -> None:
+        self.timed.begin(problem)
+        self._follow()
+
+    def _follow(self) -> None:
+        inner = self.timed
+        self.x, self.step, self.rejected, self.penalty = inner.x, inner.step, inner.rejected, inner.penalty
+
+    @property
+    def best(self) -> Array:
+        return self.timed.best
+
+    @property
+    def known(self) -> Array:
+        return self.timed.known
+
+    @property
+    def trying(self) -> bool:
+        return self.timed.trying
+
+    @property
+    def converged(self) -> bool:
+        return self.timed.converged
+
+    @property
+    def decision(self) -> Mapping[str, Any]:
+        return self.timed.decision
+
+    def ask(self) -> engines.Order:
+        return self.timed.ask()
+
+    def tell(self, estimate: Array | None) -> None:
+        for name in ("share", "value", "exact", "curvature"):
+            setattr(self.timed, name, getattr(self, name))
+        begin = time.perf_counter()
+        self.timed.tell(estimate)
+        self.seconds += time.perf_counter() - begin
+        self._follow()
 
 
 class _Enough(Exception):
@@ -81,9 +137,25 @@ def experiment(data: str) -> Experiment:
     return Experiment.from_config(tables)
 
 
+SORTED = "sorted "  # before the name of a data set: its rows in the order of what is to be predicted
+
+
+@cache
+def problem_of(data: str) -> Problem:
+    """Return what is minimised; of `"sorted NAME"` the same, with tasks that differ as much as they can."""
+    found = experiment(data.removeprefix(SORTED))
+    if not data.startswith(SORTED):
+        return found.problem
+    assert isinstance(found.data, Dataset)
+    rows = np.argsort(found.data.y_train, kind="stable")
+    return type(found.problem)(found.data.X_train[rows], found.data.y_train[rows], l2=found.problem.l2)  # type: ignore[call-arg]
+
+
 @cache
 def optimum(data: str) -> Optimum:
-    problem = experiment(data).problem
+    if data.startswith(SORTED):
+        return optimum(data.removeprefix(SORTED))
+    problem = problem_of(data)
     return find_optimum(problem, problem.initial())
 
 
@@ -98,7 +170,7 @@ def bound_rate(data: str) -> float:
 
 @cache
 def task_seconds(data: str) -> float:
-    return measure_tasks(experiment(data).problem, WORKERS).typical
+    return measure_tasks(problem_of(data.removeprefix(SORTED)), WORKERS).typical
 
 
 def law(name: str, seed: int) -> delays.Delays:
@@ -109,7 +181,7 @@ class _Watch(training.Callback):
     """Takes the time of each level, and ends a run of which nothing more can come."""
 
     def __init__(self, data: str, limits: Mapping[str, float]) -> None:
-        self.problem, self.optimum, self.limits = experiment(data).problem, optimum(data), dict(limits)
+        self.problem, self.optimum, self.limits = problem_of(data), optimum(data), dict(limits)
         self.found = Reached()
         self._best: list[float] = []
 
@@ -120,35 +192,27 @@ class _Watch(training.Callback):
             if gap <= depth and level not in self.found.times:
                 self.found.times[level] = row.end
         self._best.append(min(gap, self._best[-1] if self._best else gap))
+        self.found.best, self.found.diverged = self._best[-1], gap > _RUNAWAY
         open_ = [limit for level, limit in self.limits.items() if level not in self.found.times]
         done = len(self._best)
         stalled = done >= _STALLED and self._best[-1] > 0.95 * self._best[done // 2]
-        if not open_ or row.end > max(open_) or stalled or gap > 1e6:
+        if not open_ or row.end > max(open_) or stalled or gap > _RUNAWAY:
             raise _Enough
 
 
 def timed(data: str, late: str, model: delays.Delays, scheme: str, optimizer: optimizers.Optimizer,
-          limits: Mapping[str, float]) -> Reached:  # fmt: skip
+          limits: Mapping[str, float], wire: str | None = None) -> Reached:  # fmt: skip
     """Train until nothing more can come of it, and return when each level was reached."""
-    problem, watch = experiment(data).problem, _Watch(data, limits)
+    watch, clocked = _Watch(data, limits), Clocked(optimizer)
     engine = engines.VirtualEngine(model, late=late, seconds_per_task=task_seconds(data))
-    own = [0.0]
-    tell = optimizer.tell
-
-    def told(estimate: Array | None) -> None:
-        begin = time.perf_counter()
-        tell(estimate)
-        own[0] += time.perf_counter() - begin
-
-    optimizer.tell = told  # type: ignore[method-assign]  # the same optimizer, with a clock beside it
     try:
-        training.train(problem, parse_scheme(scheme, WORKERS), optimizer, engine, MOST_STEPS, [watch], evaluate_every=0,
-                       tolerance=None)  # fmt: skip
+        training.train(problem_of(data), parse_scheme(scheme, WORKERS), clocked, engine, MOST_STEPS, [watch],
+                       evaluate_every=0, tolerance=None, wire=wire)  # fmt: skip
     except _Enough:
         pass
     except Diverged:
-        pass
-    watch.found.own = own[0] / max(1, watch.found.steps)
+        watch.found.diverged = True
+    watch.found.own = clocked.seconds / max(1, watch.found.steps)
     return watch.found
 
 
@@ -159,16 +223,16 @@ def of_setting(data: str, late: str, model: delays.Delays, setting: Setting, lim
 
 
 def of_adaptive(data: str, late: str, model: delays.Delays) -> Reached:
-    x = experiment(data).problem.initial()
+    x = problem_of(data).initial()
     return timed(data, late, model, "adaptive()", optimizers.QuasiNewton(x), dict.fromkeys(LEVELS, MOST_SECONDS))
 
 
-def of_paper(data: str, late: str, model: delays.Delays) -> Reached:
+def of_paper(data: str, late: str, model: delays.Delays, most: float = MOST_SECONDS / 4) -> Reached:
     """Return what the paper's own setting comes to: its scheme, its optimizer, its rate."""
-    rate = experiment(data).config.optimizer.rate
+    rate = experiment(data.removeprefix(SORTED)).config.optimizer.rate
     assert rate is not None
-    moved = optimizers.Nesterov(experiment(data).problem.initial(), parse_rate(rate))
-    return timed(data, late, model, PAPER, moved, dict.fromkeys(LEVELS, MOST_SECONDS / 4))
+    moved = optimizers.Nesterov(problem_of(data).initial(), parse_rate(rate))
+    return timed(data, late, model, PAPER, moved, dict.fromkeys(LEVELS, most))
 
 
 def schemes_to_tune(late: str) -> Iterator[str]:

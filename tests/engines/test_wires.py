@@ -27,7 +27,7 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption, Run
 
 WIRES: list[Wire] = [
-    Cast(), Cast("float16"), Cast("bfloat16"), Dithered(), Dithered(1, seed=3), TopK(0.3), TopK(1.0),
+    Cast(), Cast("float16"), Cast("bfloat16"), Dithered(), Dithered(32_767), Dithered(1, seed=3), TopK(0.3), TopK(1.0),
 ]  # fmt: skip
 vectors = arrays(np.float64, st.integers(2, 40), elements=st.integers(-(10**6), 10**6).map(lambda n: n / 997.0))
 
@@ -168,7 +168,7 @@ def test_wires_that_cannot_do_are_refused_before_the_start(
     [
         (lambda: Cast("int8"), "dtype must be one of"),
         (lambda: Dithered(0), "levels must be at least 1"),
-        (lambda: Dithered(128), "levels must be at most 127|levels must be .*127"),
+        (lambda: Dithered(32_768), "levels must be at most 32,?767|levels must be .*32,?767"),
         (lambda: TopK(0.0), "share must be above 0"),
     ],
 )

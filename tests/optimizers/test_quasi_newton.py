@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential, NoDelay, Pareto
-from erasurehead.engines import Cast, VirtualEngine
+from erasurehead.engines import Cast, Dithered, VirtualEngine, Wire
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers import QuasiNewton
@@ -345,10 +345,11 @@ def test_a_model_in_float32_stays_one() -> None:
     assert run.objective == pytest.approx(least(one), rel=1e-6)
 
 
+@pytest.mark.parametrize("wire", [Cast("float32"), pytest.param(Dithered(32_767), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_messages_in_float32_bring_it_as_far_as_they_tell(loss: str) -> None:
+def test_messages_in_fewer_bytes_bring_it_as_far_as_they_tell(loss: str, wire: Wire) -> None:
     one = problem(loss, "one-hot")
-    run = fit(one, wire=Cast("float32"))
+    run = fit(one, wire=wire)
     assert run.ended == "converged"
     assert run.objective is not None
     assert run.objective - least(one) <= 1e-5 * one.objective(one.initial())

@@ -155,7 +155,7 @@ class Dithered(Wire):
     of the length, as in their experiments.
 
     Arguments:
-        levels: positive ones, 1 to 127; an element takes one byte, whatever their number.
+        levels: positive ones, 1 to 32,767. An element takes one byte up to 127 levels, and two beyond.
         seed: of what is drawn, at least 0.
     """
 
@@ -163,7 +163,7 @@ class Dithered(Wire):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_count("levels", self.levels, at_most=127)
+        check_count("levels", self.levels, at_most=32_767)
         check_count("seed", self.seed, at_least=0)
 
     @property
@@ -175,7 +175,11 @@ class Dithered(Wire):
         return 1.0 / self.levels
 
     def nbytes(self, length: int) -> int:
-        return _FRONT + 8 + length - 1
+        return _FRONT + 8 + self._whole.itemsize * (length - 1)
+
+    @property
+    def _whole(self) -> np.dtype[Any]:
+        return np.dtype(np.int8 if self.levels <= 127 else np.int16)
 
     def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
         size = float(np.abs(gradient).max(initial=0.0))
@@ -186,12 +190,12 @@ class Dithered(Wire):
         step, content = key
         rng = np.random.Generator(np.random.SFC64([self.seed, step, content]))
         levels = np.floor(gradient * (self.levels / size) + rng.random(len(gradient)))
-        out[8:].view(np.int8)[:] = np.clip(levels, -self.levels, self.levels)
+        out[8:].view(self._whole)[:] = np.clip(levels, -self.levels, self.levels)
 
     def _decode(self, sent: Bytes, gradient: Array) -> None:
         size = sent[:8].view(np.float64)[0]
         if np.isfinite(size):
-            np.multiply(sent[8:].view(np.int8), size / self.levels, out=gradient)
+            np.multiply(sent[8:].view(self._whole), size / self.levels, out=gradient)
         else:
             gradient[:] = size
 

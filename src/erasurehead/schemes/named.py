@@ -227,6 +227,8 @@ def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None
 
     Every step waits until the full gradient can be decoded, as a method that converges to the optimum and judges its
     own steps needs it. Each task is held by several workers, and the fastest of them is enough.
+    It never goes on with fewer, neither at first nor where late workers drop their old work, although a rough model
+    would then be there sooner; `ignore_stragglers` and `erasurehead` do.
 
     Arguments:
         n_workers: number of workers.
