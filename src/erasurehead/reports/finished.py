@@ -195,10 +195,9 @@ class FinishedComparison:
         unit = time_unit([run.seconds for run in self.runs])
         lasts = [run.curves[metric][-1][0] for run in self.runs if run.curves.get(metric)]
         for index, (name, run) in enumerate(zip(self.names, self.runs, strict=True)):
-            look = canvas.look(index)
             points = np.array(run.curves.get(metric, ())).reshape(-1, 2)
-            axes.plot(points[:, 0] / unit.size, points[:, 1], color=look.colour, linestyle=look.line, linewidth=1.8,
-                      label=measures.cut(name, 60))  # fmt: skip
+            times = points[:, 0] / unit.size
+            canvas.curve(axes, times, points[:, 1], canvas.look(index), measures.cut(name, measures.LEGEND), index)
         if self.target is not None and self.target[0] == metric:
             axes.axhline(self.target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
         values = [value for run in self.runs for _, value in run.curves.get(metric, ()) if 0.0 < value < np.inf]
