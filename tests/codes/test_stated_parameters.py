@@ -14,8 +14,6 @@ from erasurehead.codes.fields import prime_power
 from erasurehead.decoding import UniformOverlap, make_decoder
 from erasurehead.errors import InvalidArgument
 
-from ..bounded import PROMPT
-
 
 def every_design(limit: int) -> list[tuple[int, int]]:
     """Workers and load of every design of up to so many workers, by the families' definitions."""
@@ -43,11 +41,12 @@ def test_the_nearest_design_is_the_nearest():
             assert distance == pytest.approx(nearest, abs=1e-12), (n, load, code)
 
 
+@pytest.mark.alone
 def test_the_decoder_of_a_huge_design_is_chosen_by_what_it_states():
     code = codes.paley(1019)
     begin = time.perf_counter()
     decoder = make_decoder(code)
-    assert time.perf_counter() - begin < PROMPT  # and not for all sets of stragglers
+    assert time.perf_counter() - begin < 1.0  # and not for all sets of stragglers
     assert isinstance(decoder, UniformOverlap)
     assert decoder.overlap == (509, 509 - 254, 254)
     assert decoder.residual(range(1019)) == pytest.approx(0, abs=1e-9)

@@ -30,8 +30,12 @@ def scheme_names(runs: Sequence[Run]) -> list[str]:
     return told_apart([run.scheme for run in runs])
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
+def told_apart(names: Sequence[str], form: str = "{} ({})") -> list[str]:
     """Return names, each with a number behind it where several are the same.
+
+    Arguments:
+        names: in order.
+        form: of a name and its number.
 
     >>> told_apart(["exact", "uncoded", "exact"])
     ['exact (1)', 'uncoded', 'exact (2)']
@@ -40,7 +44,7 @@ def told_apart(names: Sequence[str]) -> list[str]:
     told: list[str] = []
     for name in names:
         seen[name] += 1
-        told.append(name if total[name] == 1 else f"{name} ({seen[name]})")
+        told.append(name if total[name] == 1 else form.format(name, seen[name]))
     return told
 
 

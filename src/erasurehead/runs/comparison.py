@@ -23,7 +23,7 @@ from erasurehead.reports import (
     draw_comparison,
     to_markdown,
 )
-from erasurehead.reports.measures import reached_by_all
+from erasurehead.reports.measures import reached_by_all, told_apart
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
@@ -333,12 +333,7 @@ def _names(texts: Sequence[str], workers: int) -> list[str]:
 def _places(names: Sequence[str]) -> list[str]:
     """Return a folder name for each: letters, digits and a few signs, and no two equal."""
     plain = [re.sub(r"[^A-Za-z0-9._=-]+", "-", name).strip("-.") for name in names]
-    total, seen = Counter(plain), Counter[str]()
-    places: list[str] = []
-    for name in plain:
-        seen[name] += 1
-        places.append(name if total[name] == 1 else f"{name}-{seen[name]}")
-    return places
+    return told_apart(plain, "{}-{}")
 
 
 def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
