@@ -12,8 +12,9 @@ from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.errors import invalid, real
-from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, WaitRule
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
+from erasurehead.schemes.wait_rules.view import View
 
 
 def _full_residual(decoder: Decoder) -> float:
