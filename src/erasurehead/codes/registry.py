@@ -328,14 +328,16 @@ def build(name: str, **parameters: object) -> GradientCode:
     known = inspect.signature(chosen.constructor).parameters
     for key in parameters:
         if key not in known:
-            raise InvalidArgument(f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}.")
+            said = f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}."
+            raise InvalidArgument(key, f"must be a parameter of {name}", sentence=said)
     n_workers, load = real(parameters.get("n_workers", 1)), real(parameters.get("load", 0))
     if n_workers > _MANY:
         each = max(load, real(parameters.get("stragglers", 0)) + 1, 1.0)
         check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * n_workers * each, "name fewer workers")
     missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
     if missing:
-        raise InvalidArgument(f"{name} needs {' and '.join(missing)}: {chosen.signature}.")
+        said = f"{name} needs {' and '.join(missing)}: {chosen.signature}."
+        raise InvalidArgument(missing[0], f"must be given for {name}", sentence=said)
     return chosen.constructor(**{key: _argument(known[key], value) for key, value in parameters.items()})
 
 

@@ -252,9 +252,10 @@ def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
     if not groups:
         if tuple(settings.kinds) == ("corrupt",):
             raise InvalidArgument(
-                f"kinds: lies can only be told where at least three workers send the same, but {scheme.name} has no "
-                "such workers; take a load of at least 3."
-            )
+                "kinds", "must not be corrupt alone where no three workers send the same", settings.kinds,
+                sentence="kinds: lies can only be told where at least three workers send the same, but "
+                f"{scheme.name} has no such workers; take a load of at least 3.",
+            )  # fmt: skip
         kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
     return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
 
