@@ -132,12 +132,12 @@ class Fixed(Mixing):
         if (extra := np.argwhere((self.matrix != 0.0) & ~linked)).size:
             row, column = (int(place) for place in extra[0])
             raise invalid(
-                f"the mixing matrix at [{row}, {column}]", "must be 0, as these peers are no neighbours",
+                f"the mixing matrix at [{row}, {column}]", "must be 0, as these peers are not neighbours",
                 float(self.matrix[row, column]),
             )  # fmt: skip
 
     def __str__(self) -> str:
-        return "fixed()" if self.matrix is None else "a matrix of one's own"
+        return "fixed()" if self.matrix is None else "a matrix of your own"
 
 
 def _stochastic(matrix: Any) -> Array:

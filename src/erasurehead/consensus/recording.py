@@ -54,8 +54,8 @@ class PeerRecorder(Watcher):
                 checkpoint = self.store.load()
                 if checkpoint.facts.get("configuration") != self.facts.get("configuration"):
                     raise DataError(
-                        f"The newest checkpoint in {str(folder.path)!r} is of other settings: only run.steps may change"
-                        " when a run goes on."
+                        f"The newest checkpoint in {str(folder.path)!r} has other settings: only run.steps may change "
+                        "when a run is resumed."
                     )
                 self.state, sizes = checkpoint.state["training"], checkpoint.records
             self.store.tidy()

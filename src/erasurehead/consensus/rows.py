@@ -54,7 +54,7 @@ class MeanRow:
     """How good the mean of the peers' models was at a time.
 
     Attributes:
-        step: steps a peer, on the mean.
+        step: steps a peer, on average.
         time: seconds since training began.
         objective: of the mean model over all training data, penalty included.
         distance: root mean square distance of the peers' models from it.
@@ -76,7 +76,7 @@ class MeanRow:
 
 @dataclass(frozen=True)
 class TroubleRow:
-    """What befell the network.
+    """What happened to the network.
 
     Attributes:
         time: when those who are left noticed it.

@@ -46,12 +46,10 @@ def find_function(target: str) -> Callable[..., Any]:
 
 
 def _file(place: str) -> Any:
-    path = Path(place)
-    if not path.is_file():
-        raise DataError(f"{place} is not there, or is no file.")
+    path = readable(place)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise DataError(f"{place} is no Python file.")
+        raise DataError(f"{place} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.parent.resolve()))
@@ -112,7 +110,8 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
                     values.append(array)
                 else:
                     raise InvalidArgument(
-                        f"{text} holds {key}, which is no argument of the function; it has {', '.join(sorted(names))}."
+                        f"{text} holds {key}, which is not an argument of the function; it has "
+                        f"{', '.join(sorted(names))}."
                     )
         else:
             values.append(_value(_parsed(text), text, random))
@@ -155,7 +154,7 @@ def _arrays(place: str) -> dict[str, Any]:
             return {key: loaded[key] for key in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DataError(
-            f"{printable(place)} is no file of numpy.save or numpy.savez, without Python objects."
+            f"{printable(place)} is not a file of numpy.save or numpy.savez without Python objects."
         ) from None
 
 

@@ -225,7 +225,7 @@ def trace(
     total = sum(np.asarray(v.constant).nbytes for v in program.constants)
     if total > LARGEST_CONSTANTS:
         raise InvalidArgument(
-            f"{title} is closed over arrays of {total / 2**20:.0f} MiB, and a source may carry "
+            f"{title} closes over arrays of {total / 2**20:.0f} MiB, and a source may hold at most "
             f"{LARGEST_CONSTANTS // 2**20} MiB; pass them as arguments."
         )
     return program
@@ -237,10 +237,10 @@ def check_leaf(place: str, leaf: Any, backend: str) -> None:
         return
     dtype = getattr(leaf, "dtype", None)
     if dtype is None or not hasattr(leaf, "shape"):
-        raise invalid(place, "must be an array or a number", leaf, "bind it before, with functools.partial")
+        raise invalid(place, "must be an array or a number", leaf, "bind it first, with functools.partial")
     if str(dtype).startswith("key<"):
         if backend == "numpy" and "fry" not in str(dtype):
-            raise Unsupported(str(dtype), backend, "only keys of threefry2x32 are known there")
+            raise Unsupported(str(dtype), backend, "only keys of threefry2x32 can be written for numpy")
         return
     kind = np.dtype(dtype)
     if kind.kind in "OSUMm" or kind.fields is not None:

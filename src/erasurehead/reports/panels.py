@@ -182,7 +182,7 @@ def draw_speed_ups(axes: Axes, comparison: Comparison) -> None:
     for index, (value, style) in enumerate(zip(values, comparison.looks, strict=True)):
         axes.barh(index, value, height=0.6, color=style.colour)
         known = math.isfinite(comparison.rows[index].speed_up)
-        _write_beside(axes, value if known or not wide else 1.0, index, f"{value:.1f}×" if known else "cannot be said")
+        _write_beside(axes, value if known or not wide else 1.0, index, f"{value:.1f}×" if known else "not known")
     _name_rows(axes, comparison)
     if wide:
         _leave_room(axes)

@@ -71,8 +71,8 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     changed = changes(before, now)
     if changed:
         raise InvalidArgument(
-            f"The run cannot be continued, as it would be another one: {'; '.join(changed)}. Leave these as they"
-            " were, or begin a new run."
+            f"The run cannot be continued, as what it depends on has changed: {'; '.join(changed)}. Restore that, or "
+            "begin a new run."
         )
 
 

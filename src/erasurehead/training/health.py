@@ -50,8 +50,8 @@ class HealthMonitor:
             check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
             if pool.engine.message_error >= _COARSE:
                 raise invalid(
-                    "wire", "must leave more to compare where messages are verified (verify)",
-                    f"a relative error of {pool.engine.message_error:g}", "use a cast, or more levels",
+                    "wire", "must lose less precision where messages are verified (verify)",
+                    f"a relative error of {pool.engine.message_error:g}", "take a cast, or more levels",
                 )  # fmt: skip
 
     def begin(self) -> None:

@@ -57,7 +57,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     if problem.regularizer.sharp:
         raise _refused(f"the penalty {problem.regularizer} is not smooth, which L-BFGS needs")
     if not problem.convex:
-        raise _refused("the objective need not be convex, so a minimum that is found need not be the least")
+        raise _refused("the objective may not be convex, so a minimum that is found may not be the global one")
 
     def both(x: Array) -> tuple[float, Array]:
         try:
@@ -117,6 +117,6 @@ def _polished(problem: Problem, x: Array, short: float) -> tuple[Array, float, f
 
 def _refused(why: str) -> InvalidArgument:
     return InvalidArgument(
-        f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another target, such "
+        f"until 'gap ...' needs the minimum of the objective, which cannot be found: {why}. Another target, such "
         "as 'objective < 0.3', needs none."
     )

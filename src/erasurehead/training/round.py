@@ -36,7 +36,7 @@ DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
-    "time at which to ask it again: let its `verdict` stop when nothing is pending, or at the time that `wake` says."
+    "time at which to ask it again; let its `verdict` stop when nothing is pending, or at the time that `wake` says."
 )
 
 TELL_EVERY = 0.05
@@ -48,7 +48,7 @@ WATCH_EVERY = 1.0
 
 
 class TimeIsUp(ErasureHeadError):
-    """The time that the run was given is over, in the middle of a round."""
+    """The time limit of the run has passed, in the middle of a round."""
 
 
 class PoolShrunk(ErasureHeadError):
@@ -225,7 +225,7 @@ class RoundRunner:
                 continue
             until = None if wake is None else current.begin + wake
             if now > self.time_is_up:
-                raise TimeIsUp("The time that the run was given is over.")
+                raise TimeIsUp("The time limit of the run has passed.")
             check = min(self._monitor.next_look(), self.time_is_up)
             if watched and self._pool.living and not engine.virtual:
                 check = min(check, now + WATCH_EVERY)
@@ -239,7 +239,7 @@ class RoundRunner:
                 raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
             now = engine.now()
             if event is None and now >= self.time_is_up:
-                raise TimeIsUp("The time that the run was given is over.")
+                raise TimeIsUp("The time limit of the run has passed.")
             if event is not None:
                 alarm.stop()
                 self._intake.take(event, current)
