@@ -18,7 +18,7 @@ from erasurehead.drills.schedule import OF_WORKERS
 from erasurehead.engines import Arrived, Engine, LateWork, VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Timetable
-from erasurehead.testing.conformance import arrivals, order, start
+from erasurehead.testing.driving import arrivals, order, start
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption
 

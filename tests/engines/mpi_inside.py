@@ -35,7 +35,8 @@ from erasurehead.testing import (
     Quadratic,
     Timetable,
 )
-from erasurehead.testing.conformance import PATIENCE, arrivals, at_some_pace, order, start, take
+from erasurehead.testing.driving import PATIENCE, arrivals, order, start, take
+from erasurehead.testing.pacing import at_some_pace
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run

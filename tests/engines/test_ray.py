@@ -29,7 +29,8 @@ from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
 from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Quadratic, Timetable
-from erasurehead.testing.conformance import arrivals, at_some_pace, order, start, take
+from erasurehead.testing.driving import arrivals, order, start, take
+from erasurehead.testing.pacing import at_some_pace
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
@@ -256,7 +257,7 @@ SCRIPT = """
     import sys
     from erasurehead.engines.ray import RayEngine
     from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.conformance import order, start
+    from erasurehead.testing.driving import order, start
     class Mine(Timetable):
         pass
     if __name__ == "__main__":

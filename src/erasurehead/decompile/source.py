@@ -133,7 +133,6 @@ class Source:
         original = function or self.original
         arguments: Sequence[Any] = examples or self.examples
         if original is None:
-            raise InvalidArgument(
-                "A source from a file needs the function that it stands for: check(function, *examples)."
-            )
+            said = "A source from a file needs the function that it stands for: check(function, *examples)."
+            raise InvalidArgument("function", "must be given for a source from a file", sentence=said)
         return check(self, original, arguments, **options)

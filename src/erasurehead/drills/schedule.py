@@ -233,22 +233,24 @@ def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
     tables = read_tables(path, "schedule file")
     rows = tables.pop("fault", [])
     if tables or not isinstance(rows, list):
-        raise InvalidArgument(f"The schedule file {str(path)!r} must hold tables [[fault]], and nothing else.")
+        rule = "must hold tables [[fault]], and nothing else"
+        raise InvalidArgument("path", rule, str(path), sentence=f"The schedule file {str(path)!r} {rule}.")
     found = cast("list[Any]", rows)
     return FaultSchedule(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(found, start=1)))
 
 
 def _fault(row: Any, where: str) -> Fault:
     if not isinstance(row, Mapping):
-        raise InvalidArgument(f"{where}: must be a table with the keys {', '.join(_KEYS)}.")
+        raise InvalidArgument("fault", f"must be a table with the keys {', '.join(_KEYS)}", row, place=where)
     given = dict(cast("Mapping[str, Any]", row))
     unknown = [key for key in given if key not in _KEYS]
     if unknown:
-        raise InvalidArgument(f"{where}: there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}.")
+        said = f"there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}."
+        raise InvalidArgument(unknown[0], "must be a key of a fault", sentence=said, place=where)
     for key in ("kind", "at"):
         if key not in given:
-            raise InvalidArgument(f"{where}: the key {key!r} is missing.")
+            raise InvalidArgument(key, "must be given", sentence=f"the key {key!r} is missing.", place=where)
     try:
         return Fault(**given)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{where}: {error}") from None
+        raise error.but(place=where) from None

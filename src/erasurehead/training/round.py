@@ -20,7 +20,8 @@ from erasurehead.faults.byzantine import NOT_FINITE, unusable
 from erasurehead.problems.base import CURVATURE
 from erasurehead.schemes.aggregation import Aggregation, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
-from erasurehead.schemes.wait_rules.base import Verdict, View
+from erasurehead.schemes.wait_rules.base import Verdict
+from erasurehead.schemes.wait_rules.view import View
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor

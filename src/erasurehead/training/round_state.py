@@ -14,7 +14,8 @@ from erasurehead.training.rows import ArrivalRow
 
 if TYPE_CHECKING:
     from erasurehead.engines.base import Arrived, Order
-    from erasurehead.schemes.wait_rules.base import View, WaitRule
+    from erasurehead.schemes.wait_rules.base import WaitRule
+    from erasurehead.schemes.wait_rules.view import View
     from erasurehead.training.assignment import Assignment
 
 

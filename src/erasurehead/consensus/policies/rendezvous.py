@@ -239,7 +239,8 @@ class Static(Policy):
 
     def __post_init__(self) -> None:
         if (self.wait_for is None) == (self.backup is None):
-            raise InvalidArgument("static needs exactly one of wait_for and backup.")
+            said = "static needs exactly one of wait_for and backup."
+            raise InvalidArgument("wait_for", "must be given if backup is not, and left out if it is", sentence=said)
         if self.wait_for is not None:
             check_count("wait_for", self.wait_for)
         if self.backup is not None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from erasurehead._internal.arrays import Array, finite
 from erasurehead.engines.base import MessageLost
-from erasurehead.schemes.wait_rules.base import View
+from erasurehead.schemes.wait_rules.view import View
 
 Read: TypeAlias = Callable[[int], Array]
 """From a message that has arrived to its vector; it may raise `MessageLost`."""
