@@ -225,6 +225,8 @@ RUN_FILES: list[tuple[str, str]] = [
     ("[run]\nsteps = 'ten'\n", "run.toml, line 2: run.steps must be a whole number, but it is 'ten'"),
     ("# x\n\n[run]\nstep = 3\n", "run.toml, line 4: There is no key 'step' in [run]"),
     ("data = 'a.csv'\n", "run.toml, line 1: data must be a section of keys, but it is 'a.csv'"),
+    ("run = 3\n", "run.toml, line 1: run must be a section of keys, but it is 3"),
+    ("run = [1]\n", "run.toml, line 1: run must be a section of keys, but it is [1]"),
     ("scheme = ''\n", "run.toml, line 1: scheme must not be empty"),
     ("[run]\nworkers = 6\n[data]\nsource = 'a'\ntarget = ''\n", "run.toml, line 5: data.target must not be empty"),
     ("[data]\nsource = 'shop.csv'\none_hot = ['age', 'city']\n",

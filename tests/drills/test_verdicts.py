@@ -121,7 +121,7 @@ def test_long_silence_is_to_raise_suspicion() -> None:
     suspected = {"what": "suspected", "worker": 1, "time": 9.0, "text": "silent for 3 s"}
     found = drilled(injected(0, 5.0), SILENT, suspected, OVER, faults=STOP)
     assert found.passed
-    assert found.faults[0].effect == "late in 1 steps; the longest took 10 s"
+    assert found.faults[0].effect == "late in 1 step; the longest took 10 s"
     assert broken(drilled(injected(0, 5.0), SILENT, OVER, faults=STOP)) == [
         "0 of 1 workers that were silent for long were suspected"
     ]

@@ -82,7 +82,7 @@ def facts_table(found: Analysis) -> Table:
         ("load", f"{found.cost.load} tasks on the busiest worker, {found.cost.mean_load:.3g} on average"),
         ("replication", f"{_span(*found.cost.replication)} workers per task; all data {found.cost.storage:.3g} times"),
         ("messages", f"{_span(fewest, most)} per worker and step, each {_size(code.n_pieces)}"),
-        ("bears", _tolerance(code.tolerance)),
+        ("tolerates", _tolerance(code.tolerance)),
         ("rounding", f"errors of messages times {times(rounding.amplification)}, in the worst of {rounding.sets} sets "
          f"of {rounding.stragglers} straggling; relative error of float32: {rounding.error('float32'):.1e}"),
         ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),

@@ -117,7 +117,7 @@ class Fixed(Mixing):
         if self.matrix is None:
             degrees = _degrees(graph.n_peers, pairs)
             made._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
-        else:  # a link that was knit since has no weight in the user's matrix
+        else:  # a link that was added since has no weight in the user's matrix
             made._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
         return made
 

@@ -105,7 +105,7 @@ class PeerRecorder(Watcher):
         """Save the last checkpoint, the mean model and the summary, and let the folder go.
 
         Arguments:
-            done: the run, whose last look is a moment between two events; None where it was cut off in the midst of
+            done: the run, whose last look is a moment between two events; None where it was cut off in the middle of
                 one, so that it goes on from the checkpoint before.
             status: how it ended.
             reason: why it ended early.

@@ -82,7 +82,7 @@ class TroubleRow:
         time: when those who are left noticed it.
         gone: who was gone by then.
         sides: of a cut; empty for none.
-        knitted: links that were knit because the graph had fallen apart.
+        knitted: links that were added because the graph had fallen apart.
         shares: what became of the data of those who are gone: `"out"`, or `"taken over"`; empty where nobody is.
         noticed: of deaths, which neighbour noticed whose, and when: peer, whom, seconds since training began; the
             others have it from them.

@@ -186,7 +186,7 @@ class VirtualClock:
             elif kind == _NOTICE:
                 self._tell(*payload, heals=peer < 0 and not payload)
             else:
-                self._befall(peer, payload)
+                self._strike(peer, payload)
             self._drain()
         return True
 
@@ -244,7 +244,7 @@ class VirtualClock:
 
     # What happens to peers
 
-    def _befall(self, peer: int, what: tuple[Any, ...]) -> None:
+    def _strike(self, peer: int, what: tuple[Any, ...]) -> None:
         if what[0] == "leave":
             self.gone.add(peer)
             self.drop_work(peer)

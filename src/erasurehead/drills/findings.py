@@ -94,7 +94,7 @@ class Finder:
         times = self.outcome.get("late", {}).get(str(fault.worker), [])
         until = fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
-        effect = f"late in {late} steps; the longest took {self._longest(begin.time, until):.3g} s"
+        effect = f"late in {late} step{'s' * (late != 1)}; the longest took {self._longest(begin.time, until):.3g} s"
         said = self._of_worker(begin, "suspected", fault)
         if said is None or said.time > until:
             return Finding(number, fault, begin.time, noticed="", effect=effect)

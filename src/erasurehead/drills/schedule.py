@@ -19,7 +19,7 @@ from erasurehead.runs.config.toml import read_tables, to_toml
 Kind: TypeAlias = Literal["kill", "stop", "slow", "corrupt", "disconnect", "disk_full", "coordinator"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Every kind of fault: the first five befall a worker, the others the coordinator."""
+"""Every kind of fault: the first five strike a worker, the others the coordinator."""
 
 OF_WORKERS: tuple[Kind, ...] = ("kill", "stop", "slow", "corrupt", "disconnect")
 
@@ -38,7 +38,7 @@ class Fault:
             seconds later), `"corrupt"` (its messages are wrong), `"disconnect"` (no order and no message gets
             through), `"disk_full"` (the coordinator can write to no file), `"coordinator"` (it is killed by SIGKILL).
         at: seconds since the first order of the run was submitted, at least 0.
-        worker: who; None for those that befall the coordinator.
+        worker: who; None for those that strike the coordinator.
         lasting: seconds until it is over; None for good. Kills know no end.
         by: seconds, of `"slow"`.
         lie: one of `LIES`, of `"corrupt"`.

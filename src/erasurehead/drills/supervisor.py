@@ -66,7 +66,7 @@ class Supervisor:
         folder: of the drill, with its run file and its schedule.
         engine: name of the engine.
         workers: how many there are.
-        schedule: what is going to befall them.
+        schedule: the faults that will strike them.
         limit: seconds of real time that one run may take.
     """
 

@@ -102,7 +102,7 @@ def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
 
 
 def _set_heights(axes: Axes, comparison: Comparison, curves: Sequence[Array]) -> None:
-    # The first point is a model that has learnt nothing; it would flatten all that is to be told apart.
+    # The first point is a model that has learnt nothing; it would flatten all that is to be distinguished.
     others: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
     heights = np.concatenate([*(values[1:] for values in curves), others])
     heights = heights[np.abs(heights) < measures.HIGHEST]

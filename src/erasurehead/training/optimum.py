@@ -1,4 +1,4 @@
-"""The least value of an objective, found alone and off the clock: what a gap is measured from."""
+"""The minimum of an objective, found alone and off the clock: what a gap is measured from."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TIGHT = 1e-9
 
 _PATIENCE = 100  # steps in which the gradient must have become shorter
 _MOST_ROUNDS = 40
-_PASSES = 2_000  # of L-BFGS in a round; it begins anew where its line search ends at rounding
+_PASSES = 2_000  # of L-BFGS in a round; it starts over where its line search ends at rounding
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The least value of an objective.
+    """The minimum of an objective.
 
     Attributes:
         objective: the value, f*.

@@ -64,7 +64,7 @@ class RoundRunner:
         callbacks: hooks that watch.
 
     Attributes:
-        log: of the step that is under way: what is noticed in it, and what befalls workers.
+        log: of the step that is under way: what is noticed in it, and what happens to workers.
         time_is_up: when, in the engine's seconds, a round is broken off; inf for never.
     """
 
@@ -89,7 +89,7 @@ class RoundRunner:
 
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
-            Unreachable: if the wait rule cannot be met any more.
+            Unreachable: if the wait rule can no longer be met.
             Diverged: if the estimate is not finite although every message is, or if no message that came is, or so few
                 that the rule cannot be met.
         """

@@ -300,7 +300,7 @@ class Local(Policy):
     union of the graphs over a window is the whole graph, as long as everybody answers at all.
 
     A window is to leave time for all neighbours: a step meets one or two of them, and where it is as short as their
-    number every step waits for somebody, be it the slowest.
+    number every step waits for somebody, even if it is the slowest.
 
     Arguments:
         window: steps after which a neighbour that was not met is waited for; None for eight for each neighbour that a

@@ -132,6 +132,8 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     out = dict(below)
     for key, value in above.items():
         under = out.get(key)
+        if key in below and isinstance(value, Mapping) and not isinstance(under, Mapping):
+            continue  # a section that is none: whoever checks the whole refuses it
         both = isinstance(under, Mapping) and isinstance(value, Mapping)
         out[key] = merged(cast("Mapping[str, Any]", under), cast("Mapping[str, Any]", value)) if both else value
     return out
