@@ -204,7 +204,7 @@ def test_an_empty_text_is_not_the_default(typed: Typed, command: tuple[object, .
 
 
 NAMES: list[tuple[tuple[object, ...], str]] = [
-    (("train", *SHOP, "--scheme", "magic"), "--scheme must use known names, got 'magic'; known are"),
+    (("train", *SHOP, "--scheme", "magic"), "--scheme must use known names, got 'magic'; "),
     (("train", *SHOP[:-1], "exponential"), "must be written as a call, exponential(mean, seed=0"),
     (("train", *SHOP, "--one-hot", "age,city"), "got 'city' (in 'age,city'); they are age, town"),
     (("delays", "show", "exponential"), "must be written as a call, exponential(mean, seed=0"),

@@ -413,7 +413,7 @@ def test_bad_input_is_one_sentence(typed: Typed, options: tuple[object, ...], sa
     assert done.sentence.startswith("erasurehead: ")
 
 
-def test_an_earlier_plan_is_not_overwritten_unasked(typed: Typed) -> None:
+def test_an_earlier_plan_is_not_overwritten_by_default(typed: Typed) -> None:
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p").code == 0
     again = typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p")
     assert again.code == 2

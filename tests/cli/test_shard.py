@@ -14,7 +14,7 @@ from erasurehead.runs.experiment import Experiment
 
 from .shop import SMALL, Typed
 
-RUN = SMALL[1:]  # what is said of the columns is settled in the shards
+RUN = SMALL[1:]  # the columns are fixed in the shards
 
 
 @pytest.mark.usefixtures("shop")

@@ -40,7 +40,7 @@ def test_json_is_all_that_is_on_stdout(typed: Typed, shop: Path) -> None:
 def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--until", "gap < 0.9", "--out", "x")
     assert done.code == 0
-    assert "ended as gap < 0.9 is reached, after " in done.out
+    assert "ended because gap < 0.9 is reached, after " in done.out
     assert "has not converged" not in done.err
     assert RunFolder.open("x").summary["ended"] == "until"
     bad = typed("train", "--data", shop, *SMALL, "--until", "gap")

@@ -30,7 +30,7 @@ class Planned:
 
     Arguments:
         delays: how slow the workers are.
-        n_workers: how many.
+        n_workers: number of workers.
         said: what the delays are, for people.
         trace: what is drawn from, if it is a trace.
         current: the setting of the run that the trace is of, if it is one.

@@ -111,7 +111,7 @@ class Peer(ABC):
 
     @abstractmethod
     def begin(self, port: Port) -> None:
-        """Begin: to be called once, when all peers are there."""
+        """Begin: to be called once, when all peers have started."""
 
     @abstractmethod
     def on_work(self, gradient: Array) -> None:

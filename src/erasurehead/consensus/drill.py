@@ -46,7 +46,7 @@ class PeerDrill:
         policy: whom a peer waits for.
         graph: who is whose neighbour.
         engine: of `ENGINES`.
-        peers: how many.
+        peers: number of peers.
         seconds: how long each of the two runs takes, by the engine's clock.
         seed: of who is struck.
         delays: of gradients, in both runs alike.
@@ -146,7 +146,7 @@ class PeerFindings:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether every guarantee was kept."""
         return all(verdict.kept is not False for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def _across(row: PeerRow, sides: list[set[int]]) -> bool:
 
 
 def _worth(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
-    """The mean model does not jump when the network changes, and both runs come about as far."""
+    """The mean model does not jump when the network changes, and both runs make about the same progress."""
     way = baseline.means[0].objective - min(row.objective for row in baseline.means)
     worst = 0.0
     for row in faulty.troubles:

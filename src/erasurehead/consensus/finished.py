@@ -17,7 +17,7 @@ from erasurehead.runs.names import MEANS
 def compare_finished(
     folders: Sequence[str | os.PathLike[str]], target: tuple[str, float] | str | None = None
 ) -> FinishedComparison:
-    """Put finished runs on the same data beside each other, whoever gathered: a coordinator, or peers among themselves.
+    """Put finished runs on the same data beside each other, with a coordinator or without one.
 
     Arguments:
         folders: of the runs, two or more; speed-ups are over the first.

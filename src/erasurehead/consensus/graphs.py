@@ -1,4 +1,4 @@
-"""Who is whose neighbour: topologies by name, edge lists of the user's own, and what a graph is worth."""
+"""Who is whose neighbour: topologies by name, the user's own edge lists, and how well a graph mixes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from erasurehead._internal.text_parser import read
 from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
 
 _DRAWS = 200
-"""How often a random graph is drawn before it is said that it will not be connected."""
+"""How often a random graph is drawn before the draw is given up as not connected."""
 
 _DENSE = 1_500
 """So many peers have their eigenvalues computed from a dense matrix."""
@@ -346,7 +346,7 @@ def parse_graph(text: str, n_peers: int) -> Graph:
         n_peers: how many there are.
 
     Raises:
-        InvalidArgument: if it is no such text, the graph cannot be, or an edge list is of another number of peers.
+        InvalidArgument: if the text is not valid, no such graph exists, or an edge list is of another number of peers.
 
     >>> parse_graph("ring()", 4).edges
     ((0, 1), (0, 3), (1, 2), (2, 3))

@@ -1,4 +1,4 @@
-"""Watching, while a run goes on, that the graphs of its steps are connected together: what convergence rests on."""
+"""Checks, while a run goes on, that the graphs of its steps are connected together: what convergence rests on."""
 
 from __future__ import annotations
 

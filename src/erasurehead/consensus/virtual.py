@@ -160,7 +160,7 @@ class VirtualClock:
         self._working[peer] = 0
 
     def run(self, total: int, until: float = np.inf) -> bool:
-        """Go on until there are so many steps in all, or the clock has come so far.
+        """Continue until this many steps are done in all, or the clock has reached this time.
 
         Returns:
             Whether there are; False if the time was over before, or nothing can happen any more.

@@ -15,7 +15,7 @@ class Watcher:
     """Hooks that watch a run; empty by default."""
 
     def on_begin(self, plan: Plan, steps: int) -> None:
-        """Training begins, and each peer is to take so many steps on average."""
+        """Training begins; each peer is to take this many steps on average."""
 
     def on_step(self, row: PeerRow) -> None:
         """A peer has taken a step."""

@@ -49,7 +49,7 @@ class Settings:
 
     Arguments:
         engine: virtual, processes, mpi or ray.
-        workers: how many.
+        workers: number of workers.
         seconds: how long the baseline run is to take, by the engine's clock.
         seed: of the fault schedule, if it is drawn, and of nothing else.
         kinds: of the faults that are drawn.

@@ -39,7 +39,7 @@ class Fault:
             through), `"disk_full"` (the coordinator can write to no file), `"coordinator"` (it is killed by SIGKILL).
         at: seconds since the first order of the run was submitted, at least 0.
         worker: who; None for those that strike the coordinator.
-        lasting: seconds until it is over; None for good. Kills know no end.
+        lasting: seconds until it is over; None if it never is. Kills are never over.
         by: seconds, of `"slow"`.
         lie: one of `LIES`, of `"corrupt"`.
     """

@@ -68,7 +68,7 @@ class Findings:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether every guarantee was kept."""
         return all(verdict.kept is not False for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finished runs in one table and one figure, whoever gathered: a coordinator, or peers among themselves."""
+"""Finished runs in one table and one figure, with a coordinator or without one."""
 
 from __future__ import annotations
 

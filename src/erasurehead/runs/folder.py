@@ -172,7 +172,7 @@ class RunFolder:
         """The last model, shape (n_parameters,).
 
         Raises:
-            DataError: if there is none, as the run did not come to its end, or it is damaged.
+            DataError: if there is none, as the run did not finish, or it is damaged.
         """
         from erasurehead._internal.tensor_files import model_in
 

@@ -220,7 +220,7 @@ def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
 def check_tame(place: Path) -> None:
     """Raise if something in the folder of a run, by a name that runs give, is not what runs make.
 
-    To be called before anything in it is changed. What is not of a run is none of ours.
+    To be called before anything in it is changed. Files that no run makes are left alone.
 
     Raises:
         DataError: naming it.

@@ -60,7 +60,7 @@ def can_be_resumed(path: Path) -> bool:
 
 
 def check_unfinished(folder: RunFolder, steps: int) -> None:
-    """Raise if there is nothing left to do in a run that is to take so many steps in all.
+    """Raise if there is nothing left to do in a run of this many steps in all.
 
     Raises:
         InvalidArgument: if it is finished after as many or more, or its checkpoints were removed when it finished.

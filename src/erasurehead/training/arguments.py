@@ -74,7 +74,7 @@ def check_wire(code: GradientCode, engine: Engine) -> None:
 
 
 def check_parts(problem: object, optimizer: object) -> None:
-    """Raise if the problem or the optimizer is none.
+    """Raise if the problem is not a problem, or the optimizer not an optimizer.
 
     Raises:
         InvalidArgument: naming which.

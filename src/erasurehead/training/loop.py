@@ -89,8 +89,8 @@ def train(
             are, in float64.
 
     Returns:
-        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
-        far, with `stopped` saying so.
+        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: the run up to
+        there, with `stopped` saying so.
 
     Raises:
         InvalidArgument: before any worker is started.

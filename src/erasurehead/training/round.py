@@ -353,7 +353,7 @@ class _Arrived(Mapping[int, Array]):
 def _mostly_mad(current: Round) -> str:
     """Return that the model has diverged if more messages than not are refused as not finite; else an empty text.
 
-    A worker or two whose data are bad, or that lie, are no sign of it; of a model that grows without end some tasks
+    A worker or two whose data are bad, or that lie, are no sign of it; when a model diverges, some tasks
     overflow before others.
     """
     came = len(current.view.arrived) + len(current.refused)

@@ -83,7 +83,7 @@ class StepRow:
             nothing.
         events: what happened to workers in this step, in order; in rounds of it that were broken off, too.
         rejected: whether the point that it asked for was only tried, and turned out no better: the model stays what it
-            was, and `loss` is none of it.
+            was, and `loss` is not its loss.
     """
 
     step: int
@@ -121,7 +121,7 @@ class StepRow:
 
     @property
     def failures(self) -> int:
-        """How many failures that nobody died of: exceptions and refused messages; suspicions are none."""
+        """How many failures that nobody died of: exceptions and refused messages; suspicions do not count."""
         return len(self.noticed("failed")) + sum(len(notice.data["messages"]) for notice in self.noticed("refused"))
 
     def as_dict(self) -> dict[str, Any]:

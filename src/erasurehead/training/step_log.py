@@ -98,7 +98,7 @@ class StepLog:
             self._failing.pop(worker, None)
 
     def break_off(self, current: Round) -> None:
-        """Record a round that has no end, and its messages: what a replay needs of it."""
+        """Record a round that was broken off, and its messages: what a replay needs of it."""
         origin = self.origin or 0.0
         now, begin = self._engine.now() - origin, current.begin - origin
         self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))

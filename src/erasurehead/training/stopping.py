@@ -92,7 +92,7 @@ class Stopping:
         until: the target; None for none.
         patience: end after this many steps in which the target's metric (without a target: the objective) has not got
             better; None for never.
-        max_seconds: of training, on the engine's clock; None for no end.
+        max_seconds: of training, on the engine's clock; None for no limit.
         tolerance: end when an exact gradient, with the penalty, is this much shorter than the first; None for never.
         every: measure after every so many steps.
 
@@ -102,7 +102,7 @@ class Stopping:
         ended: what has ended the run; None as long as nothing has.
 
     Raises:
-        InvalidArgument: if an argument is out of its range, or the metric is none that the problem has.
+        InvalidArgument: if an argument is out of its range, or the problem does not have the metric.
     """
 
     def __init__(

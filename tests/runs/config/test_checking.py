@@ -51,7 +51,7 @@ def test_what_is_wrong_is_said_with_the_key(tables: dict[str, Any], said: str) -
 
 
 def test_what_came_from_an_option_is_said_with_the_option() -> None:
-    with pytest.raises(InvalidArgument, match=r"run.steps \(--steps\) must be greater"):
+    with pytest.raises(InvalidArgument, match=r"run.steps \(--steps\) must be at least 1"):
         build_config({"run": {"steps": 0}}, {"run.steps": "--steps"})
 
 

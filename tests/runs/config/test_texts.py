@@ -79,7 +79,7 @@ def test_expectation_knows_how_many_are_waited_for() -> None:
             "custom('projective_plane(2)', 'first(3)')",
             "must have the 6 workers of the run, got .* set run.workers to 7",
         ),
-        ("magic(3)", r"scheme must use known names, got 'magic\(3\)'; known are adaptive"),
+        ("magic(3)", r"scheme must use known names, got 'magic\(3\)'; 'magic' is unknown; known are adaptive"),
         ("exact", r"scheme must be written exact\(load, code=repetition"),
         ("__import__('os')", "scheme must use known names"),
         ("3 + 4", "scheme must not use +"),

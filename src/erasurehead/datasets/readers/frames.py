@@ -41,7 +41,7 @@ def is_frame(source: object) -> TypeGuard[Frame]:
 
 
 def frame_layout(frame: Frame) -> Layout:
-    """Return the columns of a frame. Its index, which the protocol does not show, is none of them.
+    """Return the columns of a frame. Its index, which the protocol does not show, is not one of them.
 
     Raises:
         DataError: if there are none, or two have one name.

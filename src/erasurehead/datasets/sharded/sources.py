@@ -77,7 +77,7 @@ class Split:
             raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
 
     def places(self, n_rows: int) -> Places:
-        """Return where each of so many rows goes."""
+        """Return where each of this many rows goes."""
         if not self.test_fraction:
             return Places(n_rows, n_rows, None)
         return Places.of_split(*split_rows(n_rows, self.test_fraction, self.seed))

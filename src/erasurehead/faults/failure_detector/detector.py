@@ -21,7 +21,7 @@ _FADING = 0.98
 """What a worker's record is worth after each further answer."""
 
 _FAR = 3.0
-"""A suspect that answers sooner than so many times what is usual was slow; later, it hung."""
+"""A suspect that answers sooner than this many times the usual was slow; later, it hung."""
 
 _FEW = 0.2
 """Share of the workers that may be suspected at once before it is taken for a sign that all have become slower."""
@@ -107,8 +107,8 @@ class FailureDetector:
         """Record an answer; a suspect is cleared by it.
 
         Arguments:
-            worker: who.
-            now: when.
+            worker: its id.
+            now: the time, in seconds.
             began: when it began to work on what it answers, if that is known; it may be an earlier order.
             done: whether that was all that it has in hand: False if more messages, or an answer to a newer order, are
                 to come.

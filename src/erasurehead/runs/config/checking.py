@@ -61,7 +61,7 @@ def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, st
 
     Raises:
         UnknownKey: if there is no such key; it names those that there are.
-        InvalidArgument: if a value cannot be; it names the key.
+        InvalidArgument: if a value is not allowed; it names the key.
     """
     try:
         config = root.model_validate(dict(tables))
@@ -117,7 +117,9 @@ def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     """
     out, run = merged(below, above), above.get("run")
     given: Mapping[str, Any] = cast("Mapping[str, Any]", run) if isinstance(run, Mapping) else {}
-    if "address" not in given and given.get("engine", "ray") != "ray":
+    no_sections = [key for key in above.keys() & below.keys() if isinstance(above[key], Mapping)]
+    out |= {key: below[key] for key in no_sections if not isinstance(below[key], Mapping)}  # to be refused as they are
+    if "address" not in given and given.get("engine", "ray") != "ray" and isinstance(out["run"], Mapping):
         out["run"] = {key: value for key, value in out["run"].items() if key != "address"}
     return out
 
@@ -132,8 +134,6 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     out = dict(below)
     for key, value in above.items():
         under = out.get(key)
-        if key in below and isinstance(value, Mapping) and not isinstance(under, Mapping):
-            continue  # a section that is none: whoever checks the whole refuses it
         both = isinstance(under, Mapping) and isinstance(value, Mapping)
         out[key] = merged(cast("Mapping[str, Any]", under), cast("Mapping[str, Any]", value)) if both else value
     return out

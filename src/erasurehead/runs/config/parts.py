@@ -248,7 +248,7 @@ def initial_folder(section: RunSection) -> Path | None:
 
 
 def check_optimizer(section: OptimizerSection) -> None:
-    """Raise if the step size is none, or a momentum is given that nobody uses."""
+    """Raise if the step size is not valid, or a momentum is given that the optimizer does not use."""
     if section.rate is not None:
         parse_rate(section.rate)
         if section.name == "quasi_newton":
@@ -332,7 +332,7 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
-    """Raise if in some step so many workers never answer, by the delay model, that the wait rule cannot be met.
+    """Raise if, by the delay model, in some step too few workers ever answer for the wait rule to be met.
 
     Raises:
         InvalidArgument: naming the first such step and its workers.
