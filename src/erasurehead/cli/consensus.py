@@ -25,8 +25,9 @@ only for some of them.
 [bold]erasurehead consensus[/bold]
   Ten peers learn MNIST (or, where its files are not here, a synthetic
   stand-in) on a virtual clock; one of them is five times slower, and the
-  dynamic backup workers of cb-DyBW leave it out where that saves time. Pictures
-  show who was left out when, and what it saved against waiting for everybody.
+  dynamic backup workers of cb-DyBW leave it out where that saves time.
+  Pictures show who was left out when, and what it saved against waiting for
+  everybody.
 
 [bold]erasurehead consensus --graph 'torus()' --peers 16 \\
     --policy 'local(window=8)' --split 'dirichlet(alpha=0.3)' \\
