@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from erasurehead._internal.arrays import Array, Tree, finite, squared_norm
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Engine, Order
+from erasurehead.engines.base import Engine
 from erasurehead.engines.wires import Wire, WiredEngine
 from erasurehead.errors import (
     DataError,
@@ -21,25 +17,24 @@ from erasurehead.errors import (
     Unreachable,
     check_count,
     invalid,
-    numbered,
 )
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import CURVATURE, Problem, split_samples
+from erasurehead.problems.base import CURVATURE, Problem
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
+from erasurehead.training.final_model import lowest, why_worse
 from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
-from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner, TimeIsUp
-from erasurehead.training.round_result import RoundResult
+from erasurehead.training.round import RoundRunner, TimeIsUp
 from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.signals import Terminated, stopped_by, uninterrupted
+from erasurehead.training.signals import Terminated, stopped_by
+from erasurehead.training.step import StepRunner
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
-from erasurehead.training.task_counts import Counting, sentence
 from erasurehead.training.worker_pool import WorkerPool
 
 
@@ -153,41 +148,13 @@ def train(
     except KeyboardInterrupt as error:
         if not run.stopped:
             run.status, run.stopped = "interrupted", f"{stopped_by(error)} while the models were evaluated"
-    if failure is None and not run.stopped and (said := _why_worse(run, optimizer)):
+    if failure is None and not run.stopped and (said := why_worse(run, optimizer.remedy)):
         failure, run.status, run.stopped = Diverged(said), "diverged", said
     for watcher in training.watchers:
         watcher.on_end(run)
     if failure is not None:
         raise failure
     return run
-
-
-_SOON = 10
-"""Steps before which a model that got worse may get better yet."""
-
-
-def _why_worse(run: Run, optimizer: Optimizer) -> str:
-    """Return why a run that came to its end has failed all the same, as a sentence; empty if it has not."""
-    final, rise = run.final, run.rise
-    if final is None or len(run.steps) < _SOON:
-        return ""
-    first, steps = f"{final.first_objective:.5g} at the first model", len(run.steps)
-    if run.neglected and final.worse:
-        return (
-            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
-            f"was {first}, as {numbered('task', [one.task for one in run.neglected])} were hardly ever counted."
-        )
-    if final.worse:
-        return (
-            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
-            f"was {first}{optimizer.remedy}."
-        )
-    if rise is not None and rise.exact and final.above_first(rise.last):
-        return (
-            f"the training loss goes up and down and does not settle: the mean of the last steps is {rise.last:.5g}, "
-            f"and it was {first}{optimizer.remedy}."
-        )
-    return ""
 
 
 def _status_after(error: Unreachable | Diverged | RecordsError) -> Status:
@@ -227,12 +194,9 @@ class _Training:
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
         self.rounds = RoundRunner(self.pool, self.watchers)
         self.log = self.rounds.log
-        self.counting = Counting(scheme.code.n_tasks)
+        self.steps = StepRunner(problem, optimizer, self.pool, self.rounds, stopping, self.watchers)
         self._scheme = scheme
-        self._samples = split_samples(problem.n_samples, scheme.code.n_tasks)
-        self._sizes = [part.stop - part.start for part in self._samples]
         self._origin = 0.0
-        self._round = 0
         self._between = True  # steps, when the engine's state can be taken
 
     def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
@@ -250,7 +214,7 @@ class _Training:
         history = self.history
         return Run(
             self._scheme.name, self.engine.name, self.optimizer.known, history.steps, history.arrivals,
-            self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.counting.neglected(),
+            self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.steps.neglected,
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
         )  # fmt: skip
@@ -260,31 +224,13 @@ class _Training:
 
         With it, what it comes to, from the data that are in reach and were not lost; None if none are.
         """
-        problem, first, steps = self.problem, self.first, self.history.steps
-        models = [self.optimizer.known]
-        if self.optimizer.best is not self.optimizer.known:
-            newest = self.stopping.reached(len(steps))  # and was measured: it is what was asked for
-            models = [self.optimizer.best] if newest else [*models, self.optimizer.best]
-        lost = steps[-1].lost if steps else []
-        with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
-            start, *ends = problem.exact([first, *models], [self._samples[task] for task in lost])
-            values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
-        lower = len(values) > 1 and values[1] < values[0]
-        x, end = models[lower], ends[lower]
-        if not end.n_samples:
-            return x, None
-        norms = [
-            math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
-            for found, point in ((start, first), (end, x))
-        ]
-        return x, FinalModel(
-            objective=values[lower],
-            first_objective=start.loss + problem.penalty(first),
-            share=end.n_samples / problem.n_samples,
-            gradient_norm=norms[1],
-            first_gradient_norm=norms[0],
-            column_scales=problem.column_scales(),
-        )
+        optimizer, rows = self.optimizer, self.history.steps
+        models = [optimizer.known]
+        if optimizer.best is not optimizer.known:
+            newest = self.stopping.reached(len(rows))  # and was measured: it is what was asked for
+            models = [optimizer.best] if newest else [*models, optimizer.best]
+        lost = rows[-1].lost if rows else []
+        return lowest(self.problem, self.first, models, [self.steps.samples[task] for task in lost])
 
     def begin(self, resume: Resumption | None) -> None:
         """Start the workers, and set the clock to zero; or put everything as it was."""
@@ -312,7 +258,7 @@ class _Training:
         if resume is None:
             self.log.start(self.pool)
         elif not running:
-            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self._round)
+            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self.steps.round)
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
@@ -332,19 +278,17 @@ class _Training:
                 self.pool.settle()
                 self._between = False
                 try:
-                    self._step()
+                    row = self.steps.take()
                 except TimeIsUp:
                     self.stopping.ended = "max_seconds"
                 else:
                     self._between = True
-                    self.stopping.after(self.history.steps[-1], self.optimizer.best, self.optimizer.step >= steps)
+                    self.stopping.after(row, self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
                         self.stopping.ended = self.stopping.ended or "converged"
                 self._tell_state()
             self.rounds.end()
-            if found := self.counting.neglected():
-                text = f"at the end of training {sentence(found, self._sizes)}"
-                self.log.notice(Notice("tasks_neglected", data={"tasks": [one.task for one in found]}, text=text))
+            self.steps.notice_neglected()
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -368,7 +312,7 @@ class _Training:
         """Return all that is needed to go on from here to the bit: see `Callback.on_state`."""
         return {
             "step": self.optimizer.step,
-            "round": self._round,
+            **self.steps.state(),
             "elapsed": self.engine.now() - self._origin,
             "origin": self._origin,
             "start_seconds": self.start_seconds,
@@ -379,7 +323,6 @@ class _Training:
             "pool": self.pool.state(),
             "rounds": self.rounds.state(),
             "snapshots": self.snapshots.state(),
-            "counting": self.counting.state(),
             "stopping": self.stopping.state(),
             "engine": self.engine.state() if self._between else None,
         }
@@ -399,86 +342,13 @@ class _Training:
             self.rounds.restore(state["rounds"])
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
-        self.counting.restore(state["counting"])
         self.stopping.restore(state["stopping"], float(state["elapsed"]))
         if self.optimizer.converged:
             self.stopping.ended = self.stopping.ended or "converged"
         self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
         self.start_seconds = float(state["start_seconds"])
-        self._round, self._origin = int(state["round"]), float(state["origin"])
-
-    def _step(self) -> None:
-        optimizer = self.optimizer
-        asked = optimizer.ask()
-        while True:
-            generation, posted = self.pool.assignment.generation, self.engine.now() - self._origin
-            order = replace(asked, round=self._round, generation=generation, posted=posted)
-            self._round += 1
-            try:
-                result = self.rounds.gather(order, optimizer.trying)
-                break
-            except PoolShrunk:
-                self.pool.settle()  # if that changes nothing, the next round is the last, or goes on without
-        gradient, loss = self._penalised(result, order)
-        plain = not (self.problem.stochastic or self.problem.regularizer.sharp)
-        exact = plain and not order.coefficients and result.exact
-        self.counting.add(result.decoding, result.lost, result.used_late)
-        if neglected := self.counting.found():
-            text = sentence(self.counting.neglected(neglected), self._sizes)
-            self.log.notice(Notice("tasks_neglected", data={"tasks": neglected}, text=text))
-        with uninterrupted():  # a model that has moved is a step that is recorded
-            optimizer.share, optimizer.exact = result.share, result.exact
-            optimizer.value = math.inf if result.overflowed else loss
-            optimizer.curvature = self._curvature(result)
-            optimizer.tell(gradient)
-            if not finite(optimizer.x):
-                raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            row = result.step_row(
-                order, self.engine.stamp("end", order.round) - self._origin, self._origin, gradient, loss,
-                stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
-                dead=self.pool.dead, neglected=neglected, notices=self.log.take_notices(),
-                events=self.log.take_events(),
-            )  # fmt: skip
-            model = optimizer.best
-            for watcher in self.watchers:
-                for arrival in result.rows:
-                    watcher.on_arrival(arrival)
-                watcher.on_step_end(row, model)
-            if exact and row.gradient_norm is not None:
-                self.stopping.converged(row.gradient_norm)
-            self.rounds.learn(row, [*result.late_rows, *result.rows])
-            self.log.step = optimizer.step
-
-    def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
-        """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
-        estimate = result.estimate
-        if estimate is None:
-            return None, None
-        estimate = self._of_all(estimate, result)
-        gradient = estimate[:-1]
-        if self.problem.regularizer.smooth:
-            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
-                penalty = self.problem.penalty_gradient(point)
-                if factor != 1.0:
-                    penalty *= factor
-                penalty += gradient  # in place: a further array of a large model would be fetched from far memory
-                gradient = penalty
-        if order.coefficients:
-            return gradient, None
-        return gradient, float(estimate[-1]) + self.problem.penalty(order.points[0])
-
-    def _curvature(self, result: RoundResult) -> tuple[Array, float] | None:
-        if result.curvature is None:
-            return None
-        sums = self._of_all(result.curvature, result)
-        return sums[:-1], float(sums[-1])
-
-    def _of_all(self, sums: Array, result: RoundResult) -> Array:
-        """Scale sums over the samples that are left to all of them."""
-        if not result.lost:
-            return sums
-        lost = sum(self.problem.weight(self._samples[task]) for task in result.lost)
-        return sums * (self.problem.n_samples / (self.problem.n_samples - lost))
+        self.steps.restore(state)
+        self._origin = float(state["origin"])
 
 
 class _History(Callback):

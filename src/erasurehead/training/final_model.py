@@ -1,0 +1,78 @@
+"""What the final model is worth, by the data themselves, and whether training has led anywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, squared_norm
+from erasurehead.errors import numbered
+from erasurehead.problems.base import Problem
+from erasurehead.training.result import FinalModel, Run
+
+_SOON = 10
+"""Steps before which a model that got worse may get better yet."""
+
+
+def lowest(
+    problem: Problem, first: Array, models: Sequence[Array], lost: Sequence[slice] = ()
+) -> tuple[Array, FinalModel | None]:
+    """Return the lowest of models, with what it comes to from the data that are in reach and were not lost.
+
+    Arguments:
+        problem: what is minimised.
+        first: the model that training began with.
+        models: at least one; of equal ones, the first is taken.
+        lost: samples that are left out.
+
+    Returns:
+        The model, and its figures: None if no data are in reach.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
+        start, *ends = problem.exact([first, *models], lost)
+        values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
+    best = 0
+    for index, value in enumerate(values):
+        if value < values[best]:
+            best = index
+    x, end = models[best], ends[best]
+    if not end.n_samples:
+        return x, None
+    norms = [
+        math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
+        for found, point in ((start, first), (end, x))
+    ]
+    return x, FinalModel(
+        objective=values[best],
+        first_objective=start.loss + problem.penalty(first),
+        share=end.n_samples / problem.n_samples,
+        gradient_norm=norms[1],
+        first_gradient_norm=norms[0],
+        column_scales=problem.column_scales(),
+    )
+
+
+def why_worse(run: Run, remedy: str) -> str:
+    """Return why a run that came to its end has failed all the same, as a sentence; empty if it has not."""
+    final, rise = run.final, run.rise
+    if final is None or len(run.steps) < _SOON:
+        return ""
+    first, steps = f"{final.first_objective:.5g} at the first model", len(run.steps)
+    if run.neglected and final.worse:
+        return (
+            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"was {first}, as {numbered('task', [one.task for one in run.neglected])} were hardly ever counted."
+        )
+    if final.worse:
+        return (
+            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"was {first}{remedy}."
+        )
+    if rise is not None and rise.exact and final.above_first(rise.last):
+        return (
+            f"the training loss goes up and down and does not settle: the mean of the last steps is {rise.last:.5g}, "
+            f"and it was {first}{remedy}."
+        )
+    return ""

@@ -1,0 +1,188 @@
+"""One step: ask the optimizer, run rounds until one comes to an end, add the penalty, tell the optimizer, record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead.engines.base import Order
+from erasurehead.errors import Diverged
+from erasurehead.optimizers.base import Optimizer
+from erasurehead.problems.base import Problem, split_samples
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice
+from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner
+from erasurehead.training.round_result import RoundResult
+from erasurehead.training.rows import StepRow
+from erasurehead.training.signals import uninterrupted
+from erasurehead.training.stopping import Stopping
+from erasurehead.training.task_counts import Counting, Neglected, sentence
+from erasurehead.training.worker_pool import WorkerPool
+
+
+class StepRunner:
+    """Takes steps, one after the other, each with one round or more.
+
+    Arguments:
+        problem: what is minimised.
+        optimizer: asked for orders, and told what came of them.
+        pool: the workers.
+        rounds: runs rounds with them.
+        stopping: told how long each gradient is that is the objective's own, and no estimate.
+        callbacks: hooks that watch.
+
+    Attributes:
+        samples: of each task.
+        round: the number of the next round.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        optimizer: Optimizer,
+        pool: WorkerPool,
+        rounds: RoundRunner,
+        stopping: Stopping,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        n_tasks = pool.assignment.code.n_tasks
+        self.samples = split_samples(problem.n_samples, n_tasks)
+        self.round = 0
+        self._problem = problem
+        self._optimizer = optimizer
+        self._pool = pool
+        self._rounds = rounds
+        self._log = rounds.log
+        self._stopping = stopping
+        self._callbacks = callbacks
+        self._counting = Counting(n_tasks)
+        self._sizes = [part.stop - part.start for part in self.samples]
+
+    def take(self) -> StepRow:
+        """Take one step.
+
+        Returns:
+            Its row, as the callbacks were told it.
+
+        Raises:
+            TimeIsUp: if the run's time is over first.
+            Unreachable: if the wait rule cannot be met any more.
+            Diverged: if the estimate, or the model that it leads to, is not finite.
+        """
+        optimizer = self._optimizer
+        order, result = self._gather()
+        gradient, loss = self._penalised(result, order)
+        plain = not (self._problem.stochastic or self._problem.regularizer.sharp)
+        exact = plain and not order.coefficients and result.exact
+        neglected = self._count(result)
+        with uninterrupted():  # a model that has moved is a step that is recorded
+            optimizer.share, optimizer.exact = result.share, result.exact
+            optimizer.value = math.inf if result.overflowed else loss
+            optimizer.curvature = self._curvature(result)
+            optimizer.tell(gradient)
+            if not finite(optimizer.x):
+                raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
+            origin = self._log.origin or 0.0
+            row = result.step_row(
+                order, self._pool.engine.stamp("end", order.round) - origin, origin, gradient, loss,
+                stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
+                dead=self._pool.dead, neglected=neglected, notices=self._log.take_notices(),
+                events=self._log.take_events(),
+            )  # fmt: skip
+            self._record(row, result, exact)
+        return row
+
+    def _gather(self) -> tuple[Order, RoundResult]:
+        """Ask, and run rounds until one comes to an end with the workers that are left."""
+        asked = self._optimizer.ask()
+        while True:
+            order = replace(
+                asked,
+                round=self.round,
+                generation=self._pool.assignment.generation,
+                posted=self._pool.engine.now() - (self._log.origin or 0.0),
+            )
+            self.round += 1
+            try:
+                return order, self._rounds.gather(order, self._optimizer.trying)
+            except PoolShrunk:
+                self._pool.settle()  # if that changes nothing, the next round is the last, or goes on without
+
+    def _record(self, row: StepRow, result: RoundResult, exact: bool) -> None:
+        model = self._optimizer.best
+        for callback in self._callbacks:
+            for arrival in result.rows:
+                callback.on_arrival(arrival)
+            callback.on_step_end(row, model)
+        if exact and row.gradient_norm is not None:
+            self._stopping.converged(row.gradient_norm)
+        self._rounds.learn(row, [*result.late_rows, *result.rows])
+        self._log.step = self._optimizer.step
+
+    def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
+        """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
+        estimate = result.estimate
+        if estimate is None:
+            return None, None
+        estimate = self._of_all(estimate, result)
+        gradient = estimate[:-1]
+        if self._problem.regularizer.smooth:
+            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+                penalty = self._problem.penalty_gradient(point)
+                if factor != 1.0:
+                    penalty *= factor
+                penalty += gradient  # in place: a further array of a large model would be fetched from far memory
+                gradient = penalty
+        if order.coefficients:
+            return gradient, None
+        return gradient, float(estimate[-1]) + self._problem.penalty(order.points[0])
+
+    def _curvature(self, result: RoundResult) -> tuple[Array, float] | None:
+        if result.curvature is None:
+            return None
+        sums = self._of_all(result.curvature, result)
+        return sums[:-1], float(sums[-1])
+
+    def _of_all(self, sums: Array, result: RoundResult) -> Array:
+        """Scale sums over the samples that are left to all of them."""
+        if not result.lost:
+            return sums
+        lost = sum(self._problem.weight(self.samples[task]) for task in result.lost)
+        return sums * (self._problem.n_samples / (self._problem.n_samples - lost))
+
+    # --- tasks that are hardly ever counted -----------------------------------------------------------------------
+
+    @property
+    def neglected(self) -> tuple[Neglected, ...]:
+        """The tasks that are hardly ever counted, by now."""
+        return self._counting.neglected()
+
+    def notice_neglected(self) -> None:
+        """Take down which tasks were hardly ever counted, now that training is over."""
+        if found := self.neglected:
+            self._notice_neglected("at the end of training ", found)
+
+    def _count(self, result: RoundResult) -> list[int]:
+        """Count a step's tasks; return those that are found to be neglected, and were not before."""
+        self._counting.add(result.decoding, result.lost, result.used_late)
+        if neglected := self._counting.found():
+            self._notice_neglected("", self._counting.neglected(neglected))
+        return neglected
+
+    def _notice_neglected(self, when: str, found: Sequence[Neglected]) -> None:
+        tasks = [one.task for one in found]
+        self._log.notice(Notice("tasks_neglected", data={"tasks": tasks}, text=when + sentence(found, self._sizes)))
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tree]:
+        """Return all that `restore` needs."""
+        return {"round": self.round, "counting": self._counting.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self.round = int(state["round"])
+        self._counting.restore(state["counting"])
