@@ -35,8 +35,7 @@ class InvalidArgument(ErasureHeadError, ValueError):
     takes the message apart.
 
     Arguments:
-        argument: name of the argument as the user wrote it. A whole sentence, with nothing after it, where no single
-            argument is to blame: the attribute is then empty, and `rule` is the sentence.
+        argument: name of the argument as the user wrote it; where several do not go together, the first of them.
         rule: what must hold, beginning with a verb: `"must be at least 1"`.
         value: what came; `UNSAID` where there is none to be shown.
         hint: what would work, as a sentence without a full stop; left out if empty.
@@ -45,34 +44,38 @@ class InvalidArgument(ErasureHeadError, ValueError):
         place: where the argument stands, such as `"run.toml, line 7"`.
         typed: what the user typed, where `value` is a part of it, or what became of it; left out if empty.
         option: what the user wrote for the argument, where that is not its name; left out if empty.
+        sentence: all that the message says, where it reads better than what the other fields are joined to; they
+            hold the facts all the same.
     """
 
     def __init__(
         self,
         argument: str,
-        rule: str = "",
+        rule: str,
         value: object = UNSAID,
         hint: str = "",
         within: tuple[tuple[str, object], ...] = (),
         place: str = "",
         typed: str = "",
         option: str = "",
+        sentence: str = "",
     ) -> None:
-        if not rule:
-            argument, rule = "", argument.removesuffix(".")
-        super().__init__(argument, rule, value, hint, within, place, typed, option)
+        super().__init__(argument, rule, value, hint, within, place, typed, option, sentence)
         self.argument, self.rule, self.value, self.hint = argument, rule, value, hint
         self.within, self.place, self.typed, self.option = within, place, typed, option
+        self.sentence = sentence
 
     def __str__(self) -> str:
         around = "".join(f"{argument} {shown(value)}: " for argument, value in self.within)
+        around = f"{self.place and f'{self.place}: '}{around}"
+        if self.sentence:
+            return f"{around}{self.sentence.removesuffix('.')}."
         option = f"({self.option}) " if self.option else ""
-        subject = f"{self.argument} {option}" if self.argument else ""
         typed = f" (in {self.typed})" if self.typed else ""
         joint = "but it is" if self.rule.startswith(("must be ", "must lie ")) else "got"
         came = "" if self.value is UNSAID or self.value is None else f", {joint} {shown(self.value)}{typed}"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self.place and f'{self.place}: '}{around}{subject}{self.rule}{came}{hint}."
+        return f"{around}{self.argument} {option}{self.rule}{came}{hint}."
 
     @property
     def subject(self) -> str:
@@ -93,7 +96,7 @@ class InvalidArgument(ErasureHeadError, ValueError):
 
     def but(self, **fields: Any) -> InvalidArgument:
         """Return the same error with other fields."""
-        names = ("argument", "rule", "value", "hint", "within", "place", "typed", "option")
+        names = ("argument", "rule", "value", "hint", "within", "place", "typed", "option", "sentence")
         return InvalidArgument(**{name: getattr(self, name) for name in names} | fields)
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from erasurehead import codes
 from erasurehead.errors import InvalidArgument
 
 from ..bounded import PATIENCE
@@ -339,3 +341,20 @@ def test_an_error_has_its_facts_as_fields() -> None:
     )  # fmt: skip
     assert str(error) == "scheme 'exact(load=7)': load must be at most 5, but it is 7; take 5."
     assert str(error.about("--scheme").but(place="run.toml, line 3")).startswith("run.toml, line 3: --scheme 'exact")
+
+
+def test_an_error_that_is_a_sentence_of_its_own_has_its_facts_as_fields() -> None:
+    error = pickle.loads(pickle.dumps(_refusal()))
+    assert (error.argument, error.rule, error.value) == ("stragglers", "must be given, or load, and not both", 3)
+    assert str(error) == (
+        "Give either stragglers or load (load = stragglers + 1), exactly one of them; they came as stragglers=3 and "
+        "load=4."
+    )
+    within = error.inside("code", "cyclic_mds(12, 3, 4)").but(place="run.toml, line 3")
+    assert str(within) == f"run.toml, line 3: code 'cyclic_mds(12, 3, 4)': {error}"
+
+
+def _refusal() -> InvalidArgument:
+    with pytest.raises(InvalidArgument) as caught:
+        codes.cyclic_mds(12, stragglers=3, load=4)
+    return caught.value

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.codes.registry import Family
+from erasurehead.codes.families import Family
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals

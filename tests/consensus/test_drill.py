@@ -12,7 +12,7 @@ import pytest
 from erasurehead.consensus import Cut, Leave
 from erasurehead.consensus.drill import PeerDrill, PeerFindings
 from erasurehead.errors import InvalidArgument
-from erasurehead.testing.conformance import at_some_pace
+from erasurehead.testing.pacing import at_some_pace
 
 
 @pytest.mark.slow

@@ -12,12 +12,12 @@ from .pages import ROOT
 SOURCE = ROOT / "src" / "erasurehead"
 
 SENTENCES = {
-    "doubt", "guarantee", "hint", "kind", "message", "noticed", "reason", "reasons", "said", "source", "stopped",
-    "summary", "text", "title", "why",
+    "guarantee", "hint", "kind", "message", "noticed", "reason", "reasons", "said", "source", "stopped",
+    "summary", "text", "title", "warning", "why",
 }  # fmt: skip
 """Attributes that hold what people read."""
 
-MANY = {"doubts", "failed", "failures", "notes", "notices", "reasons"}
+MANY = {"failed", "failures", "notes", "notices", "reasons", "warnings"}
 """Attributes that hold several of them."""
 
 READING = {
@@ -172,3 +172,50 @@ def test_what_reads_a_sentence_is_found(code: str) -> None:
 )
 def test_what_reads_facts_is_not(code: str) -> None:
     assert not read_in(code)
+
+
+REFUSALS = {"InvalidArgument", "OutOfReach", "RuleUnreachable", "Unbearable", "invalid"}
+"""What the errors are made by that refuse an argument."""
+
+
+def unnamed(code: str) -> list[int]:
+    """Return the lines in which an argument is refused without a word, as facts, of which it is and by what rule."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFUSALS:
+            given = dict(zip(("argument", "rule"), node.args, strict=False)) | {
+                str(keyword.arg): keyword.value for keyword in node.keywords
+            }
+            whole = [one.value for one in given.values() if isinstance(one, ast.Constant)]
+            if "None" not in given and (not {"argument", "rule"} <= given.keys() or "" in whole):
+                found.append(node.lineno)
+    return found
+
+
+@pytest.mark.slow
+def test_whatever_is_refused_is_named() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line in unnamed(path.read_text(encoding="utf-8"))
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ('raise InvalidArgument("Give either stragglers or load.")', False),
+        ('raise InvalidArgument("", "must be given")', False),
+        ('raise RuleUnreachable(f"{rule} asks for more than there is")', False),
+        (
+            'raise InvalidArgument("stragglers", "must be given, or load", sentence="Give either stragglers or load.")',
+            True,
+        ),
+        ('raise invalid("load", "must be at most 5", 7)', True),
+        ('raise invalid(argument=name, rule="must be at most 5", value=7)', True),
+        ("raise InvalidArgument(**fields)", True),
+    ],
+)
+def test_what_is_refused_without_a_name_is_found(code: str, named: bool) -> None:
+    assert bool(unnamed(code)) != named

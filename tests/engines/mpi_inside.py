@@ -35,7 +35,8 @@ from erasurehead.testing import (
     Quadratic,
     Timetable,
 )
-from erasurehead.testing.conformance import PATIENCE, arrivals, at_some_pace, order, start, take
+from erasurehead.testing.driving import PATIENCE, arrivals, order, start, take
+from erasurehead.testing.pacing import at_some_pace
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
@@ -191,7 +192,7 @@ class TestOwn:
 
     @pytest.mark.parametrize("share", [True, False])
     @pytest.mark.parametrize("late", ["preempt", "carry"])
-    def test_messages_are_whole_under_a_storm_of_orders(self, late: LateWork, share: bool) -> None:
+    def test_messages_are_whole_under_a_burst_of_orders(self, late: LateWork, share: bool) -> None:
         with MPIEngine(late=late, share=share) as engine:
             start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
             newest = dict.fromkeys(range(4), -1)

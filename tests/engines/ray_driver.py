@@ -16,7 +16,7 @@ from erasurehead.engines import Arrived, Order
 from erasurehead.engines.ray import RayEngine
 from erasurehead.errors import EngineError
 from erasurehead.testing import Echo
-from erasurehead.testing.conformance import PATIENCE
+from erasurehead.testing.driving import PATIENCE
 
 
 class Driver:

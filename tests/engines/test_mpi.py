@@ -116,7 +116,7 @@ KILLED = """
     from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
     serve_unless_coordinator()
     from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.conformance import order, start
+    from erasurehead.testing.driving import order, start
     class Mine(Timetable):
         pass
     engine = MPIEngine(Mine({(0, 0, 0): 1e6, (1, 0, 0): 1e6}), "carry")
@@ -231,7 +231,7 @@ STUCK = """
     left, job.leave = job.leave, leave
     serve_unless_coordinator()
     from erasurehead.testing import Echo
-    from erasurehead.testing.conformance import start
+    from erasurehead.testing.driving import start
     engine = MPIEngine()
     start(engine, [Echo(worker, (worker,)) for worker in range(3)])
     os.kill(engine.pid(1), signal.SIGSTOP)
@@ -279,7 +279,7 @@ IDLE = """
     from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
     serve_unless_coordinator()
     from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.conformance import arrivals, order, start, take
+    from erasurehead.testing.driving import arrivals, order, start, take
     def used():
         ticks = 0
         for pid in pids:

@@ -167,7 +167,7 @@ ELSEWHERE = """
     serve_unless_coordinator()
     from erasurehead.errors import EngineError
     from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.conformance import arrivals, order, take
+    from erasurehead.testing.driving import arrivals, order, take
     engine = MPIEngine(Timetable({(1, 1, 0): 1e6}))
     for worker, host in enumerate(["host1", "host2", "host2", "host0"]):
         engine.assign(worker, Echo(worker, (worker,)), host)

@@ -12,7 +12,7 @@ import pytest
 from erasurehead.engines.mpi.start import FAILED, Launched, Start, launched
 from erasurehead.engines.mpi.watch import Watch
 from erasurehead.errors import InvalidArgument
-from erasurehead.testing.conformance import at_some_pace
+from erasurehead.testing.pacing import at_some_pace
 
 from ..bounded import PATIENCE, PROMPT
 from .mpi_jobs import environment, job

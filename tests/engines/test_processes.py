@@ -25,7 +25,8 @@ from erasurehead.engines.packed_program import Store, pack
 from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
-from erasurehead.testing.conformance import arrivals, at_some_pace, order, start, take
+from erasurehead.testing.driving import arrivals, order, start, take
+from erasurehead.testing.pacing import at_some_pace
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.notices import Notice
@@ -83,7 +84,7 @@ SCRIPT = """
     import time
     from erasurehead.engines import ProcessEngine
     from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.conformance import order, start
+    from erasurehead.testing.driving import order, start
     class Mine(Timetable):
         pass
     print("script runs", flush=True)
@@ -331,7 +332,7 @@ def test_no_file_for_a_replacement_means_that_the_others_take_its_tasks() -> Non
     assert notice.startswith("worker 0 died: killed by SIGKILL; there is no room for another")
 
 
-def test_messages_are_whole_under_a_storm_of_orders() -> None:
+def test_messages_are_whole_under_a_burst_of_orders() -> None:
     with ProcessEngine(late="carry") as engine:
         start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
         seen: list[int] = []
@@ -401,7 +402,7 @@ def test_a_coordinator_that_is_ended_by_a_signal_leaves_nothing_in_the_temporary
         import sys, time
         from erasurehead.engines import ProcessEngine
         from erasurehead.testing import Echo
-        from erasurehead.testing.conformance import start
+        from erasurehead.testing.driving import start
         with ProcessEngine() as engine:
             start(engine, [Echo(worker, (0,)) for worker in range(2)])
             print("ready", flush=True)

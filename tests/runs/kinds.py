@@ -20,7 +20,8 @@ from erasurehead.problems.penalties import ElasticNet, Penalty
 from erasurehead.schemes import Scheme
 from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain
 from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
-from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.view import View
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption, Run

@@ -7,7 +7,7 @@ import pytest
 
 from erasurehead import codes, decoding, delays, engines, optimizers, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.registry import Family
+from erasurehead.codes.families import Family
 from erasurehead.decoding import EXACT
 from erasurehead.schemes.aggregation import rescaling
 from erasurehead.schemes.named import Scheme

@@ -21,7 +21,8 @@ from erasurehead.planning import simulate, simulate_with_memory
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain
 from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
-from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.view import View
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train

@@ -19,7 +19,7 @@ from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.names import SUMMARY, WAITING
 from erasurehead.runs.resuming import resumption
 from erasurehead.testing import Quadratic, Timetable
-from erasurehead.testing.conformance import at_some_pace
+from erasurehead.testing.pacing import at_some_pace
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.optimum import find_optimum

@@ -72,14 +72,17 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
     try:
         return readable(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidArgument(
-            f"The {what} {str(path)!r} is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}."
-        ) from None
+        said = f"is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}"
+        raise _refused(path, what, "must be a text in UTF-8", said) from None
     except NoFile:
-        raise InvalidArgument(f"The {what} {str(path)!r} cannot be read: No such file or directory.") from None
+        raise _refused(path, what, "must be there", "cannot be read: No such file or directory") from None
     except (DataError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
-        raise InvalidArgument(f"The {what} {str(path)!r} cannot be read: {why}.") from None
+        raise _refused(path, what, "must be readable", f"cannot be read: {why}") from None
+
+
+def _refused(path: str | os.PathLike[str], what: str, rule: str, said: str) -> InvalidArgument:
+    return InvalidArgument("path", rule, str(path), sentence=f"The {what} {str(path)!r} {said}.")
 
 
 def other_encoding(text: bytes) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from erasurehead.codes.registry import Family
+    from erasurehead.codes.families import Family
     from erasurehead.decoding import Analysis
 
 _WIDE = 120  # columns of a terminal from which on four columns of text are readable

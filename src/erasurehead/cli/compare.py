@@ -145,7 +145,7 @@ def _compare_finished(
     of_place = {"run.out", "run.overwrite", "run.access"}
     for key in ["scheme"] if scheme else [key for key in spelled if key not in of_place]:
         said = "--scheme" if key == "scheme" else spelled[key]
-        raise InvalidArgument(f"{said} must be left out, as nothing is trained where finished runs are compared.")
+        raise InvalidArgument(said, "must be left out, as nothing is trained where finished runs are compared")
     compared = compare_finished(folders, target)
     run = options.tables().get("run", {})
     access = run.get("access", "private")

@@ -59,9 +59,9 @@ class Command(TyperCommand):
         except Exception as error:  # of typer, which has click built in, or of click itself
             unknown = getattr(error, "option_name", None) == "--target"
             if unknown and any("--label" in parameter.opts for parameter in self.params):
+                said = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
                 raise InvalidArgument(
-                    "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
-                    " The column to predict is --label."
+                    "--target", "must be left out", sentence=f"{said} The column to predict is --label."
                 ) from None
             raise
 

@@ -26,6 +26,7 @@ from erasurehead.codes.draco import draco_repetition as draco_repetition
 from erasurehead.codes.expanders import expander as expander
 from erasurehead.codes.expanders import margulis as margulis
 from erasurehead.codes.expanders import regular as regular
+from erasurehead.codes.families import Family as Family
 from erasurehead.codes.graph_codes import edge_code as edge_code
 from erasurehead.codes.graph_codes import graph_code as graph_code
 from erasurehead.codes.heterogeneous import heterogeneous_balanced as heterogeneous_balanced
@@ -35,7 +36,6 @@ from erasurehead.codes.heterogeneous import heterogeneous_staircase as heterogen
 from erasurehead.codes.product import kronecker as kronecker
 from erasurehead.codes.product import refine as refine
 from erasurehead.codes.reed_solomon import reed_solomon as reed_solomon
-from erasurehead.codes.registry import Family as Family
 from erasurehead.codes.registry import build as build
 from erasurehead.codes.registry import catalogue as catalogue
 from erasurehead.codes.registry import describe as describe

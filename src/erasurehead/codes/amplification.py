@@ -145,7 +145,8 @@ def _left(code: GradientCode, weights: ExactWeights, stragglers: IntArray) -> fl
 
 
 def _refused(code: GradientCode, why: str, instead: str) -> Unbearable:
+    said = f"{code.name} of {code.n_workers} workers cannot bear {code.tolerance}: {why}"
     return Unbearable(
-        f"stragglers must be few enough for float64, but {code.name} of {code.n_workers} workers cannot bear"
-        f" {code.tolerance}: {why}; {instead}."
-    )
+        "stragglers", "must be few enough for float64", code.tolerance, instead,
+        sentence=f"stragglers must be few enough for float64, but {said}; {instead}.",
+    )  # fmt: skip

@@ -239,7 +239,8 @@ def _orthogonal(
     total = np.bincount(tasks, weights=weight, minlength=n_tasks)
     if not total.all():
         task = int(np.flatnonzero(total == 0)[0])
-        raise InvalidArgument(f"Every task must have a holder that can answer, but task {task} has none; add one.")
+        said = f"Every task must have a holder that can answer, but task {task} has none; add one."
+        raise InvalidArgument("holders", f"must name one for task {task} that can answer", sentence=said)
     return _code(name, parameters, p, workers, tasks, weight / total[tasks], n_tasks, source)
 
 

@@ -38,8 +38,8 @@ def random_regular_edges(n_vertices: int, degree: int, random: np.random.Generat
             edges = _simple_edges(n_vertices, degree, random)
         if is_connected(n_vertices, edges):
             return edges
-    raise InvalidArgument(
-        f"No connected {degree}-regular graph of {n_vertices} vertices came in {_DRAWS} draws; try another seed."
+    raise _not_drawn(
+        f"No connected {degree}-regular graph of {n_vertices} vertices came in {_DRAWS} draws", "connected"
     )
 
 
@@ -91,10 +91,8 @@ def biregular_columns(row_sizes: IntArray, column_sizes: IntArray, random: np.ra
     columns = random.permutation(np.repeat(np.arange(n_columns, dtype=np.int64), column_sizes))
     columns = _repair(rows, columns, lambda row, column: row * n_columns + column, random)
     if columns is None:
-        raise InvalidArgument(
-            f"No matrix of {n_rows} rows and {n_columns} columns with these sums came in {_ROUNDS} repairs;"
-            " try another seed or a smaller load."
-        )
+        said = f"No matrix of {n_rows} rows and {n_columns} columns with these sums came in {_ROUNDS} repairs"
+        raise _not_drawn(said, "simple", "try another seed or a smaller load")
     return np.sort(rows * n_columns + columns) % n_columns
 
 
@@ -110,9 +108,8 @@ def _simple_edges(n_vertices: int, degree: int, random: np.random.Generator) -> 
     stubs = random.permutation(np.repeat(np.arange(n_vertices, dtype=np.int64), degree)).reshape(-1, 2)
     ends = _repair(stubs[:, 0], stubs[:, 1], key, random)
     if ends is None:
-        raise InvalidArgument(
-            f"No simple {degree}-regular graph of {n_vertices} vertices came in {_ROUNDS} repairs; try another seed."
-        )
+        said = f"No simple {degree}-regular graph of {n_vertices} vertices came in {_ROUNDS} repairs"
+        raise _not_drawn(said, "simple")
     return np.stack([stubs[:, 0], ends], axis=1)
 
 
@@ -175,3 +172,7 @@ def _components(n_vertices: int, edges: IntArray) -> tuple[int, IntArray]:
     sizes = np.bincount(edges[:, 0], minlength=n_vertices).astype(np.int64)
     components, labels = csgraph.connected_components(from_rows(edges[order, 1], sizes, n_vertices), directed=False)
     return components, labels.astype(np.int64)
+
+
+def _not_drawn(said: str, wanted: str, instead: str = "try another seed") -> InvalidArgument:
+    return InvalidArgument("seed", f"must give a {wanted} graph", hint=instead, sentence=f"{said}; {instead}.")

@@ -1,14 +1,12 @@
-"""The registry of all codes, read off their constructors' signatures and documentation; building a code by its name."""
+"""The registry of all families of codes: what each promises, and building a code by its name."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, cast
+from collections.abc import Mapping
+from typing import cast
 
 from erasurehead._internal.resources import check_memory
 from erasurehead.codes.base import GradientCode
@@ -27,6 +25,7 @@ from erasurehead.codes.designs import (
 )
 from erasurehead.codes.draco import draco_cyclic, draco_repetition
 from erasurehead.codes.expanders import expander, margulis, regular
+from erasurehead.codes.families import Family
 from erasurehead.codes.graph_codes import edge_code, graph_code
 from erasurehead.codes.heterogeneous import (
     heterogeneous_balanced,
@@ -41,130 +40,6 @@ from erasurehead.codes.several_messages import multi_message, nested, partial_st
 from erasurehead.codes.soft_designs import soft_design
 from erasurehead.codes.stochastic import batched_coupons, stochastic_gradient
 from erasurehead.errors import InvalidArgument, invalid, real
-
-Status = Literal["exact", "approximate", "depends"]
-
-_SECTIONS = ("Arguments", "Structure", "Guarantees", "Choose it", "Raises")
-
-
-@dataclass(frozen=True)
-class Family:
-    """One row of the catalogue: a constructor, and what its documentation and its example say.
-
-    Arguments:
-        constructor: builds a code from its parameters.
-        status: `"exact"` if a positive number of stragglers can be tolerated exactly, `"approximate"` if not,
-            `"depends"` if that depends on the parameters.
-        promise: the guarantee in a few words, without its conditions; `guarantee` has all of it.
-        example: builds a small code of the family.
-    """
-
-    constructor: Callable[..., GradientCode]
-    status: Status
-    promise: str
-    example: Callable[[], GradientCode]
-
-    @property
-    def name(self) -> str:
-        """The name by which `build` knows the family."""
-        return self.constructor.__name__
-
-    @property
-    def signature(self) -> str:
-        """The constructor's signature as it is written: `"uncoded(n_workers, n_tasks=None)"`."""
-        parameters = inspect.signature(self.constructor).parameters.values()
-        plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
-        return f"{self.name}{inspect.Signature(plain)}"
-
-    @cached_property
-    def _sections(self) -> dict[str, str]:
-        return _sections(inspect.getdoc(self.constructor) or "")
-
-    @property
-    def summary(self) -> str:
-        """What the code is, in a line."""
-        return self._sections["Summary"]
-
-    @property
-    def guarantee(self) -> str:
-        """What holds for every code of the family."""
-        return self._sections["Guarantees"]
-
-    @property
-    def choose(self) -> str:
-        """When to choose it."""
-        return self._sections["Choose it"]
-
-    @property
-    def arguments(self) -> Mapping[str, str]:
-        """The meaning of each parameter, in the order of the signature."""
-        return _entries(self._sections["Arguments"])
-
-    @cached_property
-    def example_code(self) -> GradientCode:
-        """A small code of the family."""
-        return self.example()
-
-    @property
-    def source(self) -> str:
-        """Paper and section, as the codes of the family carry it."""
-        return self.example_code.source
-
-    def row(self) -> dict[str, object]:
-        """Return the row as plain data, for tables and JSON."""
-        code = self.example_code
-        return {
-            "name": self.name,
-            "signature": self.signature,
-            "status": self.status,
-            "summary": self.summary,
-            "promise": self.promise,
-            "guarantee": self.guarantee,
-            "choose": self.choose,
-            "source": self.source,
-            "arguments": dict(self.arguments),
-            "decoder": code.structure.decoder,
-            "example": {
-                "call": repr(code),
-                "n_workers": code.n_workers,
-                "n_tasks": code.n_tasks,
-                "n_pieces": code.n_pieces,
-                "load": code.load,
-                "tolerance": code.tolerance,
-            },
-        }
-
-
-def _sections(docstring: str) -> dict[str, str]:
-    """Split a constructor's docstring into its summary and its named sections, each on one line but `Arguments`."""
-    lines = docstring.splitlines()
-    found = {"Summary": lines[0]}
-    current = ""
-    for line in lines[1:]:
-        head, colon, rest = line.partition(":")
-        if colon and head in _SECTIONS:
-            current = head
-            found[current] = rest.strip()
-        elif not line.strip():
-            current = current if current == "Arguments" else ""
-        elif current == "Arguments":
-            found[current] += f"\n{line}"
-        elif current:
-            found[current] = f"{found[current]} {line.strip()}".strip()
-    return found
-
-
-def _entries(text: str) -> dict[str, str]:
-    entries: dict[str, str] = {}
-    current = ""
-    for line in textwrap.dedent(text.strip("\n")).splitlines():
-        if line and not line[0].isspace():
-            current, _, rest = line.partition(":")
-            entries[current] = rest.strip()
-        elif current:
-            entries[current] = f"{entries[current]} {line.strip()}".strip()
-    return entries
-
 
 _TRIANGLE = ((0, 1), (1, 2), (0, 2))
 _CHANCES = (0.05, 0.1, 0.1, 0.2, 0.4)
@@ -453,14 +328,16 @@ def build(name: str, **parameters: object) -> GradientCode:
     known = inspect.signature(chosen.constructor).parameters
     for key in parameters:
         if key not in known:
-            raise InvalidArgument(f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}.")
+            said = f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}."
+            raise InvalidArgument(key, f"must be a parameter of {name}", sentence=said)
     n_workers, load = real(parameters.get("n_workers", 1)), real(parameters.get("load", 0))
     if n_workers > _MANY:
         each = max(load, real(parameters.get("stragglers", 0)) + 1, 1.0)
         check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * n_workers * each, "name fewer workers")
     missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
     if missing:
-        raise InvalidArgument(f"{name} needs {' and '.join(missing)}: {chosen.signature}.")
+        said = f"{name} needs {' and '.join(missing)}: {chosen.signature}."
+        raise InvalidArgument(missing[0], f"must be given for {name}", sentence=said)
     return chosen.constructor(**{key: _argument(known[key], value) for key, value in parameters.items()})
 
 

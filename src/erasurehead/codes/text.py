@@ -9,7 +9,8 @@ from collections.abc import Callable
 from erasurehead import codes
 from erasurehead._internal import text_parser
 from erasurehead.codes.base import GradientCode
-from erasurehead.codes.registry import Family, family
+from erasurehead.codes.families import Family
+from erasurehead.codes.registry import family
 from erasurehead.errors import invalid
 
 

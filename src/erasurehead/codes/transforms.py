@@ -90,10 +90,7 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
     else:
         name = code.name
     if "n_workers" not in parameters:
-        raise InvalidArgument(
-            f"{code!r} cannot be resized to {n_workers} workers: it is not built from a number of workers; "
-            "repetition and cyclic codes are."
-        )
+        raise _not_resized(code, n_workers, "it is not built from a number of workers; repetition and cyclic codes are")
     if "stragglers" in parameters:  # no more of them than there are others
         parameters["stragglers"] = min(int(cast("int", parameters["stragglers"])), n_workers - 1)
     if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; else Tandon's takes its place
@@ -101,10 +98,8 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
     else:
         inner = build(name, **{**parameters, "n_workers": n_workers})
     if inner.n_tasks > code.n_tasks:
-        raise InvalidArgument(
-            f"{code!r} cannot be resized to {n_workers} workers: {name} ties a task to every worker, and there are "
-            f"{code.n_tasks} tasks; fractional_repetition bears any number of workers."
-        )
+        why = f"{name} ties a task to every worker, and there are {code.n_tasks} tasks"
+        raise _not_resized(code, n_workers, f"{why}; fractional_repetition bears any number of workers")
     return inner if inner.n_tasks == code.n_tasks else refine(inner, code.n_tasks)
 
 
@@ -117,3 +112,8 @@ def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
     dealt = np.empty_like(sizes)
     dealt[np.argsort(-holders, kind="stable")] = sizes  # which come the larger ones first
     return None if (dealt == sizes).all() else dealt.tolist()
+
+
+def _not_resized(code: GradientCode, n_workers: int, why: str) -> InvalidArgument:
+    said = f"{code!r} cannot be resized to {n_workers} workers: {why}."
+    return InvalidArgument("n_workers", f"must be a number that {code!r} can have", n_workers, sentence=said)

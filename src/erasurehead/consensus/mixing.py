@@ -241,7 +241,8 @@ def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) ->
     pairs, bound = sorted(set(links)), mixing.on(graph, graph.edges)
     for pair in pairs:
         if pair not in graph.edges:
-            raise InvalidArgument(f"There is no link {pair[0]}-{pair[1]} in {graph}.")
+            said = f"There is no link {pair[0]}-{pair[1]} in {graph}."
+            raise InvalidArgument("links", f"must be of {graph}", pair, sentence=said)
     degrees = _degrees(graph.n_peers, pairs)
     matrix = np.zeros((graph.n_peers,) * 2)
     for a, b in pairs:

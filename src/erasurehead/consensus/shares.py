@@ -235,7 +235,8 @@ def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
         InvalidArgument: if there is no heir.
     """
     if not heirs:
-        raise InvalidArgument(f"Nobody is left to take over the data of peer {leaver}.")
+        said = f"Nobody is left to take over the data of peer {leaver}."
+        raise InvalidArgument("heirs", "must be one or more", heirs, sentence=said)
     made = list(shares)
     for heir, part in zip(heirs, np.array_split(shares[leaver], len(heirs)), strict=True):
         made[heir] = np.sort(np.concatenate([made[heir], part]))

@@ -19,7 +19,8 @@ class Unsupported(InvalidArgument):
     def __init__(self, primitive: str, backend: str, reason: str, where: Where | None = None) -> None:
         self.primitive, self.backend, self.reason, self.where = primitive, backend, reason, where
         place = f" ({where})" if where else ""
-        super().__init__(f"{primitive} cannot be decompiled to {backend}: {reason}{place}.")
+        said = f"{primitive} cannot be decompiled to {backend}: {reason}{place}."
+        super().__init__("function", f"must do without {primitive}", sentence=said)
 
 
 class CheckFailed(ErasureHeadError, ArithmeticError):

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead.decompile.assemble import LOAD
 from erasurehead.decompile.running import run_text
-from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.errors import DataError, InvalidArgument, invalid
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Source:
         """
         file = Path(path)
         if file.suffix != ".py":
-            raise InvalidArgument(f"path must end with .py, but it is {str(path)!r}.")
+            raise invalid("path", "must end with .py", str(path))
         file.write_text(self.text, encoding="utf-8")
         if self.constants:
             np.savez(file.with_suffix(".npz"), **self.constants)
@@ -133,7 +133,6 @@ class Source:
         original = function or self.original
         arguments: Sequence[Any] = examples or self.examples
         if original is None:
-            raise InvalidArgument(
-                "A source from a file needs the function that it stands for: check(function, *examples)."
-            )
+            said = "A source from a file needs the function that it stands for: check(function, *examples)."
+            raise InvalidArgument("function", "must be given for a source from a file", sentence=said)
         return check(self, original, arguments, **options)

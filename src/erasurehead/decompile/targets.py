@@ -39,7 +39,9 @@ def find_function(target: str) -> Callable[..., Any]:
         if found is None:
             known = [str(key) for key in dir(module) if inspect.isfunction(getattr(module, key))]
             hint = f"; it has {', '.join(known[:12])}" if known else ""
-            raise InvalidArgument(f"{place} has no function {name}{hint}.")
+            raise InvalidArgument(
+                "TARGET", "must be MODULE:FUNCTION", target, sentence=f"{place} has no function {name}{hint}."
+            )
     if not callable(found):
         raise invalid(target, "must be a function", found)
     return found
@@ -64,14 +66,19 @@ def _file(place: str) -> Any:
     return module
 
 
+def _no_module(name: str) -> InvalidArgument:
+    said = f"There is no module {name!r}; name a file as FILE.py:FUNCTION."
+    return InvalidArgument("TARGET", "must name a module or a file", name, sentence=said)
+
+
 def _module(place: str) -> Any:
     if place.startswith("."):
-        raise InvalidArgument(f"There is no module {place!r}; name a file as FILE.py:FUNCTION.")
+        raise _no_module(place)
     sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
-        raise InvalidArgument(f"There is no module {error.name!r}; name a file as FILE.py:FUNCTION.") from None
+        raise _no_module(error.name or place) from None
     except Exception as error:
         raise DataError(f"{place} fails when it is imported: {type(error).__name__}: {error}.") from error
     finally:
@@ -111,8 +118,12 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
                 elif key.startswith("arr_") or not key:
                     values.append(array)
                 else:
+                    said = f"which is no argument of the function; it has {', '.join(sorted(names))}"
                     raise InvalidArgument(
-                        f"{text} holds {key}, which is no argument of the function; it has {', '.join(sorted(names))}."
+                        "--example",
+                        "must hold arguments of the function",
+                        text,
+                        sentence=f"{text} holds {key}, {said}.",
                     )
         else:
             values.append(_value(_parsed(text), text, random))
@@ -126,7 +137,7 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
         else:
             value = next(rest, None)
             if value is None and parameter.default is parameter.empty:
-                raise InvalidArgument(f"No example is given for {parameter.name}; add --example for it.")
+                raise _no_example(parameter.name, "for it")
             examples.append(parameter.default if value is None else value)
     return examples
 
@@ -140,9 +151,7 @@ def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> 
             pass
     if parameter.default is not parameter.empty:
         return parameter.default
-    raise InvalidArgument(
-        f"No example is given for {parameter.name}; add --example for each argument, as in --example 'float32[100,5]'."
-    )
+    raise _no_example(parameter.name, "for each argument, as in --example 'float32[100,5]'")
 
 
 def _arrays(place: str) -> dict[str, Any]:
@@ -224,3 +233,8 @@ def _array(name: str, shape: tuple[int, ...], text: str, random: np.random.Gener
     if dtype.kind in "OSUM" or dtype.kind == "m":
         raise _unreadable(text)
     return np.asarray(values).astype(dtype)
+
+
+def _no_example(name: str, where: str) -> InvalidArgument:
+    said = f"No example is given for {name}; add --example {where}."
+    return InvalidArgument("--example", f"must be given for {name}", sentence=said)

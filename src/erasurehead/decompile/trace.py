@@ -27,7 +27,8 @@ def argument_names(function: Callable[..., Any], arguments: Sequence[Any]) -> li
         signature = inspect.signature(function)
         bound = signature.bind(*arguments)
     except TypeError as error:
-        raise InvalidArgument(f"The example arguments do not fit the function: {error}.") from None
+        said = f"The example arguments do not fit the function: {error}."
+        raise InvalidArgument("examples", "must fit the function", sentence=said) from None
     except ValueError:
         return [f"x{i}" if len(arguments) > 1 else "x" for i in range(len(arguments))]
     names: list[str] = []
@@ -188,9 +189,8 @@ def trace(
         raise
     except Exception as error:
         first = str(error).split("\n", 1)[0].rstrip(".")
-        raise InvalidArgument(
-            f"JAX cannot trace {title} with these examples: {type(error).__name__}: {first}."
-        ) from error
+        said = f"JAX cannot trace {title} with these examples: {type(error).__name__}: {first}."
+        raise InvalidArgument("examples", "must be such that JAX can trace the function", sentence=said) from error
     lowering = Lowering(backend, inline, effects)
     for constant in closed.consts:
         lowering.constant(constant)
@@ -224,10 +224,12 @@ def trace(
     _name_constants(function, program)
     total = sum(np.asarray(v.constant).nbytes for v in program.constants)
     if total > LARGEST_CONSTANTS:
+        most = f"{LARGEST_CONSTANTS // 2**20} MiB"
         raise InvalidArgument(
-            f"{title} is closed over arrays of {total / 2**20:.0f} MiB, and a source may carry "
-            f"{LARGEST_CONSTANTS // 2**20} MiB; pass them as arguments."
-        )
+            "function", f"must be closed over arrays of at most {most}", hint="pass them as arguments",
+            sentence=f"{title} is closed over arrays of {total / 2**20:.0f} MiB, and a source may carry {most}; pass "
+            "them as arguments.",
+        )  # fmt: skip
     return program
 
 

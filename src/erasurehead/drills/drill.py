@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.storage import Folder
-from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE, Role
+from erasurehead.drills.coordinator import RUN_FILE, SCHEDULE_FILE, Role
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
@@ -149,7 +149,7 @@ class Drill:
     def prepare(self) -> None:
         """Make its folder, with the fault schedule and the run file."""
         Folder.made(self.out).close()
-        write_schedule(self.schedule, self.out / STORM_FILE)
+        write_schedule(self.schedule, self.out / SCHEDULE_FILE)
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:
@@ -252,9 +252,10 @@ def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
     if not groups:
         if tuple(settings.kinds) == ("corrupt",):
             raise InvalidArgument(
-                f"kinds: lies can only be told where at least three workers send the same, but {scheme.name} has no "
-                "such workers; take a load of at least 3."
-            )
+                "kinds", "must not be corrupt alone where no three workers send the same", settings.kinds,
+                sentence="kinds: lies can only be told where at least three workers send the same, but "
+                f"{scheme.name} has no such workers; take a load of at least 3.",
+            )  # fmt: skip
         kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
     return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
 

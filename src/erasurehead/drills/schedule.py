@@ -156,8 +156,8 @@ class _Drawing:
         self.rng = np.random.default_rng([seed, workers])
         self.workers, self.seconds = workers, seconds
         self.free = np.zeros(workers)  # from when on each worker is free for another fault
-        self.liars = [list(group) for group in (apart if apart is not None else [[w] for w in range(workers)])]
-        self.most_liars = max(1, workers // 10)  # they are put aside for good
+        self.corruptible = [list(group) for group in (apart if apart is not None else [[w] for w in range(workers)])]
+        self.most_corrupted = max(1, workers // 10)  # they are put aside for good
 
     def faults(self, kinds: Sequence[Kind]) -> list[Fault]:
         """Return faults of these kinds, ascending in time."""
@@ -167,7 +167,7 @@ class _Drawing:
         wanted = round(self.workers * self.seconds / _PERIOD)
         while repeated and len(order) < wanted:
             kind = repeated[int(self.rng.integers(len(repeated)))]
-            if kind != "corrupt" or order.count(kind) < self.most_liars:
+            if kind != "corrupt" or order.count(kind) < self.most_corrupted:
                 order.append(kind)
             elif len(repeated) == 1:
                 break
@@ -198,12 +198,12 @@ class _Drawing:
         """Draw who is free; None if nobody is."""
         free = np.flatnonzero(self.free < at).tolist()
         if kind == "corrupt":
-            free = [worker for worker in free if any(worker in group for group in self.liars)]
+            free = [worker for worker in free if any(worker in group for group in self.corruptible)]
         if not free:
             return None
         worker = free[int(self.rng.integers(len(free)))]
         if kind == "corrupt":
-            self.liars = [group for group in self.liars if worker not in group]
+            self.corruptible = [group for group in self.corruptible if worker not in group]
         return worker
 
 
@@ -231,22 +231,24 @@ def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
     tables = read_tables(path, "schedule file")
     rows = tables.pop("fault", [])
     if tables or not isinstance(rows, list):
-        raise InvalidArgument(f"The schedule file {str(path)!r} must hold tables [[fault]], and nothing else.")
+        rule = "must hold tables [[fault]], and nothing else"
+        raise InvalidArgument("path", rule, str(path), sentence=f"The schedule file {str(path)!r} {rule}.")
     found = cast("list[Any]", rows)
     return FaultSchedule(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(found, start=1)))
 
 
 def _fault(row: Any, where: str) -> Fault:
     if not isinstance(row, Mapping):
-        raise InvalidArgument(f"{where}: must be a table with the keys {', '.join(_KEYS)}.")
+        raise InvalidArgument("fault", f"must be a table with the keys {', '.join(_KEYS)}", row, place=where)
     given = dict(cast("Mapping[str, Any]", row))
     unknown = [key for key in given if key not in _KEYS]
     if unknown:
-        raise InvalidArgument(f"{where}: there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}.")
+        said = f"there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}."
+        raise InvalidArgument(unknown[0], "must be a key of a fault", sentence=said, place=where)
     for key in ("kind", "at"):
         if key not in given:
-            raise InvalidArgument(f"{where}: the key {key!r} is missing.")
+            raise InvalidArgument(key, "must be given", sentence=f"the key {key!r} is missing.", place=where)
     try:
         return Fault(**given)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{where}: {error}") from None
+        raise error.but(place=where) from None

@@ -14,14 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, cast
 
-import numpy as np
-
-from erasurehead._internal.arrays import Array, Tree, dtype_of
+from erasurehead._internal.arrays import Tree
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.delays.fixed import Recorded
 from erasurehead.delays.script import ScriptedEvent
-from erasurehead.delays.ties import precedence
 from erasurehead.engines.base import (
     CLOSED,
     Arrived,
@@ -31,9 +28,7 @@ from erasurehead.engines.base import (
     Failed,
     Joined,
     LateWork,
-    Lease,
     MessageLost,
-    MessageSpec,
     Moment,
     NoRoom,
     Offered,
@@ -45,6 +40,8 @@ from erasurehead.engines.base import (
 )
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.playback import Playback
+from erasurehead.engines.virtual_draws import RoundDraws
+from erasurehead.engines.virtual_lease import VirtualLease
 from erasurehead.engines.virtual_state import (
     Orders,
     Round,
@@ -93,6 +90,7 @@ class VirtualEngine(Engine, FaultInjection):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.delays = None if delays is None else as_delays(delays)
         self.seed = check_count("seed", seed, at_least=0)
+        self._draws = RoundDraws(self.delays, self.seed)
         self._kept = rounds_kept(late)
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
@@ -103,13 +101,11 @@ class VirtualEngine(Engine, FaultInjection):
         self._clock = 0.0
         self._closed = False
         self._round = -1
-        self._handed_out: list[_Lease] = []
+        self._handed_out: list[VirtualLease] = []
         self._playback: Playback | None = None
         self._departed: dict[int, Worker] = {}  # who died in a replay
         if isinstance(self.delays, Recorded) and self.delays.script is not None:
             self._playback, self.late = Playback(self.delays.script), "carry"
-        self._delay_rows: dict[tuple[int, float, int, float], list[float]] = {}
-        self._place_rows: dict[tuple[int, int], list[float]] = {}
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self._hosts)
@@ -150,8 +146,7 @@ class VirtualEngine(Engine, FaultInjection):
         self._check_open()
         if order.round > self._round:
             self._round = order.round
-            self._delay_rows.clear()
-            self._place_rows.clear()
+            self._draws.forget()
             for lease in self._handed_out:
                 lease.end()
             self._handed_out.clear()
@@ -229,7 +224,7 @@ class VirtualEngine(Engine, FaultInjection):
                 f"{message.order_round}, which nobody here would send: a replay needs the scheme of that run."
             )
         spec = specs[message.unit]
-        lease = _Lease(state.program, flight, spec, lost=not message.usable)
+        lease = VirtualLease(state.program, flight, spec, lost=not message.usable)
         self._handed_out.append(lease)
         started = playback.started(message)
         return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
@@ -330,8 +325,7 @@ class VirtualEngine(Engine, FaultInjection):
         heapq.heapify(self._heap)
         self._clock, self._round = float(state["clock"]), whole(state["round"])
         self._sequence = whole(state["sequence"])
-        self._delay_rows.clear()
-        self._place_rows.clear()
+        self._draws.forget()
         for lease in self._handed_out:
             lease.end()
         self._handed_out.clear()
@@ -354,8 +348,11 @@ class VirtualEngine(Engine, FaultInjection):
 
     def _push_message(self, time: float, worker: int, state: Worker) -> None:
         """Put down when the message that a worker is at arrives."""
-        turn, place = self._place_of(worker, state)
-        heapq.heappush(self._heap, (time, turn, place, self._next(), worker, state.work, None))
+        assert state.current is not None
+        order = state.current.order
+        place = self._draws.precedence(order, worker, self._workers, len(state.done))
+        # What answers an earlier round comes first, as it was under way before.
+        heapq.heappush(self._heap, (time, order.round, place, self._next(), worker, state.work, None))
 
     def _next(self) -> int:
         self._sequence += 1
@@ -381,7 +378,7 @@ class VirtualEngine(Engine, FaultInjection):
             return
         state.spec = spec = remaining[0]
         try:
-            delay = self._delay(worker, order, state, spec)
+            delay = self._draws.delay(order, worker, self._workers, len(state.done), spec.work)
         except Exception as error:
             self._fail(worker, state, order, error)
             return
@@ -393,40 +390,11 @@ class VirtualEngine(Engine, FaultInjection):
         state.busy = False
         self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
 
-    def _delay(self, worker: int, order: Order, state: Worker, spec: MessageSpec) -> float:
-        if self.delays is None:
-            return 0.0
-        key = (order.step, order.posted, len(state.done), spec.work)
-        row = self._delay_rows.get(key)
-        if row is None or len(row) <= worker:
-            try:
-                drawn = self.delays.row(
-                    order.step, max(self._workers) + 1, unit=len(state.done), work=spec.work, posted=order.posted
-                )
-            except Exception:  # for some worker: each is asked for alone then, as elsewhere it asks for itself
-                return self.delays.seconds(worker, order.step, len(state.done), spec.work, order.posted)
-            row = self._delay_rows[key] = drawn.tolist()
-        return row[worker]
-
-    def _place_of(self, worker: int, state: Worker) -> tuple[int, float]:
-        """Return where the message that a worker is at stands among those that arrive at the same moment.
-
-        What answers an earlier round comes first, as it was under way before; the rest is drawn.
-        """
-        assert state.current is not None
-        order = state.current.order
-        step, key = order.step, (order.step, len(state.done))
-        row = self._place_rows.get(key)
-        if row is None or len(row) <= worker:
-            drawn = precedence(self.delays, self.seed, step, 1, max(self._workers) + 1, unit=len(state.done))
-            row = self._place_rows[key] = drawn[0].tolist()
-        return order.round, row[worker]
-
     def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, spec = state.current, state.program, state.spec
         assert flight is not None
         assert spec is not None
-        lease = _Lease(program, flight, spec)
+        lease = VirtualLease(program, flight, spec)
         event: Event = Arrived(
             worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease.read, lease
         )
@@ -444,35 +412,3 @@ class VirtualEngine(Engine, FaultInjection):
         if not state.busy and state.waiting is not None:
             self._begin(worker, state, state.waiting)
         return event
-
-
-class _Lease(Lease):
-    """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
-
-    def __init__(self, program: Program, flight: Round, spec: MessageSpec, lost: bool = False) -> None:
-        self._lost = lost
-        self._source: tuple[Program, Round, MessageSpec] | None = (program, flight, spec)
-        self._own: Array | None = None
-
-    def end(self) -> None:
-        self._source = self._own = None
-
-    def read(self) -> Array:
-        if self._source is None:
-            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
-        program, flight, spec = self._source
-        if self._lost:
-            raise MessageLost(f"message {spec.message}: it could not be used in the recorded run")
-        shared = spec.content if program.pure else None
-        vector = self._own if shared is None else flight.vectors.get(shared)
-        if vector is None:
-            vector = np.empty(spec.length, dtype=dtype_of(spec.dtype))
-            try:
-                program.compute(spec, program.take(flight.order), vector)
-            except Exception as error:
-                raise MessageLost(f"message {spec.message}: {told(error)}") from error
-            if shared is None:
-                self._own = vector
-            else:
-                flight.vectors[shared] = vector
-        return vector

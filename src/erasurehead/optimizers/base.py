@@ -119,7 +119,8 @@ class Optimizer(ABC):
         Raises:
             InvalidArgument: if there is none, or this optimizer keeps none.
         """
-        raise InvalidArgument(f"{type(self).__name__} cannot take a step back.")
+        said = f"{type(self).__name__} cannot take a step back."
+        raise InvalidArgument("optimizer", "must be one that keeps the step before", sentence=said)
 
     def landed(self, x: Array, rate: float) -> Array:
         """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""

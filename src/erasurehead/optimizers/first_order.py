@@ -46,7 +46,8 @@ class FirstOrder(Optimizer):
 
     def reject(self) -> None:
         if self._before is None:
-            raise InvalidArgument("there is no step to take back: at most one can be, after it was taken.")
+            said = "there is no step to take back: at most one can be, after it was taken."
+            raise InvalidArgument("optimizer", "must have a step to take back", sentence=said)
         self._go_back(self._before)
         self._before = None
 

@@ -139,7 +139,8 @@ def check_gradient(source: Source, loss: Any, parameters: Any, batch: Nest, form
             found = source(*given)
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
-        raise InvalidArgument(f"gradient: {source.name}(parameters, batch) fails on a batch, with {said}") from error
+        said = f"gradient: {source.name}(parameters, batch) fails on a batch, with {said}"
+        raise InvalidArgument("gradient", "must not fail on a batch", sentence=said) from error
     if jax.tree.structure(found) != form.tree:
         raise invalid("gradient", f"must return {form.tree}, as the parameters are", str(jax.tree.structure(found)))
     join(jax.tree.leaves(found), form)  # of the same shapes

@@ -222,8 +222,9 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
         raise InvalidArgument(
-            f"loss(parameters, batch) fails at the first parameters, on the first samples, with {said}"
-        ) from error
+            "loss", "must not fail at the first parameters, on the first samples",
+            sentence=f"loss(parameters, batch) fails at the first parameters, on the first samples, with {said}",
+        ) from error  # fmt: skip
     shape = np.shape(found) if hasattr(found, "dtype") or np.isscalar(found) else None
     if shape != ():
         came = "an array of shape " + str(shape) if shape is not None else type(found).__name__

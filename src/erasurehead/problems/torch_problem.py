@@ -141,7 +141,7 @@ def _stacked(data: Any, argument: str) -> tuple[Any, ...]:
     try:
         items = [data[place] for place in range(len(data))]
     except Exception as error:
-        raise InvalidArgument(f"{argument} fails when it is read, with {type(error).__name__}: {error}") from error
+        raise InvalidArgument(argument, f"fails when it is read, with {type(error).__name__}: {error}") from error
     if not items:
         raise invalid(argument, "must hold at least one sample", 0)
     if any(not isinstance(item, tuple | list) or len(cast("tuple[Any, ...]", item)) != 2 for item in items):
@@ -179,8 +179,9 @@ def _called(model: TorchModel, batch: Nest) -> float:
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
         raise InvalidArgument(
-            f"loss(module(inputs), targets) fails at the first parameters, on the first samples, with {said}"
-        ) from error
+            "loss", "must not fail at the first parameters, on the first samples",
+            sentence=f"loss(module(inputs), targets) fails at the first parameters, on the first samples, with {said}",
+        ) from error  # fmt: skip
     shape = tuple(found.shape) if hasattr(found, "shape") else None
     if shape != ():
         came = type(found).__name__ if shape is None else f"a tensor of shape {shape}"

@@ -343,7 +343,8 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
     try:
         return initial_model(trained, data.encoding, loss)
     except InvalidArgument as error:
-        raise InvalidArgument(f"run.initial ({str(folder)!r}): {error}") from None
+        said = f"run.initial ({str(folder)!r}): {error}"
+        raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
 
 
 def _check_until(config: Config) -> None:

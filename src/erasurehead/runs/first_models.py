@@ -72,7 +72,7 @@ def initial_model(
     places = {column: place for place, column in enumerate(before)}
     known = [place for place, column in enumerate(now) if column in places]
     if not any(now[place] != CONSTANT for place in known):
-        raise InvalidArgument(
+        raise _refused(
             f"A run cannot begin with {name}, as no column has the same name: its columns are {_names(before)}, and "
             f"here they are {_names(now)}."
         )
@@ -96,20 +96,20 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
         InvalidArgument: if they are for another loss or other classes.
     """
     if not isinstance(trained.model, LinearModel):
-        raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is not a linear model.")
+        raise _refused(f"A {loss} run cannot begin with {name}, which is not a linear model.")
     theirs, other = trained.model.sample_loss.name, trained.encoding.target
     if theirs != loss:
-        raise InvalidArgument(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")
+        raise _refused(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")
     weights = trained.model.x.reshape(trained.model.sample_loss.n_outputs, -1)
     if target.classes is None or other.classes is None:
         return weights * (other.unit / target.unit)
     here, there = target.classes.labels(), other.classes.labels()
     if len(here) != len(there):
-        raise InvalidArgument(
+        raise _refused(
             f"A run with {len(here)} classes cannot begin with {name}, which has {len(there)}: {_names(there)}."
         )
     if set(here) != set(there):
-        raise InvalidArgument(
+        raise _refused(
             f"A run with the classes {_names(here)} cannot begin with {name}, whose classes are {_names(there)}."
         )
     if len(weights) == 1:  # the score is for the second class, against the first
@@ -138,3 +138,7 @@ def _names(columns: Sequence[str]) -> str:
 
 def _are(columns: Sequence[str]) -> str:
     return "is" if len(columns) == 1 else "are"
+
+
+def _refused(said: str) -> InvalidArgument:
+    return InvalidArgument("initial", "must be a model that fits the run", sentence=said)

@@ -92,8 +92,7 @@ def _lock(file: int, path: Path, shared: bool = False) -> None:
     except BlockingIOError:
         holder = os.read(file, 32).decode(errors="replace").strip()
         who = f" (process {holder})" if holder.isdigit() else ""
-        raise InvalidArgument(
-            f"The run in {str(path.parent)!r} is still going on{who}; wait for its end, or end it."
-        ) from None
+        said = f"The run in {str(path.parent)!r} is still going on{who}; wait for its end, or end it."
+        raise InvalidArgument("folder", "must not be in use", str(path.parent), sentence=said) from None
     except OSError:  # a file system without locks
         return

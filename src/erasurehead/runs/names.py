@@ -87,7 +87,8 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
             with Folder.open(place) as folder, contextlib.ExitStack() as opened:
                 _earlier(folder, overwrite, opened)
         elif place.exists():
-            raise InvalidArgument(f"The run folder {str(place)!r} is a file; name a folder that is empty or not there.")
+            said = f"The run folder {str(place)!r} is a file; name a folder that is empty or not there."
+            raise InvalidArgument("run.out", "must be a folder", str(place), sentence=said)
     except OSError as error:
         raise _unwritable(place, error.strerror or str(error)) from None
     check_writable(place)
@@ -167,9 +168,10 @@ def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> l
         check_unlocked(place / LOCK)
     if names and not overwrite and (_has_steps(folder) or folder.kind(STEPS) != "file"):
         raise InvalidArgument(
-            f"The run folder {str(folder.path)!r} is used already: it is not empty; name another one, leave it out to"
-            " have a new one made, or say overwrite (--overwrite)."
-        )
+            "run.out", "must be empty, or not there", str(folder.path), "name another one",
+            sentence=f"The run folder {str(folder.path)!r} is used already: it is not empty; name another one, leave "
+            "it out to have a new one made, or say overwrite (--overwrite).",
+        )  # fmt: skip
     return _found(folder, names, opened, whole=True)
 
 
@@ -209,9 +211,10 @@ def _found_inside(folder: Folder, name: str, opened: contextlib.ExitStack) -> li
 def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
     what = f" (it is a {kind})" if kind not in ("", "file", "folder") else ""
     return InvalidArgument(
-        f"The run folder {str(folder.path)!r} is not overwritten: it holds {name!r}, which no run wrote there{what};"
-        " name another one."
-    )
+        "run.out", "must hold nothing that no run wrote", str(folder.path), "name another one",
+        sentence=f"The run folder {str(folder.path)!r} is not overwritten: it holds {name!r}, which no run wrote "
+        f"there{what}; name another one.",
+    )  # fmt: skip
 
 
 def check_tame(place: Path) -> None:
@@ -266,4 +269,5 @@ def next_free(folder: str | os.PathLike[str], name: str) -> Path:
 
 
 def _unwritable(place: Path, why: str, what: str = "The run folder") -> InvalidArgument:
-    return InvalidArgument(f"{what} {str(place)!r} cannot be written to: {why}; name another one (--out).")
+    said = f"{what} {str(place)!r} cannot be written to: {why}; name another one (--out)."
+    return InvalidArgument("run.out", "must be a place that can be written to", str(place), sentence=said)

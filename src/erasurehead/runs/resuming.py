@@ -79,7 +79,8 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
         )  # fmt: skip
     if not has_checkpoints(folder.path):
         raise InvalidArgument(
-            f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing to"
-            " resume. It stays unless a run is trained with checkpoints.keep_finished = false (--no-keep-checkpoints)."
-            f" A new run can begin with its model: --initial {shlex.quote(str(folder.path))}."
-        )
+            "resume", "must have a checkpoint to go on from", str(folder.path),
+            sentence=f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing "
+            "to resume. It stays unless a run is trained with checkpoints.keep_finished = false "
+            f"(--no-keep-checkpoints). A new run can begin with its model: --initial {shlex.quote(str(folder.path))}.",
+        )  # fmt: skip

@@ -95,7 +95,8 @@ class Asynchronous(Aggregation):
         """Take note of a step's share; of steps in between that were not estimated it is 0."""
         wanted = step - self._first + 1
         if wanted < 1:
-            raise InvalidArgument(f"step {step} is before step {self._first}, which is forgotten.")
+            said = f"step {step} is before step {self._first}, which is forgotten."
+            raise InvalidArgument("step", f"must be at least {self._first}", step, sentence=said)
         self._sums += [self._sums[-1]] * (wanted - len(self._sums))
         self._sums[wanted:] = [self._sums[wanted - 1] + share]
         spare = len(self._sums) - 2 * (int(self.greatest_age) + 2)

@@ -98,7 +98,8 @@ class Scheme:
             InvalidArgument: if there is none with so many.
         """
         if self.reform is None:
-            raise InvalidArgument(f"the scheme {self.name} cannot be resized for {n_workers} workers.")
+            said = f"the scheme {self.name} cannot be resized for {n_workers} workers."
+            raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
         return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 
     def __str__(self) -> str:

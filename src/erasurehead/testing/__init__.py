@@ -8,7 +8,7 @@ from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead.testing.conformance import EngineConformance as EngineConformance
-    from erasurehead.testing.conformance import FaultInjectionConformance as FaultInjectionConformance
+    from erasurehead.testing.fault_conformance import FaultInjectionConformance as FaultInjectionConformance
     from erasurehead.testing.peer_conformance import PeerConformance as PeerConformance
     from erasurehead.testing.peer_conformance import PeerStateConformance as PeerStateConformance
     from erasurehead.testing.problems import Quadratic as Quadratic
@@ -24,7 +24,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "EngineConformance": "conformance",
-        "FaultInjectionConformance": "conformance",
+        "FaultInjectionConformance": "fault_conformance",
         "PeerConformance": "peer_conformance",
         "PeerStateConformance": "peer_conformance",
         "Quadratic": "problems",

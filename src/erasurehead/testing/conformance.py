@@ -9,129 +9,22 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import time
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 from erasurehead._internal.arrays import dtype_of
 from erasurehead.delays import Fixed
-from erasurehead.delays.base import Delays
 from erasurehead.delays.clock import AlongClock
 from erasurehead.delays.fixed import Recorded
 from erasurehead.delays.script import Script, ScriptedMessage, ScriptedRound
-from erasurehead.engines.base import (
-    Arrived,
-    Died,
-    Engine,
-    Event,
-    Failed,
-    Joined,
-    LateWork,
-    MessageLost,
-    Offered,
-    Order,
-    Program,
-)
-from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.base import Arrived, Event, Failed, Joined, LateWork, MessageLost, Order, Program
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
+from erasurehead.testing.driving import MakesEngines, arrivals, by_worker, order, start, take
+from erasurehead.testing.pacing import GRID, at_some_pace
 from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Sized, Timetable, Typed
-
-PATIENCE = 300.0
-"""Seconds after which something hangs: many times what anything takes on a slow machine with much else to do."""
-
-GRID = 0.1
-"""Seconds between two injected delays, at the first pace."""
-
-PACES = (1.0, 5.0, 25.0)
-"""How many times as long delays are in the attempts of a test of their order."""
-
-
-def at_some_pace(test: Callable[..., None]) -> Callable[..., None]:
-    """Repeat a test of who comes first with longer delays if it fails, so that it judges the engine, not the machine.
-
-    Between real workers an order follows from delays only where these differ by more than the machine's own noise, of
-    which nobody knows a bound. An engine that is right passes once they do; one that is wrong passes at no pace. What
-    hangs is not tried again.
-
-    Arguments:
-        test: has an argument `pace`: how many times as long its delays are to be.
-    """
-
-    @functools.wraps(test)
-    def paced(*given: Any, **named: Any) -> None:
-        for pace in PACES[:-1]:
-            try:
-                return test(*given, pace=pace, **named)
-            except AssertionError:
-                continue
-        return test(*given, pace=PACES[-1], **named)
-
-    told = inspect.signature(test)
-    fixtures = [parameter for name, parameter in told.parameters.items() if name != "pace"]
-    vars(paced)["__signature__"] = told.replace(parameters=fixtures)  # which pytest goes by
-    return paced
-
-
-def start(engine: Engine, programs: Sequence[Program]) -> None:
-    """Assign programs to workers 0, 1, ... and wait until all of them are ready."""
-    for worker, program in enumerate(programs):
-        engine.assign(worker, program)
-    missing = set(range(len(programs)))
-    while missing:
-        (event,) = take(engine, 1)
-        assert isinstance(event, Joined), event
-        missing.remove(event.worker)
-
-
-def order(number: int, step: int | None = None, n_parameters: int = 3) -> Order:
-    """Return an order whose point holds its number everywhere."""
-    return Order(number if step is None else step, (np.full(n_parameters, float(number)),), round=number)
-
-
-def take(engine: Engine, count: int) -> list[Event]:
-    """Return the next so many events."""
-    events: list[Event] = []
-    while len(events) < count:
-        event = engine.next_event(engine.now() + PATIENCE)
-        if event is None:
-            raise TimeoutError(f"only {events} within {PATIENCE} s")
-        events.append(event)
-    return events
-
-
-def arrivals(engine: Engine, count: int) -> list[Arrived]:
-    """Return the next so many events, all of which must be arrivals."""
-    found: list[Arrived] = []
-    for event in take(engine, count):
-        assert isinstance(event, Arrived), event
-        found.append(event)
-    return found
-
-
-def by_worker(events: Sequence[Event]) -> dict[int, Event]:
-    """Return events by the workers that they are of."""
-    return {event.worker: event for event in events if not isinstance(event, Offered)}
-
-
-def _checked(event: Arrived) -> tuple[int, int]:
-    """Return who answered which order; it answered that one."""
-    assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
-    return event.worker, event.order_round
-
-
-class MakesEngines:
-    """What a suite needs to be told."""
-
-    @abstractmethod
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
-        """Return a new engine."""
 
 
 class EngineConformance(MakesEngines):
@@ -523,87 +416,10 @@ class EngineConformance(MakesEngines):
             self.make(None, "queue")  # pyright: ignore[reportArgumentType]
 
 
-class FaultInjectionConformance(MakesEngines):
-    """The tests of an engine whose workers can be killed and stopped, beside those of `EngineConformance`.
-
-    Attributes:
-        known_within: seconds within which a death must be known. More than one belongs only where a suite runs beside
-            much else; then another test, that runs alone, has to hold the engine to one.
-    """
-
-    known_within = 1.0
-
-    def test_a_killed_worker_is_known_within_a_second(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 1e6})) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
-            engine.submit(order(0))
-            begin = engine.now()
-            striking(engine).kill(0)
-            died = [event for event in take(engine, 3) if isinstance(event, Died)]
-            assert [event.worker for event in died] == [0]
-            assert died[0].time - begin < self.known_within
-            engine.submit(order(1))
-            assert {event.worker for event in arrivals(engine, 2)} == {1, 2}
-
-    @at_some_pace
-    def test_a_replacement_joins_and_takes_the_current_order(self, pace: float) -> None:
-        with self.make(Timetable({(0, 0, 0): 20 * pace * GRID})) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            engine.submit(order(0))
-            (survivor,) = arrivals(engine, 1)
-            striking(engine).kill(0)
-            assert isinstance(take(engine, 1)[0], Died)
-            engine.assign(0, Echo(9, (0,)))
-            (joined,) = take(engine, 1)
-            assert isinstance(joined, Joined)
-            assert joined.worker == 0
-            engine.submit(order(0, step=5), [0])
-            (answer,) = arrivals(engine, 1)
-            assert answer.order_round == 0
-            assert answer.read()[1] == 9
-            assert survivor.read()[1] == 1
-
-    def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            striking(engine).pause(0)
-            for number in range(3):
-                engine.submit(order(number))
-                assert [event.worker for event in arrivals(engine, 1)] == [1]
-            assert engine.next_event(engine.now() + GRID) is None
-            striking(engine).proceed(0)
-            (answer,) = arrivals(engine, 1)
-            assert (answer.worker, answer.order_round) == (0, 2)
-            assert answer.read().tolist() == [2, 0, 0, 2]
-
-    def test_a_worker_that_hangs_can_be_replaced(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            striking(engine).pause(0)
-            engine.submit(order(0))
-            assert [event.worker for event in arrivals(engine, 1)] == [1]
-            engine.assign(0, Echo(9, (0,)))
-            (joined,) = take(engine, 1)
-            assert isinstance(joined, Joined)
-            assert joined.worker == 0
-            engine.submit(order(0), [0])
-            (answer,) = arrivals(engine, 1)
-            assert answer.read()[1] == 9
-
-    def test_nobody_left_is_an_error_not_an_endless_wait(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(0, (0,))])
-            striking(engine).kill(0)
-            assert isinstance(take(engine, 1)[0], Died)
-            engine.submit(order(0))
-            with pytest.raises(EngineError, match="no worker"):
-                engine.next_event(None)
-
-
-def striking(engine: Engine) -> FaultInjection:
-    """Return an engine as one whose workers can be struck."""
-    assert isinstance(engine, FaultInjection)
-    return engine
+def _checked(event: Arrived) -> tuple[int, int]:
+    """Return who answered which order; it answered that one."""
+    assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
+    return event.worker, event.order_round
 
 
 def _failure(event: Event) -> str:

@@ -24,7 +24,7 @@ from erasurehead.consensus.policies import Policy
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.problems.linear import LogisticRegression
-from erasurehead.testing.conformance import at_some_pace
+from erasurehead.testing.pacing import at_some_pace
 from erasurehead.testing.peers import FIELDS, LETTERS, ROUNDS, Scripted
 
 LONGEST = 200.0

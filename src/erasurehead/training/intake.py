@@ -8,7 +8,7 @@ from typing import Any
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order
-from erasurehead.schemes.wait_rules.base import LateArrival
+from erasurehead.schemes.wait_rules.view import LateArrival
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.late_work import LateWorkTaken

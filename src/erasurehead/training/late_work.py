@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.engines.base import Arrived, MessageLost
 from erasurehead.faults.byzantine import NOT_FINITE
 from erasurehead.schemes.aggregation import Aggregation, LateMessage
-from erasurehead.schemes.wait_rules.base import LateArrival
+from erasurehead.schemes.wait_rules.view import LateArrival
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.round_state import Round

@@ -117,6 +117,7 @@ def _polished(problem: Problem, x: Array, short: float) -> tuple[Array, float, f
 
 def _refused(why: str) -> InvalidArgument:
     return InvalidArgument(
-        f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another target, such "
-        "as 'objective < 0.3', needs none."
-    )
+        "until", "must not be a gap where the least value of the objective cannot be found",
+        sentence=f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another "
+        "target, such as 'objective < 0.3', needs none.",
+    )  # fmt: skip

@@ -20,7 +20,8 @@ from erasurehead.faults.byzantine import NOT_FINITE, unusable
 from erasurehead.problems.base import CURVATURE
 from erasurehead.schemes.aggregation import Aggregation, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
-from erasurehead.schemes.wait_rules.base import Verdict, View
+from erasurehead.schemes.wait_rules.base import Verdict
+from erasurehead.schemes.wait_rules.view import View
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
@@ -218,7 +219,7 @@ class RoundRunner:
                 self._despair(current)
                 continue
             wake = None if freed else alarm.next(view)
-            if wake is None and not (freed or current.doubtful or view.hopeful):
+            if wake is None and not (freed or current.held or view.hopeful):
                 if view.whole:
                     raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
@@ -247,7 +248,7 @@ class RoundRunner:
                 alarm.ring(wake)
             if check < math.inf and now >= check:
                 self._intake.look(now, current)
-            if current.doubtful:
+            if current.held:
                 self._monitor.examine(current)
             if watched and now - current.begin >= told + TELL_EVERY:
                 told = now - current.begin

@@ -16,7 +16,7 @@ from erasurehead.training.rows import ArrivalRow, StepRow, WorkerEvent
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoding
     from erasurehead.engines.base import Order
-    from erasurehead.schemes.wait_rules.base import View
+    from erasurehead.schemes.wait_rules.view import View
     from erasurehead.training.assignment import Assignment
     from erasurehead.training.notices import Notice
 

@@ -40,7 +40,8 @@ def objective_and_gradient(problem: Problem, x: Array) -> tuple[float, Array]:
     """
     (found,) = problem.exact([x])
     if found.n_samples < problem.n_samples:
-        raise OutOfReach(f"only {found.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator")
+        said = f"only {found.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator"
+        raise OutOfReach("problem", "must have all its samples in reach of the coordinator", sentence=said)
     return found.loss + problem.penalty(x), found.gradient + problem.penalty_gradient(x)
 
 

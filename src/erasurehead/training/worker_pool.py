@@ -267,7 +267,8 @@ class WorkerPool:
         before = self.assignment
         try:
             if self._form is None:
-                raise InvalidArgument("this run cannot be resized.")
+                said = "this run cannot be resized."
+                raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
             staying = self._staying(n_workers)
             held = self._replicas(staying)
             scheme = self._scheme.resized(n_workers, held).begin(before.scheme)

@@ -23,7 +23,7 @@ from erasurehead.runs.config.checking import read_config
 from erasurehead.runs.config.toml import to_toml
 from erasurehead.schemes import wait_rules
 from erasurehead.testing import Echo, Quadratic
-from erasurehead.testing.conformance import order, start
+from erasurehead.testing.driving import order, start
 from erasurehead.training import train
 
 LATE = st.sampled_from(["preempt", "drop(1)", "drop(2)", "drop(3)", "carry"])

@@ -239,7 +239,8 @@ class Static(Policy):
 
     def __post_init__(self) -> None:
         if (self.wait_for is None) == (self.backup is None):
-            raise InvalidArgument("static needs either wait_for or backup, and not both.")
+            said = "static needs either wait_for or backup, and not both."
+            raise InvalidArgument("wait_for", "must be given, or backup, and not both", sentence=said)
         if self.wait_for is not None:
             check_count("wait_for", self.wait_for)
         if self.backup is not None:

@@ -40,10 +40,11 @@ def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
         if enough
         else "use a code whose messages say something about each other, such as fractional_repetition or draco_cyclic"
     )
+    said = f"{code} with the rule {rule} leaves none that say anything about each other, so that no lie would be found"
     raise InvalidArgument(
-        f"fault_policy.verify (--verify) must have messages to compare, but {code} with the rule {rule} leaves none "
-        f"that say anything about each other, so that no lie would be found; {remedy}."
-    )
+        "fault_policy.verify", "must have messages to compare", True, remedy,
+        sentence=f"fault_policy.verify (--verify) must have messages to compare, but {said}; {remedy}.",
+    )  # fmt: skip
 
 
 def comparable(code: GradientCode, arrived: BoolArray) -> bool:

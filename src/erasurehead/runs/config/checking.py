@@ -152,13 +152,8 @@ class UnknownKey(InvalidArgument):
     """
 
     def __init__(self, key: str, said: str) -> None:
-        super().__init__(said)
+        super().__init__(key, "must be a key of a run file", sentence=said)
         self.args = (key, said)
-        self._key = key
-
-    @property
-    def subject(self) -> str:
-        return self._key
 
 
 def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:

@@ -285,7 +285,9 @@ def build_delays(model: str) -> Delays:
     except InvalidArgument as error:
         raise error.inside("delays.model", model) from None
     except DataError as error:
-        raise InvalidArgument(str(error)).but(within=(("delays.model", model),)) from None
+        raise InvalidArgument("delays.model", "must name a trace that can be read", model, sentence=str(error)).but(
+            within=(("delays.model", model),)
+        ) from None
 
 
 def build_wire(run: RunSection) -> Wire | None:

@@ -36,13 +36,15 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
             "config.toml in it."
         )
         hint = resume if what == "run file" else " Name a file."
-        raise InvalidArgument(f"The {what} {str(place)!r} is a folder.{hint}")
+        said = f"The {what} {str(place)!r} is a folder.{hint}"
+        raise InvalidArgument("path", "must not be a folder", str(place), sentence=said)
     try:
         return tomllib.loads(read_text(place, what))
     except tomllib.TOMLDecodeError as error:
         data = what == "run file" and place.suffix != ".toml"
         hint = " To train on a file of data: erasurehead train --data FILE." if data else ""
-        raise InvalidArgument(f"The {what} {str(place)!r} is not TOML: {error}.{hint}") from None
+        said = f"The {what} {str(place)!r} is not TOML: {error}.{hint}"
+        raise InvalidArgument("path", "must be TOML", str(place), sentence=said) from None
 
 
 def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> InvalidArgument:

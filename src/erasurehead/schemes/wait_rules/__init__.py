@@ -9,7 +9,7 @@ True
 """
 
 from erasurehead._internal.text_parser import read
-from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, LateArrival, RuleUnreachable, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import AllOf, AnyOf, RuleUnreachable, Verdict, WaitRule
 from erasurehead.schemes.wait_rules.confirmed import Confirmed as confirmed
 from erasurehead.schemes.wait_rules.counts import First as first
 from erasurehead.schemes.wait_rules.counts import Fraction as fraction
@@ -18,6 +18,7 @@ from erasurehead.schemes.wait_rules.lateness import Aged as aged
 from erasurehead.schemes.wait_rules.lateness import Arrivals as arrivals
 from erasurehead.schemes.wait_rules.residual import Decodable as decodable
 from erasurehead.schemes.wait_rules.residual import ResidualBelow as residual_below
+from erasurehead.schemes.wait_rules.view import LateArrival, View
 
 __all__ = [
     "AllOf",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from erasurehead.errors import invalid
-from erasurehead.schemes.wait_rules.base import View, WaitRule
+from erasurehead.schemes.wait_rules.base import WaitRule
+from erasurehead.schemes.wait_rules.view import View
 
 _MOST_RINGS = 100
 """Wake-ups at which the clock has not moved, after which a rule that asks for the next bit of time is let wait."""

@@ -12,7 +12,8 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
-from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule, scaled_count
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, scaled_count
+from erasurehead.schemes.wait_rules.view import View
 
 
 class Copies:

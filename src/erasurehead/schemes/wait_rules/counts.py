@@ -13,8 +13,9 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid, real
-from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule, scaled_count
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, scaled_count
 from erasurehead.schemes.wait_rules.selection import kth_smallest
+from erasurehead.schemes.wait_rules.view import View
 
 
 def participants(code: GradientCode) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid, real
-from erasurehead.schemes.wait_rules.base import Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.view import View
 
 _SLACK = 1e-6  # a clock that reads start + seconds may be a rounding short of it, and must not be asked for ever
 

@@ -12,9 +12,10 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.errors import invalid, real
-from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
+from erasurehead.schemes.wait_rules.view import View
 
 _FACTORED = 1 << 21  # numbers of the rows that are factored at once
 _CLOSE = 1e-6  # of the tasks: so near to a bound, a set is left to the decoder
@@ -49,9 +50,10 @@ class Decodable(WaitRule):
         code = decoder.code
         if code.tolerance is None and _full_residual(decoder) > EXACT * code.n_tasks:
             raise RuleUnreachable(
-                f"decodable() asks for the full gradient, but all messages of {code!r} together do not give it; "
-                "wait for first(r) workers, or for residual_below(e)."
-            )
+                "wait", "must ask for what the code can give", str(self),
+                sentence=f"decodable() asks for the full gradient, but all messages of {code!r} together do not give "
+                "it; wait for first(r) workers, or for residual_below(e).",
+            )  # fmt: skip
 
     def __str__(self) -> str:
         return "decodable()"
@@ -94,9 +96,10 @@ class ResidualBelow(WaitRule):
         full = _full_residual(decoder)
         if full > self.bound(code):
             raise RuleUnreachable(
-                f"residual_below({self.tasks!r}) asks for less than {full:.6g}, "
-                f"the residual that all messages of {code!r} together leave; allow at least that."
-            )
+                "wait", f"must allow a residual of at least {full:.6g}", str(self),
+                sentence=f"residual_below({self.tasks!r}) asks for less than {full:.6g}, "
+                f"the residual that all messages of {code!r} together leave; allow at least that.",
+            )  # fmt: skip
 
     def __str__(self) -> str:
         return f"residual_below({self.tasks!r})"
