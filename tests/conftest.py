@@ -29,19 +29,39 @@ LONGEST = ("ray", "mpi", "clusters", "documentation", "sabotage", "exhibits", "f
 """Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
 
 
+def group_of(item: pytest.Item) -> str:
+    """Return the group of tests that run one after the other in one process to which a test belongs, or nothing."""
+    group = item.get_closest_marker("xdist_group")
+    return str(group.args[0]) if group else ""
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put first what takes long."""
 
     def place(item: pytest.Item) -> int:
-        group = item.get_closest_marker("xdist_group")
-        name = group.args[0] if group else ""
+        name = group_of(item)
         if name in LONGEST:
             return LONGEST.index(name)
         slow, real = item.get_closest_marker("slow"), item.get_closest_marker("processes")
         return len(LONGEST) + (0 if slow and real else 1 if slow or real else 2)
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_finish(session: pytest.Session) -> Generator[None]:
+    """Name the group of each test behind its id, where `--dist loadgroup` looks for it.
+
+    xdist 3.8 writes to an attribute that pytest has no more since 9.2, which nobody notices: each worker then starts
+    its own cluster, builds its own documentation and so on.
+    """
+    if getattr(session.config.option, "loadgroup", False):  # only in the processes that xdist starts
+        for item in session.items:
+            name = group_of(item)
+            if name and not item.nodeid.endswith(f"@{name}"):
+                item._id = type(item.id).parse(f"{item.nodeid}@{name}")
+    return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -53,7 +53,7 @@ def test_it_says_what_becomes_of_each_column_and_warns_of_those_that_are_nearly_
     assert facts["table"][3] == {
         "name": "town", "becomes": "one-hot", "columns": 3, "missing": 0, "nearly_unique": False
     }  # fmt: skip
-    assert (facts["columns"], facts["doubts"]) == (6, [])
+    assert (facts["columns"], facts["warnings"]) == (6, [])
     warned = typed("train", "--data", "named.csv", "--categorical", "--engine", "virtual", "-w", 4, "--steps", 2, "-q")
     assert "leave the column out (--drop id)" in warned.err
     drop = ("--drop", "id,full name", "--engine", "virtual", "-w", 4, "--steps", 2, "--out", "run", "-q")

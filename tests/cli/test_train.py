@@ -101,7 +101,7 @@ def test_python_runs_the_same_file(typed: Typed, shop: Path) -> None:
     assert experiment.out == Path("runs/shop-erasurehead-1")
 
 
-def test_a_twin_stands_in_when_it_is_asked_for(typed: Typed) -> None:
+def test_a_stand_in_is_used_when_it_is_asked_for(typed: Typed) -> None:
     done = typed(
         "train",
         "--synthetic",
@@ -123,7 +123,7 @@ def test_a_twin_stands_in_when_it_is_asked_for(typed: Typed) -> None:
 
 
 @pytest.mark.slow
-def test_a_twin_that_stands_in_is_announced(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stand_in_is_announced(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_network(*arguments: object, **named: object) -> None:
         raise OSError("no route to host")
 

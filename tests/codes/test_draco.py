@@ -59,10 +59,10 @@ def test_no_more_liars_are_promised_than_float64_can_tell(n: int, most: int) -> 
     weights[:, decoding.messages] = decoding.weights.reshape(1, -1)
     checks = Checks.of(code, np.arange(code.n_messages), weights)
     prints = code.encoding @ np.random.default_rng(n).standard_normal((n, 8))
-    liars = list(range(3, 3 + most))
-    prints[np.isin(code.owner, liars)] *= -1
+    byzantine = list(range(3, 3 + most))
+    prints[np.isin(code.owner, byzantine)] *= -1
     found = locate(checks, prints, most, MISSED)
-    assert (found.guilty, found.settled) == (tuple(liars), True)
+    assert (found.guilty, found.settled) == (tuple(byzantine), True)
 
 
 @pytest.mark.parametrize(("n", "s"), [(60, 6), (100, 5), (100, 7), (300, 3), (3000, 2), (100_000, 40)])

@@ -118,7 +118,7 @@ class State:
         letters: on their way: by sender and receiver, each with the sender's view.
         mixed: the steps of each peer.
         work: gradients that are left.
-        happened: how many of the faults have happened.
+        occurred: how many of the faults have occurred.
     """
 
     peers: tuple[int, ...]
@@ -128,7 +128,7 @@ class State:
     letters: tuple[tuple[tuple[int, int], tuple[tuple[int, int], ...]], ...]
     mixed: tuple[tuple[Mixed, ...], ...]
     work: int
-    happened: int = 0
+    occurred: int = 0
 
     @property
     def still(self) -> bool:
@@ -287,7 +287,7 @@ class Interleavings:
         return replace(state, told=(False,) * many)
 
     def _lost(self, state: State, sender: int, to: int) -> bool:
-        gone, sides = self._worlds[state.happened]
+        gone, sides = self._worlds[state.occurred]
         return sender in gone or to in gone or any((sender in side) != (to in side) for side in sides)
 
     def _severed(self, state: State, sender: int, to: int, view: int) -> bool:
@@ -320,15 +320,15 @@ class Interleavings:
                 yield self._tell(state, peer, ("settle",))
             if state.works[peer] and state.work:
                 yield self._tell(replace(state, work=state.work - 1), peer, ("work",))
-            if state.peers[peer] >= 0 and state.views[peer] < state.happened:
+            if state.peers[peer] >= 0 and state.views[peer] < state.occurred:
                 view = state.views[peer] + 1
                 heard = replace(state, views=_put(state.views, peer, view))
                 yield self._tell(heard, peer, ("change", view))
-        if faults and state.happened < len(self.faults):
-            yield from self._befall(state, self.faults[state.happened])
+        if faults and state.occurred < len(self.faults):
+            yield from self._befall(state, self.faults[state.occurred])
 
     def _befall(self, state: State, fault: Cut | Heal | Death | Return) -> Iterator[State]:
-        after = replace(state, happened=state.happened + 1)
+        after = replace(state, occurred=state.occurred + 1)
         if isinstance(fault, Death):
             yield replace(
                 after, peers=_put(state.peers, fault.peer, -1), works=_put(state.works, fault.peer, False),
@@ -336,9 +336,9 @@ class Interleavings:
             )  # fmt: skip
         elif isinstance(fault, Return):
             others = [peer for peer in range(self.graph.n_peers) if state.peers[peer] >= 0]
-            if all(state.views[peer] == state.happened for peer in others):
-                after = replace(after, views=_put(state.views, fault.peer, after.happened))
-                yield self._tell(after, fault.peer, ("return", after.happened))
+            if all(state.views[peer] == state.occurred for peer in others):
+                after = replace(after, views=_put(state.views, fault.peer, after.occurred))
+                yield self._tell(after, fault.peer, ("return", after.occurred))
         else:
             yield after
 
@@ -382,7 +382,7 @@ class Interleavings:
     def check(self, state: State, came: dict[State, State | None]) -> None:
         """Check one moment."""
         self._agree(state)
-        if state.still and all(view == state.happened for view in self._living(state.views, state)):
+        if state.still and all(view == state.occurred for view in self._living(state.views, state)):
             self._goes_on(state, came)
 
     def _living(self, values: Iterable[int], state: State) -> list[int]:
@@ -455,8 +455,8 @@ class Interleavings:
                 words.append(f"{peer} mixed {after.mixed[peer][-1]}")
             if after.views[peer] != before.views[peer]:
                 words.append(f"{peer} hears of change {after.views[peer]}")
-        if after.happened > before.happened:
-            words.append(str(self.faults[before.happened]))
+        if after.occurred > before.occurred:
+            words.append(str(self.faults[before.occurred]))
         return "; ".join(words) or "settles"
 
 

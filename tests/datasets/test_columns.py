@@ -91,13 +91,13 @@ def test_what_becomes_of_each_column_is_told(tmp_path: Path) -> None:
         ("price", "label", 0, 0, False),
     ]
     assert sum(use.width for use in data.uses) + 1 == data.n_columns
-    numbered, named = data.doubts
+    numbered, named = data.warnings
     assert "as if rows were numbered; leave the column out (--drop id)" in numbered
-    assert "name: 48 of 48 training rows have a value that no other has" in named
+    assert "name: 48 of 48 training rows have a value that no other row has" in named
     assert named.endswith("(--drop name)")
     dropped = datasets.read(tmp_path / "a.csv", categorical=True, drop=["id", "name"])
     assert dropped.uses[0] == ColumnUse("id", "left out", 0)
-    assert not dropped.doubts
+    assert not dropped.warnings
 
 
 @given(share=st.floats(0.0, 1.0), n=st.integers(30, 80))

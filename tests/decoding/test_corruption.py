@@ -39,13 +39,13 @@ def check_sum(code, inspection, partial, told, tolerance=1e-9):
     assert np.linalg.norm(decoded - full) <= tolerance * np.linalg.norm(full)
 
 
-@pytest.mark.parametrize("liars", list(itertools.combinations(range(9), 2)))
+@pytest.mark.parametrize("byzantine", list(itertools.combinations(range(9), 2)))
 @pytest.mark.parametrize("same", [False, True])
-def test_draco_locates_any_two_of_nine(liars, same):
+def test_draco_locates_any_two_of_nine(byzantine, same):
     partial, said = honest(DRACO)
-    told = lie(DRACO, said, liars, same=same)
+    told = lie(DRACO, said, byzantine, same=same)
     inspection = inspect(DRACO, range(DRACO.n_messages), told)
-    assert inspection.suspects.tolist() == list(liars)
+    assert inspection.suspects.tolist() == list(byzantine)
     check_sum(DRACO, inspection, partial, told)
 
 
@@ -76,10 +76,10 @@ def test_too_many_liars_are_not_believed():
 def test_a_real_cyclic_code_locates_half_of_its_tolerance():
     code = codes.cyclic_mds(15, 6)
     partial, said = honest(code)
-    for liars, same in (([2, 9, 10], False), ([2, 9, 10], True), ([0], False), ([4, 5, 6], True)):
-        told = lie(code, said, liars, same=same)
+    for byzantine, same in (([2, 9, 10], False), ([2, 9, 10], True), ([0], False), ([4, 5, 6], True)):
+        told = lie(code, said, byzantine, same=same)
         inspection = inspect(code, range(15), told)
-        assert inspection.suspects.tolist() == liars
+        assert inspection.suspects.tolist() == byzantine
         check_sum(code, inspection, partial, told, 1e-8)
 
 
@@ -97,10 +97,10 @@ def test_single_precision_messages():
 @pytest.mark.parametrize("same", [False, True])
 def test_any_exact_code_locates_half_of_its_tolerance(code, same):
     partial, said = honest(code)
-    for liars in ([3], [2, 7], [0, 9]):
-        told = lie(code, said, liars, same=same)
+    for byzantine in ([3], [2, 7], [0, 9]):
+        told = lie(code, said, byzantine, same=same)
         inspection = inspect(code, range(code.n_messages), told)
-        assert inspection.suspects.tolist() == liars
+        assert inspection.suspects.tolist() == byzantine
         check_sum(code, inspection, partial, told, 1e-8)
 
 

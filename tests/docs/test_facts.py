@@ -12,12 +12,12 @@ from .pages import ROOT
 SOURCE = ROOT / "src" / "erasurehead"
 
 SENTENCES = {
-    "doubt", "guarantee", "hint", "kind", "message", "noticed", "reason", "reasons", "said", "source", "stopped",
-    "summary", "text", "title", "why",
+    "guarantee", "hint", "kind", "message", "noticed", "reason", "reasons", "said", "source", "stopped",
+    "summary", "text", "title", "warning", "why",
 }  # fmt: skip
 """Attributes that hold what people read."""
 
-MANY = {"doubts", "failed", "failures", "notes", "notices", "reasons"}
+MANY = {"failed", "failures", "notes", "notices", "reasons", "warnings"}
 """Attributes that hold several of them."""
 
 READING = {

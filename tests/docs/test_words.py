@@ -27,23 +27,35 @@ NAMES = {
     "Lent", "Letter", "Loan", "NeverMet", "Oversight", "Parcel", "Part", "Pool", "Posting", "Rooms", "Slots",
     "Station", "Storm", "StormyEngine", "Survival", "Suspicion", "Thinned", "for_code", "later", "muster", "read_storm",
     "borne", "reformed", "reseated", "station_of", "twin", "write_storm", "Happening", "befallen", "take_happenings",
+    "Befallen", "Inbox", "OnSuspicion", "RowFile", "Storms", "doubt", "doubts", "gathered_on_one", "most_liars",
+    "restricted",
 }  # fmt: skip
 """Classes and functions that were renamed."""
 
 ATTRIBUTES = {
     "befallen",
     "crew",
+    "doubtful",
+    "doubts",
     "epoch",
     "formation",
     "happened",
     "inbox",
     "instruments",
+    "liars",
     "outbox",
     "oversight",
     "seats",
+    "suspicion",
     "thinned",
 }
 """Attributes and methods that were renamed."""
+
+PARAMETERS = {"crew", "doubtful", "inbox", "instruments", "liars", "outbox", "storm", "suspicion", "twin"}
+"""Parameters, keywords and local names that were renamed."""
+
+KEYS = {"doubted", "doubts", "liars", "oversight", "storm", "survive", "suspicion", "twin"}
+"""Keys of files, kinds of notices, and sections of run files that were renamed."""
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -61,12 +73,30 @@ def test_retired_modules_are_gone() -> None:
 
 
 @pytest.mark.slow
-def test_retired_names_are_gone() -> None:
+@pytest.mark.parametrize("room", ["src", "tests", "benchmarks"])
+def test_retired_names_are_gone(room: str) -> None:
     found: list[str] = []
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted((ROOT / room).rglob("*.py")):
+        if path.name == "test_words.py":
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in NAMES:
                 found.append(f"{path.name}: {node.name}")
-            elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
+            elif isinstance(node, ast.Attribute) and node.attr.strip("_") in ATTRIBUTES:
                 found.append(f"{path.name}: .{node.attr}")
+            elif isinstance(node, ast.arg | ast.keyword) and node.arg in PARAMETERS:
+                found.append(f"{path.name}: {node.arg}=")
+            elif isinstance(node, ast.Name) and node.id.strip("_") in PARAMETERS:
+                found.append(f"{path.name}: {node.id}")
+            elif isinstance(node, ast.Dict):
+                keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+                found += [f"{path.name}: {key!r}" for key in keys if key in KEYS]
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in KEYS:
+                found.append(f"{path.name}: [{node.slice.value!r}]")
     assert not found
+
+
+def test_the_check_for_retired_names_would_find_one() -> None:
+    tree = ast.parse("played.suspicion.check(liars=2)")
+    assert {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & ATTRIBUTES
+    assert {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)} & PARAMETERS

@@ -40,7 +40,7 @@ def drawn(seed: int, seconds: float = 18.0) -> FaultSchedule:
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), late=st.sampled_from(["preempt", "drop(2)", "carry"]))
-def test_whatever_the_storm_an_exact_scheme_ends_at_the_model_of_plain_descent(seed: int, late: LateWork) -> None:
+def test_whatever_the_schedule_an_exact_scheme_ends_at_the_model_of_plain_descent(seed: int, late: LateWork) -> None:
     found = taken(drawn(seed), late=late)
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
     assert [row.step for row in found.run.steps] == list(range(STEPS))
@@ -194,7 +194,7 @@ class _Saving(Callback):
 @given(
     seed=st.integers(0, 10**6), after=st.integers(1, STEPS - 1), late=st.sampled_from(["preempt", "drop(2)", "carry"])
 )
-def test_a_run_that_is_gone_on_with_in_mid_storm_ends_with_the_same_bits(seed: int, after: int, late: LateWork) -> None:
+def test_a_run_resumed_in_mid_schedule_ends_with_the_same_bits(seed: int, after: int, late: LateWork) -> None:
     saving = _Saving(after)
     whole = taken(drawn(seed), late=late, callbacks=[saving])
     resumed = taken(
@@ -206,7 +206,7 @@ def test_a_run_that_is_gone_on_with_in_mid_storm_ends_with_the_same_bits(seed: i
     assert [row.end for row in whole.run.steps] == [row.end for row in resumed.run.steps]
 
 
-def test_an_engine_without_state_goes_on_where_the_storm_was() -> None:
+def test_an_engine_without_state_goes_on_where_the_schedule_was() -> None:
     log: list[dict[str, Any]] = []
     schedule = FaultSchedule((Fault("kill", 1.0, 0), Fault("stop", 3.0, 0, 4.0), Fault("kill", 6.0, 1)))
     engine = FaultyEngine(VirtualEngine(), schedule, elapsed=5.0, told=log.append)
@@ -228,7 +228,7 @@ def test_without_verification_the_same_lies_spoil_the_model() -> None:
     assert not np.allclose(blind.run.x, descend(), rtol=1e-3)
 
 
-def test_a_storm_breaks_what_promises_nothing() -> None:
+def test_a_schedule_breaks_what_promises_nothing() -> None:
     found = taken(
         [Fault("kill", 2.0, 0)], schemes.uncoded(WORKERS), fault_policy=FaultPolicy(death="leave", lost="go_on")
     )

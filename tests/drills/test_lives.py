@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
         ),
     ],
 )  # fmt: skip
-def test_every_life_of_a_storm_keeps_every_promise(tmp_path: Path, engine: str, count: int) -> None:
+def test_every_life_of_a_schedule_keeps_every_promise(tmp_path: Path, engine: str, count: int) -> None:
     said: list[str] = []
     found = Lives(Settings(engine, workers=6, data=small_table(tmp_path)), count, tmp_path / "schedule").run(
         said.append

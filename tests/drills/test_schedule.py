@@ -18,7 +18,7 @@ GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
 
 @given(seed=st.integers(0, 10**6), seconds=st.floats(1.0, 3000.0), workers=st.integers(12, 40))
-def test_a_drawn_storm_has_every_kind_and_ends_before_the_run(seed: int, seconds: float, workers: int) -> None:
+def test_a_drawn_schedule_has_every_kind_and_ends_before_the_run(seed: int, seconds: float, workers: int) -> None:
     schedule = FaultSchedule.drawn(seed, workers, seconds, apart=GROUPS)
     assert schedule == FaultSchedule.drawn(seed, workers, seconds, apart=GROUPS)
     assert {fault.kind for fault in schedule.faults} == set(KINDS)
@@ -39,7 +39,7 @@ def test_no_worker_meets_two_faults_at_once_and_liars_have_no_majority(seed: int
     assert len(schedule.of("coordinator")) == len(schedule.of("disk_full")) == 3  # one in ten minutes
 
 
-def test_other_seeds_give_other_storms() -> None:
+def test_other_seeds_give_other_schedules() -> None:
     assert len({str(FaultSchedule.drawn(seed, 12, 60.0)) for seed in range(20)}) == 20
 
 
@@ -66,7 +66,7 @@ def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
         )
     )
 )  # fmt: skip
-def test_a_storm_is_the_same_after_a_file(tmp_path_factory: pytest.TempPathFactory, faults: list[Fault]) -> None:
+def test_a_schedule_is_the_same_after_a_file(tmp_path_factory: pytest.TempPathFactory, faults: list[Fault]) -> None:
     path = tmp_path_factory.mktemp("schedule") / "faults.toml"
     schedule = FaultSchedule(tuple(faults))
     write_schedule(schedule, path)
@@ -102,7 +102,7 @@ def test_what_is_no_fault_is_refused_with_its_rule(given: dict[str, Any], senten
         ("[[fault\n", "is not TOML"),
     ],
 )
-def test_a_file_that_holds_no_storm_is_refused_with_the_place(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_file_that_holds_no_schedule_is_refused_with_the_place(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "faults.toml"
     path.write_text(text)
     with pytest.raises(InvalidArgument, match=sentence):

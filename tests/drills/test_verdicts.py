@@ -50,7 +50,7 @@ def broken(found: Findings) -> list[str]:
     return [verdict.text for verdict in found.verdicts if verdict.kept is False]
 
 
-def test_a_calm_storm_keeps_every_promise() -> None:
+def test_a_run_where_nothing_goes_wrong_keeps_every_promise() -> None:
     found = drilled()
     assert found.passed
     assert not broken(found)

@@ -192,7 +192,7 @@ class TestOwn:
 
     @pytest.mark.parametrize("share", [True, False])
     @pytest.mark.parametrize("late", ["preempt", "carry"])
-    def test_messages_are_whole_under_a_storm_of_orders(self, late: LateWork, share: bool) -> None:
+    def test_messages_are_whole_under_a_burst_of_orders(self, late: LateWork, share: bool) -> None:
         with MPIEngine(late=late, share=share) as engine:
             start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
             newest = dict.fromkeys(range(4), -1)

@@ -332,7 +332,7 @@ def test_no_file_for_a_replacement_means_that_the_others_take_its_tasks() -> Non
     assert notice.startswith("worker 0 died: killed by SIGKILL; there is no room for another")
 
 
-def test_messages_are_whole_under_a_storm_of_orders() -> None:
+def test_messages_are_whole_under_a_burst_of_orders() -> None:
     with ProcessEngine(late="carry") as engine:
         start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
         seen: list[int] = []

@@ -108,9 +108,9 @@ def test_data_are_put_once_and_a_worker_has_one_blas_thread() -> None:
     shared, other = np.ones(20_000), np.full(20_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
     store = Store[Any]()
-    parcels = [share(ray, program, None, store) for program in programs]
+    packed = [share(ray, program, None, store) for program in programs]
     assert len(store) == 2
-    assert parcels[0].arrays == parcels[1].arrays
+    assert packed[0].arrays == packed[1].arrays
     with RayEngine() as engine:
         start(engine, programs)
         engine.submit(order(0))
@@ -149,7 +149,7 @@ def test_a_worker_that_cannot_start_and_one_that_ends_itself_say_what_is_known()
 
 
 @pytest.mark.parametrize("share", [True, False])
-def test_messages_are_whole_under_a_storm_of_orders(share: bool) -> None:
+def test_messages_are_whole_under_a_burst_of_orders(share: bool) -> None:
     length = 150_000  # 1.2 MB: through the store, if they travel
     with RayEngine(late="carry", share=share) as engine:
         start(engine, [Echo(worker, (worker,), length=length, n_parameters=length) for worker in range(3)])

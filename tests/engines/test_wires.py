@@ -140,7 +140,7 @@ TRIPLES = schemes.custom(codes.fractional_repetition(6, 3), "decodable() & confi
 @pytest.mark.parametrize("wire", [Cast("bfloat16"), Dithered()], ids=str)
 def test_honest_replicas_pass_verification_on_a_lossy_wire_and_a_liar_does_not(wire: Wire) -> None:
     honest = short(VirtualEngine(), wire, TRIPLES, verify=True)
-    assert not any(row.noticed("lied", "refused", "doubted", "failed") for row in honest.steps)
+    assert not any(row.noticed("lied", "refused", "held", "failed") for row in honest.steps)
     schedule = FaultSchedule((Fault("corrupt", 0.0, 2, lie="flip"),))
     run = short(FaultyEngine(VirtualEngine(), schedule), wire, TRIPLES, verify=True)
     assert [worker for row in run.steps for worker in row.workers_noticed("lied")] == [2]

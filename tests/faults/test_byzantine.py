@@ -82,7 +82,7 @@ def test_honest_workers_are_never_accused(name: str, seed: int, rounding: float,
 
 
 @given(
-    liars=st.lists(st.integers(0, 4), max_size=2, unique=True),
+    byzantine=st.lists(st.integers(0, 4), max_size=2, unique=True),
     others=st.lists(st.integers(5, 9), max_size=2, unique=True),
     lie=st.sampled_from(sorted(LIES)),
     together=st.booleans(),
@@ -91,16 +91,16 @@ def test_honest_workers_are_never_accused(name: str, seed: int, rounding: float,
 )
 @settings(max_examples=40)
 def test_any_minority_of_a_group_is_caught_whatever_it_sends(
-    liars: list[int], others: list[int], lie: str, together: bool, rounding: float, seed: int
+    byzantine: list[int], others: list[int], lie: str, together: bool, rounding: float, seed: int
 ) -> None:
     said = honest(FIVE, seed, rounding=rounding)
     rng = np.random.default_rng(seed)
-    for worker in [*liars, *others]:
+    for worker in [*byzantine, *others]:
         said[worker] = LIES[lie](said[worker], np.random.default_rng(worker // 5) if together else rng)
     found = examine(Verifier(FIVE), said, rng.permutation(10).tolist())
-    assert sorted(found.accused) == sorted([*liars, *others])
-    assert sorted(found.refused) == sorted([*liars, *others])
-    assert not found.doubtful
+    assert sorted(found.accused) == sorted([*byzantine, *others])
+    assert sorted(found.refused) == sorted([*byzantine, *others])
+    assert not found.held
 
 
 @given(lie=st.sampled_from(["huge", "zero", "minus", "noise", "tiny"]), size=st.sampled_from([1e-300, 1.0, 1e100]))
@@ -109,13 +109,13 @@ def test_of_two_that_differ_nobody_is_accused_and_neither_is_used(lie: str, size
     said[1] = LIES[lie](said[1], np.random.default_rng(0)) if lie != "noise" else size * np.arange(20.0)
     found = examine(Verifier(GROUPS), said, [0, 1, 3, 4], pending=[2, 5])
     assert not found.accused
-    assert sorted(found.doubtful) == [0, 1]
+    assert sorted(found.held) == [0, 1]
     assert found.sound == (3, 4)
     assert "workers 0, 1 differ" in found.reasons[0]
-    assert "for now" in found.reasons[0]
+    assert found.remarks[0].kind == "held"
     alone = examine(Verifier(GROUPS), said, [0, 1, 3, 4], pending=[5])  # nobody is left who could tell
     assert sorted(alone.refused) == [0, 1]
-    assert not alone.doubtful
+    assert not alone.held
 
 
 def test_the_third_tells_who_lies_and_the_doubt_is_lifted() -> None:
@@ -130,7 +130,7 @@ def test_the_third_tells_who_lies_and_the_doubt_is_lifted() -> None:
     assert view.arrived == [3]
     assert {0, 1, 2} <= set(view.pending.tolist())
     view.add(2)
-    found = verifier.examine({*view.arrived, *found.doubtful}, lambda m: said[m], view.pending.tolist())
+    found = verifier.examine({*view.arrived, *found.held}, lambda m: said[m], view.pending.tolist())
     assert found.settle(view)
     assert sorted(view.arrived) == [0, 2, 3]
     assert found.accused == {1: "its message 1 differs, and workers 0, 2 agree on another"}
@@ -231,10 +231,10 @@ class TestSeveralMessages:
         said = honest(FIVE)
         said[[0, 1]] += 1.0  # they and an honest one have answered
         assert list(examine(Verifier(plain), said, [0, 1, 2]).accused) == [2]
-        for verifier in (Verifier(plain, liars=2), Verifier(FIVE)):  # which was built for two
+        for verifier in (Verifier(plain, corrupted=2), Verifier(FIVE)):  # which was built for two
             careful = examine(verifier, said, [0, 1, 2], pending=[3, 4])
             assert not careful.accused
-            assert sorted(careful.doubtful) == [0, 1, 2]
+            assert sorted(careful.held) == [0, 1, 2]
             assert sorted(examine(verifier, said).accused) == [0, 1]
 
 
@@ -304,7 +304,7 @@ class TestEquations:
         verifier = Verifier(code)
         found = examine(verifier, said, range(11), pending=[11])
         assert not found.accused
-        assert sorted(found.doubtful) == list(range(11))
+        assert sorted(found.held) == list(range(11))
         found = verifier.examine(range(12), lambda m: said[m])
         assert list(found.accused) == [0]
         assert found.sound == tuple(range(1, 12))
@@ -400,7 +400,7 @@ def test_workers_have_their_own_numbers_whatever_place_they_take() -> None:
         view.add(message)
     found = verifier.examine(view.arrived, lambda m: said[m], view.pending.tolist())
     assert list(found.accused) == [104]
-    assert "workers 106, 107 differ" in found.doubtful[6]
+    assert "workers 106, 107 differ" in found.held[6]
     assert found.settle(view)
     assert view.able == set(range(12)) - {4}
     assert view.arrived == [0, 3, 5]
@@ -411,20 +411,20 @@ def test_workers_have_their_own_numbers_whatever_place_they_take() -> None:
 class LyingEngine(VirtualEngine):
     """Plays workers some of which add something to all that they send."""
 
-    liars: Mapping[int, float] = {}
+    byzantine: Mapping[int, float] = {}
 
     def next_event(self, until: float | None = None) -> Event | None:
         event = super().next_event(until)
-        if isinstance(event, Arrived) and event.worker in self.liars:
-            return replace(event, read=lambda: event.read() + self.liars[event.worker])
+        if isinstance(event, Arrived) and event.worker in self.byzantine:
+            return replace(event, read=lambda: event.read() + self.byzantine[event.worker])
         return event
 
 
-def trained(liars: Mapping[int, float], code: GradientCode, rule: str, verify: bool = True) -> Run:
+def trained(byzantine: Mapping[int, float], code: GradientCode, rule: str, verify: bool = True) -> Run:
     rng = np.random.default_rng(0)
     problem = LeastSquares(rng.standard_normal((120, 5)), rng.standard_normal(120))
     engine = LyingEngine(Exponential(0.5, seed=0))
-    engine.liars = liars
+    engine.byzantine = byzantine
     optimizer = GradientDescent(problem.initial(), rate=0.1)
     return train(
         problem, schemes.custom(code, rule), optimizer, engine, 25, fault_policy=FaultPolicy("leave", verify=verify)
@@ -433,7 +433,7 @@ def trained(liars: Mapping[int, float], code: GradientCode, rule: str, verify: b
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("code", "rule", "liars", "ruinous"),
+    ("code", "rule", "byzantine", "ruinous"),
     [
         (FIVE, "decodable() & confirmed(2)", {0: 0.5, 3: -2.0, 7: 0.5}, False),
         (codes.cyclic_repetition(12, stragglers=4), "first(10)", {3: 0.5}, True),
@@ -441,18 +441,18 @@ def trained(liars: Mapping[int, float], code: GradientCode, rule: str, verify: b
     ids=["replicas", "equations"],
 )
 def test_training_with_liars_ends_where_honest_training_does(
-    code: GradientCode, rule: str, liars: Mapping[int, float], ruinous: bool
+    code: GradientCode, rule: str, byzantine: Mapping[int, float], ruinous: bool
 ) -> None:
     expected = trained({}, code, rule)
-    run = trained(liars, code, rule)
+    run = trained(byzantine, code, rule)
     np.testing.assert_allclose(run.x, expected.x, rtol=1e-9)
-    assert {notice.worker for notice in run.notices if notice.kind == "lied"} == set(liars)
+    assert {notice.worker for notice in run.notices if notice.kind == "lied"} == set(byzantine)
     assert not any(notice.kind == "lied" for notice in expected.notices)
     if ruinous:
         with pytest.raises(Diverged, match="has made the model worse"):
-            trained(liars, code, rule, verify=False)
+            trained(byzantine, code, rule, verify=False)
     else:
-        assert np.abs(trained(liars, code, rule, verify=False).x - expected.x).max() > 1e-3
+        assert np.abs(trained(byzantine, code, rule, verify=False).x - expected.x).max() > 1e-3
 
 
 def test_where_nobody_can_tell_training_ends_and_does_not_blame_the_step_size() -> None:
@@ -465,7 +465,7 @@ def test_where_nobody_can_tell_training_ends_and_does_not_blame_the_step_size() 
     [
         ({"tolerance": -1e-9}, "at least 0"),
         ({"tolerance": float("nan")}, "less than 0.5"),
-        ({"liars": 0}, "at least 1"),
+        ({"corrupted": 0}, "at least 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, float], said: str) -> None:

@@ -40,16 +40,16 @@ WAYS: list[tuple[Late, int | None]] = [("preempt", None), ("preempt", 11), ("car
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, first: int | None) -> None:
-    suspicion = FailureDetector(floor=0.0, chance=2e-3, late=late)
-    assert play(LAWS[name].rows(0, 500, 30), suspicion, first).rate <= 1.3 * 2e-3  # 30 are expected, give or take 5.5
+    detector = FailureDetector(floor=0.0, chance=2e-3, late=late)
+    assert play(LAWS[name].rows(0, 500, 30), detector, first).rate <= 1.3 * 2e-3  # 30 are expected, give or take 5.5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, first: int | None) -> None:
-    suspicion = FailureDetector(floor=0.0, chance=2e-3, late=late)
-    assert play(HEAVY[name].rows(0, 500, 30), suspicion, first).rate <= 3.0 * 2e-3
+    detector = FailureDetector(floor=0.0, chance=2e-3, late=late)
+    assert play(HEAVY[name].rows(0, 500, 30), detector, first).rate <= 3.0 * 2e-3
 
 
 @pytest.mark.slow
@@ -65,28 +65,28 @@ def test_few_answers_make_no_false_alarms(late: Late, first: int | None, workers
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_a_worker_that_hangs_is_found_by_the_deadline_for_it(name: str, late: Late) -> None:
     rows = {**LAWS, **HEAVY}[name].rows(0, 61, 30)
-    suspicion = FailureDetector(floor=0.0, late=late)
-    play(rows[:60], suspicion)
-    suspicion.ordered(7, now := 1000.0)
-    deadline = suspicion.deadline(7)
+    detector = FailureDetector(floor=0.0, late=late)
+    play(rows[:60], detector)
+    detector.ordered(7, now := 1000.0)
+    deadline = detector.deadline(7)
     assert deadline is not None
-    assert deadline >= (suspicion.usual() or math.inf)  # longer only if its answers took longer than others'
-    assert suspicion.check(now + 0.999 * deadline) == []
-    assert suspicion.next_check() <= now + deadline + 1e-6
-    assert suspicion.check(now + deadline) == [7]
-    assert suspicion.check(now + 2.0 * deadline) == []  # said once
-    assert suspicion.next_check() == math.inf
+    assert deadline >= (detector.usual() or math.inf)  # longer only if its answers took longer than others'
+    assert detector.check(now + 0.999 * deadline) == []
+    assert detector.next_check() <= now + deadline + 1e-6
+    assert detector.check(now + deadline) == [7]
+    assert detector.check(now + 2.0 * deadline) == []  # said once
+    assert detector.next_check() == math.inf
 
 
 @pytest.mark.parametrize(("late", "rounds"), [("preempt", 45), ("carry", 45)])
 def test_silence_is_added_up_over_rounds_that_are_shorter_than_the_deadline(late: Late, rounds: int) -> None:
     played = play(LAWS["exponential"].rows(0, 300, 30), FailureDetector(floor=0.0, late=late), 11, hung={3: 200})
     assert list(played.found) == [3]
-    usual = played.suspicion.usual()
+    usual = played.detector.usual()
     assert usual is not None
     assert 0.9 * usual <= played.found[3] <= 3.0 * usual
-    assert "over" in played.suspicion.suspects[3] or late == "carry"
-    assert played.suspicion.suspects.keys() == {3}
+    assert "over" in played.detector.suspects[3] or late == "carry"
+    assert played.detector.suspects.keys() == {3}
     assert played.rounds - 200 > rounds
 
 
@@ -115,115 +115,115 @@ def test_a_worker_three_times_as_slow_is_taken_for_slow(late: Late, first: int |
 class TestBookKeeping:
     def taught(self, **settings: float) -> FailureDetector:
         """One that has seen 40 answers of 1.0 to 1.4 s from four workers."""
-        suspicion = FailureDetector(**settings)  # pyright: ignore
+        detector = FailureDetector(**settings)  # pyright: ignore
         for number in range(10):
             for worker in range(4):
-                suspicion.ordered(worker, 10.0 * number)
+                detector.ordered(worker, 10.0 * number)
             for worker in range(4):
-                suspicion.heard(worker, 10.0 * number + 1.0 + 0.01 * number + 0.1 * worker)
-        return suspicion
+                detector.heard(worker, 10.0 * number + 1.0 + 0.01 * number + 0.1 * worker)
+        return detector
 
     def test_nobody_is_suspected_before_answers_enough(self) -> None:
-        suspicion = FailureDetector()
+        detector = FailureDetector()
         for worker in range(31):
-            suspicion.ordered(worker, 0.0)
+            detector.ordered(worker, 0.0)
         for worker in range(29):
-            suspicion.heard(worker, 1.0 + 0.01 * worker)
-        assert suspicion.deadline(30) is None
-        assert suspicion.check(1e6) == []
-        suspicion.heard(29, 1.3)
-        assert suspicion.deadline(30) is not None
-        assert suspicion.check(1e6) == [30]
+            detector.heard(worker, 1.0 + 0.01 * worker)
+        assert detector.deadline(30) is None
+        assert detector.check(1e6) == []
+        detector.heard(29, 1.3)
+        assert detector.deadline(30) is not None
+        assert detector.check(1e6) == [30]
 
     def test_who_has_nothing_to_answer_is_not_silent(self) -> None:
-        suspicion = self.taught()
-        assert suspicion.deadline(0) is None
-        assert suspicion.next_check() == math.inf
-        assert suspicion.check(1e9) == []
+        detector = self.taught()
+        assert detector.deadline(0) is None
+        assert detector.next_check() == math.inf
+        assert detector.check(1e9) == []
 
     def test_a_suspect_that_answers_is_cleared(self) -> None:
-        suspicion = self.taught()
-        suspicion.ordered(2, 100.0)
-        assert suspicion.check(110.0) == [2]
-        assert suspicion.suspects[2].startswith("worker 2 is suspected to hang: silent for 10 s; an answer takes less ")
-        assert suspicion.suspects[2].endswith(" s in 9,999 of 10,000 cases (by 40 arrivals)")
-        assert suspicion.heard(2, 112.5) == "worker 2 does not hang: it answers after 12.5 s"
-        assert suspicion.suspects == {}
-        suspicion.ordered(2, 120.0)
-        assert suspicion.heard(2, 121.0) == ""
+        detector = self.taught()
+        detector.ordered(2, 100.0)
+        assert detector.check(110.0) == [2]
+        assert detector.suspects[2].startswith("worker 2 is suspected to hang: silent for 10 s; an answer takes less ")
+        assert detector.suspects[2].endswith(" s in 9,999 of 10,000 cases (by 40 arrivals)")
+        assert detector.heard(2, 112.5) == "worker 2 does not hang: it answers after 12.5 s"
+        assert detector.suspects == {}
+        detector.ordered(2, 120.0)
+        assert detector.heard(2, 121.0) == ""
 
     def test_a_fixed_time_needs_no_answers_and_knows_no_floor(self) -> None:
-        suspicion = FailureDetector(after=0.5, floor=10.0)
-        suspicion.ordered(0, 0.0)
-        assert suspicion.deadline(0) == 0.5
-        assert suspicion.next_check() == 0.5
-        suspicion.ordered(0, 0.3)
-        assert suspicion.deadline(0) == pytest.approx(0.2)
-        assert suspicion.check(0.5) == [0]
-        assert suspicion.suspects[0] == (
+        detector = FailureDetector(after=0.5, floor=10.0)
+        detector.ordered(0, 0.0)
+        assert detector.deadline(0) == 0.5
+        assert detector.next_check() == 0.5
+        detector.ordered(0, 0.3)
+        assert detector.deadline(0) == pytest.approx(0.2)
+        assert detector.check(0.5) == [0]
+        assert detector.suspects[0] == (
             "worker 0 is suspected to hang: silent for 0.5 s, over 2 orders; 0.5 s were allowed"
         )
 
     def test_never_below_the_floor(self) -> None:
-        suspicion = self.taught(floor=60.0)
-        suspicion.ordered(1, 100.0)
-        assert suspicion.deadline(1) == 60.0
-        assert suspicion.check(159.9) == []
-        assert suspicion.check(160.0) == [1]
+        detector = self.taught(floor=60.0)
+        detector.ordered(1, 100.0)
+        assert detector.deadline(1) == 60.0
+        assert detector.check(159.9) == []
+        assert detector.check(160.0) == [1]
 
     def test_more_messages_to_come_are_waited_for_from_the_last_one(self) -> None:
-        suspicion = self.taught()
-        suspicion.ordered(0, 100.0)
-        suspicion.heard(0, 101.0, done=False)
-        deadline = suspicion.deadline(0)
+        detector = self.taught()
+        detector.ordered(0, 100.0)
+        detector.heard(0, 101.0, done=False)
+        deadline = detector.deadline(0)
         assert deadline is not None
-        assert suspicion.check(101.0 + 0.99 * deadline) == []
-        assert suspicion.check(101.0 + deadline) == [0]
+        assert detector.check(101.0 + 0.99 * deadline) == []
+        assert detector.check(101.0 + deadline) == [0]
 
     def test_an_answer_to_an_older_order_counts_from_when_it_was_begun(self) -> None:
-        suspicion = self.taught()
+        detector = self.taught()
         for worker in range(4):
-            suspicion.ordered(worker, 200.0)
-            suspicion.ordered(worker, 205.0)
-            suspicion.heard(worker, 206.0, began=200.0, done=False)
-        window = suspicion.state()["window"]
+            detector.ordered(worker, 200.0)
+            detector.ordered(worker, 205.0)
+            detector.heard(worker, 206.0, began=200.0, done=False)
+        window = detector.state()["window"]
         assert isinstance(window, Mapping)
         assert np.asarray(window["samples"])[-1].tolist() == [6.0, 0.0, 3.0]
 
     def test_who_failed_left_or_was_let_go_is_not_suspected(self) -> None:
-        suspicion = self.taught()
+        detector = self.taught()
         for worker in range(4):
-            suspicion.ordered(worker, 100.0)
-        suspicion.failed(0)
-        suspicion.left(1)
-        suspicion.dropped(2, 100.5)
-        assert suspicion.check(1e6) == [3]
-        suspicion.left(3)
-        assert suspicion.suspects == {}
+            detector.ordered(worker, 100.0)
+        detector.failed(0)
+        detector.left(1)
+        detector.dropped(2, 100.5)
+        assert detector.check(1e6) == [3]
+        detector.left(3)
+        assert detector.suspects == {}
 
     def test_under_carry_a_new_order_does_not_start_the_silence_anew(self) -> None:
-        suspicion = self.taught(late="carry")  # pyright: ignore
+        detector = self.taught(late="carry")  # pyright: ignore
         deadline = 0.0
         for number in range(4):
-            suspicion.ordered(0, 100.0 + 0.2 * number)
-            deadline = suspicion.deadline(0) or 0.0
-        assert suspicion.check(100.0 + deadline) == [0]
-        assert "over" not in suspicion.suspects[0]
+            detector.ordered(0, 100.0 + 0.2 * number)
+            deadline = detector.deadline(0) or 0.0
+        assert detector.check(100.0 + deadline) == [0]
+        assert "over" not in detector.suspects[0]
 
 
 @given(split=st.integers(1, 59), late=st.sampled_from(["preempt", "carry"]), seed=st.integers(0, 100))
 def test_a_restored_one_goes_on_to_the_bit(split: int, late: Late, seed: int) -> None:
     rng = np.random.default_rng(seed)
 
-    def step(suspicion: FailureDetector, number: int, rows: Array) -> list[object]:
+    def step(detector: FailureDetector, number: int, rows: Array) -> list[object]:
         seen: list[object] = []
         for worker in range(5):
-            suspicion.ordered(worker, float(number))
+            detector.ordered(worker, float(number))
         for worker in range(5):
             if rows[number, worker] < 0.9:
-                seen.append(suspicion.heard(worker, number + float(rows[number, worker])))
-        seen.append(suspicion.check(number + 0.95))
-        return [*seen, suspicion.next_check(), suspicion.usual(), suspicion.deadline(4), dict(suspicion.suspects)]
+                seen.append(detector.heard(worker, number + float(rows[number, worker])))
+        seen.append(detector.check(number + 0.95))
+        return [*seen, detector.next_check(), detector.usual(), detector.deadline(4), dict(detector.suspects)]
 
     rows = rng.exponential(0.3, (60, 5))
     rows[20:, 4] = 1.0
@@ -316,27 +316,27 @@ def test_what_makes_no_sense_is_refused(settings: dict[str, float], said: str) -
 
 
 def test_a_worker_that_hung_for_long_and_answers_teaches_no_patience() -> None:
-    suspicion = FailureDetector()
+    detector = FailureDetector()
     rng = np.random.default_rng(3)
     now = 0.0
     for _ in range(40):
         for worker in range(6):
-            suspicion.ordered(worker, now)
-            suspicion.heard(worker, now + float(rng.exponential(0.5)))
+            detector.ordered(worker, now)
+            detector.heard(worker, now + float(rng.exponential(0.5)))
         now += 5.0
-    usual = suspicion.usual()
+    usual = detector.usual()
     assert usual is not None
     for _ in range(4):  # hangs that end
-        suspicion.ordered(0, now)
+        detector.ordered(0, now)
         now += 100.0
-        assert suspicion.check(now) == [0]
-        assert suspicion.heard(0, now)
+        assert detector.check(now) == [0]
+        assert detector.heard(0, now)
         for worker in range(1, 6):
             for _ in range(60):
-                suspicion.ordered(worker, now)
-                suspicion.heard(worker, now + float(rng.exponential(0.5)))
+                detector.ordered(worker, now)
+                detector.heard(worker, now + float(rng.exponential(0.5)))
                 now += 5.0
-    after = suspicion.usual()
+    after = detector.usual()
     assert after is not None
     assert after < 2.0 * usual
 

@@ -56,7 +56,7 @@ class Faulty(Program):
 
     @property
     def input_size(self) -> int:
-        return self.inner.inbox
+        return self.inner.input_size
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         if self.fault == "remaining" and order.step in self.steps:
@@ -76,7 +76,7 @@ class Faulty(Program):
 
 
 @dataclass(frozen=True)
-class Storm:
+class Schedule:
     """What befalls a run."""
 
     code: codes.GradientCode
@@ -103,10 +103,10 @@ class Storm:
 class FaultyEngine(VirtualEngine):
     """A virtual engine in which starting takes time, and programs may be faulty. It bears so many events."""
 
-    def __init__(self, storm: Storm) -> None:
-        delays = None if storm.seed is None else Exponential(mean=0.5, seed=storm.seed)
-        super().__init__(delays, storm.late, 0.1, storm.hosts)  # type: ignore[arg-type]
-        self.storm, self.events, self.hung = storm, 0, set[int]()
+    def __init__(self, schedule: Schedule) -> None:
+        delays = None if schedule.seed is None else Exponential(mean=0.5, seed=schedule.seed)
+        super().__init__(delays, schedule.late, 0.1, schedule.hosts)  # type: ignore[arg-type]
+        self.schedule, self.events, self.hung = schedule, 0, set[int]()
         self.alive: set[int] | None = None  # who lived when it was closed
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
@@ -114,7 +114,7 @@ class FaultyEngine(VirtualEngine):
         super().assign(worker, None if program is None else self._faulty(worker, program), host)
 
     def _faulty(self, worker: int, program: Program) -> Program:
-        fault = self.storm.faults.get(worker)
+        fault = self.schedule.faults.get(worker)
         return program if fault is None else Faulty(program, *fault)
 
     def restore(self, state: Any, programs: Mapping[int, Program]) -> None:
@@ -122,7 +122,7 @@ class FaultyEngine(VirtualEngine):
 
     def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
         if isinstance(event, Joined):
-            time += self.storm.starting
+            time += self.schedule.starting
             event = replace(event, time=time)
         super()._push(time, worker, number, event)
 
@@ -163,10 +163,10 @@ class Spy(Aggregation):
 
 
 class Witness(Callback):
-    """Keeps all that it is told, and the state after each step; and does what the storm does."""
+    """Keeps all that it is told, and the state after each step; and does what the schedule does."""
 
-    def __init__(self, storm: Storm, engine: FaultyEngine) -> None:
-        self.storm, self.engine = storm, engine
+    def __init__(self, schedule: Schedule, engine: FaultyEngine) -> None:
+        self.schedule, self.engine = schedule, engine
         self.rows: list[StepRow] = []
         self.arrivals: list[ArrivalRow] = []
         self.models: list[Array] = []
@@ -184,7 +184,7 @@ class Witness(Callback):
         self.models.append(x)
 
     def on_state(self, step: int, state: Any) -> None:
-        for after, what, worker in self.storm.acts:
+        for after, what, worker in self.schedule.acts:
             if after == step:
                 self.engine.act(what, worker)
         self.states.append((state(), len(self.arrivals)))
@@ -199,16 +199,16 @@ class Outcome:
     engine: FaultyEngine
 
 
-def go(storm: Storm, resume: Resumption | None = None) -> Outcome:
-    spy, engine = Spy(storm.aggregation), FaultyEngine(storm)
-    for worker, at in () if resume else storm.kills:
+def go(schedule: Schedule, resume: Resumption | None = None) -> Outcome:
+    spy, engine = Spy(schedule.aggregation), FaultyEngine(schedule)
+    for worker, at in () if resume else schedule.kills:
         engine.kill(worker, at=at)
-    witness = Witness(storm, engine)
+    witness = Witness(schedule, engine)
     run, error = None, None
     try:
         run = train(
-            storm.problem(), schemes.custom(storm.code, storm.rule, spy), GradientDescent(np.zeros(6), RATE), engine,
-            STEPS, [witness], fault_policy=storm.fault_policy, wanted=storm.wishes.get, resume=resume,
+            schedule.problem(), schemes.custom(schedule.code, schedule.rule, spy), GradientDescent(np.zeros(6), RATE),
+            engine, STEPS, [witness], fault_policy=schedule.fault_policy, wanted=schedule.wishes.get, resume=resume,
         )  # fmt: skip
     except ErasureHeadError as caught:
         error = caught
@@ -216,8 +216,8 @@ def go(storm: Storm, resume: Resumption | None = None) -> Outcome:
 
 
 @st.composite
-def storms(draw: st.DrawFn) -> Storm:
-    """Draw a storm."""
+def schedules(draw: st.DrawFn) -> Schedule:
+    """Draw a schedule."""
     n = draw(st.sampled_from([1, 2, 4, 6, 7, 9]))
     load = draw(st.integers(1, min(n, 3)))
     code = draw(
@@ -250,7 +250,7 @@ def storms(draw: st.DrawFn) -> Storm:
     worker, step = st.integers(0, n + 1), st.integers(0, STEPS - 1)
     when = st.one_of(st.just(0.0), st.floats(0, 4).map(lambda at: round(at, 2)))
     faults = ["remaining", "compute", "nan", "lie"] if fault_policy.verify else ["remaining", "compute", "nan"]
-    storm = Storm(
+    schedule = Schedule(
         code,
         draw(st.sampled_from(rules)),
         draw(st.sampled_from([Plain(), ByCoverage()])),
@@ -272,10 +272,10 @@ def storms(draw: st.DrawFn) -> Storm:
         sparse=draw(st.booleans()),
     )
     try:
-        schemes.custom(storm.code, storm.rule)
+        schemes.custom(schedule.code, schedule.rule)
     except InvalidArgument:
         assume(False)
-    return storm
+    return schedule
 
 
 def counted(decoding: Decoding, lost: Sequence[int], n_tasks: int) -> Array:
@@ -287,9 +287,9 @@ def counted(decoding: Decoding, lost: Sequence[int], n_tasks: int) -> Array:
     return table
 
 
-def check_step(storm: Storm, row: StepRow, decoding: Decoding, before: Array, after: Array) -> None:
+def check_step(schedule: Schedule, row: StepRow, decoding: Decoding, before: Array, after: Array) -> None:
     """Work out residual, coverage and the new model anew, from who was counted how often."""
-    n_tasks, problem = storm.code.n_tasks, storm.problem()
+    n_tasks, problem = schedule.code.n_tasks, schedule.problem()
     assert row.used == decoding.used.tolist()
     assert list(decoding.code.parameters.get("lost", [])) == row.lost  # type: ignore[call-overload]
     table = counted(decoding, row.lost, n_tasks)
@@ -302,13 +302,13 @@ def check_step(storm: Storm, row: StepRow, decoding: Decoding, before: Array, af
         assert after.tobytes() == before.tobytes()
         return
     assert abs(row.coverage) > 1e-12  # what says nothing of the gradient is no step
-    if pieces > 1 or storm.has("lie"):
+    if pieces > 1 or schedule.has("lie"):
         return
     spans = split_samples(problem.n_samples, n_tasks)
     errors = problem.rows @ before - problem.centres
     partial = np.array([errors[span] @ problem.rows[span] for span in spans]) / problem.n_samples
     estimate = table[0, :, 0] @ partial
-    if isinstance(storm.aggregation, ByCoverage):
+    if isinstance(schedule.aggregation, ByCoverage):
         estimate = estimate / decoding.coverage
     lost = sum(spans[task].stop - spans[task].start for task in row.lost)
     estimate = estimate * problem.n_samples / (problem.n_samples - lost)
@@ -326,21 +326,21 @@ def check_records(row: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
     assert row.arrived <= len({arrival.worker for arrival in mine if not arrival.censored})
 
 
-def check_end(storm: Storm, outcome: Outcome) -> None:
+def check_end(schedule: Schedule, outcome: Outcome) -> None:
     error, alive = outcome.error, outcome.engine.alive
     if error is None:
         assert len(outcome.witness.rows) == STEPS
     unfit = any("stays as it is" in text for text in outcome.witness.said)
-    if isinstance(error, Unreachable) and not storm.faults:
-        if storm.fault_policy.lost == "go_on" or (storm.fault_policy.death != "leave" and not unfit):
+    if isinstance(error, Unreachable) and not schedule.faults:
+        if schedule.fault_policy.lost == "go_on" or (schedule.fault_policy.death != "leave" and not unfit):
             assert not alive  # as long as anybody lives, there is a way to go on
     elif isinstance(error, Diverged):
-        assert storm.has("nan", "lie")
+        assert schedule.has("nan", "lie")
     elif type(error) is EngineError:  # nobody was ever there; or someone who is needed hangs
         assert "did not start" in str(error) or outcome.engine.hung
-    exact = storm.rule == "decodable()" and storm.fault_policy.lost == "stop" and not storm.has("lie")
+    exact = schedule.rule == "decodable()" and schedule.fault_policy.lost == "stop" and not schedule.has("lie")
     if exact and outcome.run is not None:
-        x, problem = np.zeros(6), storm.problem()
+        x, problem = np.zeros(6), schedule.problem()
         for _ in range(STEPS):
             x = x - RATE * (problem.gradient(x) + problem.penalty_gradient(x))
         np.testing.assert_allclose(outcome.run.x, x, rtol=1e-6, atol=1e-6)
@@ -348,9 +348,9 @@ def check_end(storm: Storm, outcome: Outcome) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(storm=storms())
-def test_no_storm_makes_a_step_wrong_without_a_word(storm: Storm) -> None:
-    outcome = go(storm)
+@given(schedule=schedules())
+def test_no_schedule_makes_a_step_wrong_without_a_word(schedule: Schedule) -> None:
+    outcome = go(schedule)
     witness = outcome.witness
     rows = witness.rows
     assert [row.step for row in rows] == list(range(len(rows)))
@@ -359,9 +359,9 @@ def test_no_storm_makes_a_step_wrong_without_a_word(storm: Storm) -> None:
     for row in rows:
         number, decoding = outcome.spy.decoded[row.step]
         assert number == row.round
-        check_step(storm, row, decoding, models[row.step], models[row.step + 1])
+        check_step(schedule, row, decoding, models[row.step], models[row.step + 1])
         check_records(row, witness.arrivals)
-    check_end(storm, outcome)
+    check_end(schedule, outcome)
 
 
 def same(one: Sequence[Array], other: Sequence[Array]) -> bool:
@@ -370,15 +370,17 @@ def same(one: Sequence[Array], other: Sequence[Array]) -> bool:
 
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(storm=storms(), after=st.integers(1, STEPS - 1))
-def test_a_storm_has_the_same_bits_again_and_when_it_is_resumed_in_the_midst_of_it(storm: Storm, after: int) -> None:
-    first, second = go(storm), go(storm)
+@given(schedule=schedules(), after=st.integers(1, STEPS - 1))
+def test_a_schedule_has_the_same_bits_again_and_when_it_is_resumed_in_the_midst_of_it(
+    schedule: Schedule, after: int
+) -> None:
+    first, second = go(schedule), go(schedule)
     witness = first.witness
     assert same(witness.models, second.witness.models)
     assert (witness.rows, witness.arrivals) == (second.witness.rows, second.witness.arrivals)
     if after < len(witness.states):  # the first state is that before any step
         state, count = witness.states[after]
-        resumed = go(storm, Resumption(state, witness.rows[:after], witness.arrivals[:count]))
+        resumed = go(schedule, Resumption(state, witness.rows[:after], witness.arrivals[:count]))
         assert str(resumed.error) == str(first.error)
         assert resumed.witness.rows == witness.rows[after:]
         assert resumed.witness.arrivals == witness.arrivals[count:]

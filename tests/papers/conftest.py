@@ -1,4 +1,4 @@
-"""What the tests of papers share: everything of the ErasureHead paper, reproduced once on small twins."""
+"""What the tests of papers share: everything of the ErasureHead paper, reproduced once on small synthetic stand-ins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SMALL = Settings(synthetic="always", rows=600, steps=12)
 
 @pytest.fixture(scope="session")
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    """All exhibits, on twins of 600 rows with 12 steps a run, on the virtual engine."""
+    """All exhibits, on synthetic stand-ins of 600 rows with 12 steps a run, on the virtual engine."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
     return reproduce((), SMALL, tmp_path_factory.mktemp("papers") / "all")

@@ -64,7 +64,7 @@ def test_csv_and_parquet_agree(reproduced: Reproduction, id: str) -> None:
 
 
 @pytest.mark.parametrize("id", PICTURES)
-def test_pictures_say_that_the_data_are_twins_and_what_late_workers_do(reproduced: Reproduction, id: str) -> None:
+def test_pictures_say_that_the_data_are_stand_ins_and_what_late_workers_do(reproduced: Reproduction, id: str) -> None:
     drawn = exhibit(reproduced, id)[1][".svg"].read_text(encoding="utf-8")  # letters are curves, texts are comments
     assert "(synthetic stand-in)" in drawn
     assert "not real, but a synthetic stand-in" in drawn
@@ -197,7 +197,7 @@ def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: 
         assert "only the first 20,000 rows" in part
 
 
-def test_without_twins_missing_data_are_an_error(tmp_path: Path) -> None:
+def test_without_stand_ins_missing_data_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="There is no amazon data"):
         reproduce(["2a"], Settings(path=str(tmp_path / "empty"), synthetic="never", steps=1), tmp_path / "out")

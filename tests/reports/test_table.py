@@ -79,7 +79,7 @@ def test_deaths_and_other_failures_are_told_apart(runs: list[Run]) -> None:
         Notice("failed", 5),
         Notice("joined", 3),
         Notice("refused", 4, data={"messages": [4]}),
-        Notice("doubted", data={"messages": [6, 7], "workers": [6, 7]}),
+        Notice("held", data={"messages": [6, 7], "workers": [6, 7]}),
         Notice("refused", data={"messages": [6, 7], "workers": [6, 7]}),
         Notice("suspected", 2),
         Notice("died", 9),

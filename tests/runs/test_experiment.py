@@ -16,7 +16,7 @@ from erasurehead.runs.experiment import Experiment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.rows import StepRow
 
-TWIN = {"data": {"source": "amazon", "synthetic": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
+SYNTHETIC = {"data": {"source": "amazon", "synthetic": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +52,14 @@ DELAYED = {"delays": {"model": "exponential(1)"}}
 
 
 def test_the_paper_s_settings_have_a_name() -> None:
-    amazon = experiment(TWIN, PAPER)
+    amazon = experiment(SYNTHETIC, PAPER)
     assert amazon.config.scheme == "erasurehead(load=3, wait_for=11)"
     assert amazon.config.problem.loss == "logistic"
     assert amazon.config.problem.l2 == pytest.approx(1 / amazon.data.n_train)
     assert amazon.config.optimizer.rate == 10.0
     assert amazon.config.delays.model == "exponential(mean=0.5, seed=0)"
     assert isinstance(amazon.optimizer(), optimizers.Nesterov)
-    houses = experiment(TWIN, PAPER, {"data": {"source": "kc_housing"}})
+    houses = experiment(SYNTHETIC, PAPER, {"data": {"source": "kc_housing"}})
     assert houses.config.problem.loss == "least_squares"
     assert houses.config.optimizer.rate == "geometric(0.1, 0.99)"
     assert houses.optimizer().schedule == optimizers.Geometric(0.1, 0.99)
@@ -67,7 +67,7 @@ def test_the_paper_s_settings_have_a_name() -> None:
 
 @pytest.mark.parametrize("data", ["amazon", "kc_housing", "own"])
 def test_nothing_need_be_set(data: str) -> None:
-    table = own() if data == "own" else merged(TWIN, {"data": {"source": data}})
+    table = own() if data == "own" else merged(SYNTHETIC, {"data": {"source": data}})
     table["run"].pop("steps", None)
     mine = experiment(table)
     assert mine.config.scheme == ("adaptive(load=1)" if data == "own" else "adaptive()")

@@ -26,7 +26,7 @@ from erasurehead.runs.summaries import figures
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
-from erasurehead.training.placement import gathered_on_one, spread
+from erasurehead.training.placement import all_on_one_host, spread
 from erasurehead.training.result import Run
 from erasurehead.training.rows import ArrivalRow, StepRow
 
@@ -243,13 +243,13 @@ def test_replicas_of_a_task_are_never_all_on_one_host(n_hosts: int, groups: int,
     for code in coded:
         placed = spread(code, hosts)
         assert None not in placed
-        assert not len(gathered_on_one(code, placed))
+        assert not len(all_on_one_host(code, placed))
 
 
 def test_hosts_are_never_filled_beyond_what_they_bear() -> None:
     code = codes.fractional_repetition(6, 3)
     assert sorted(map(str, spread(code, {"a": 2, "b": 1, "c": 1}))) == ["None", "None", "a", "a", "b", "c"]
-    assert gathered_on_one(code, ["a", "a", "a", "a", "b", "a"]).tolist() == [0, 1, 2]
+    assert all_on_one_host(code, ["a", "a", "a", "a", "b", "a"]).tolist() == [0, 1, 2]
 
 
 def test_policies_that_do_not_exist_are_refused() -> None:

@@ -69,8 +69,8 @@ def run(
         )
         screen.say(f"reading {name} ...")
         facts, uses = _read(options)
-        for doubt in facts["doubts"]:
-            screen.warn(doubt)
+        for warning in facts["warnings"]:
+            screen.warn(warning)
         read.append({**facts, "table": [use.as_dict() for use in uses]})
         shown += [_described(facts), *([_table(uses)] if uses else [])]
     screen.result({"data": read}, *shown)

@@ -130,7 +130,7 @@ class SubjectOptions:
     delays: Annotated[str, shared("delays.model", text="Injected, faults or not.", panel=_RUN, default=True)] = (
         "exponential(mean=0.5, seed=0)"
     )
-    on_suspicion: Annotated[
+    on_suspected: Annotated[
         str,
         shared(
             "faults.suspected",
@@ -255,7 +255,7 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
         drop=() if subject.drop is None else tuple(value_of("drop", subject.drop)),
         delays=subject.delays,
         records=subject.records,
-        suspected=subject.on_suspicion,
+        suspected=subject.on_suspected,
         address=subject.address,
     )
 

@@ -80,7 +80,7 @@ def run(
     files = plan_files.write(folder, page, found, options, printed.figures, screen)
     data = {**plan_pages.facts(page), "files": [str(path) for path in files]}
     said = explain(page.plan, page.trials, page.goal).splitlines()
-    begin = said if printed.explain else [said[0], *plan_pages.doubts(page)]
+    begin = said if printed.explain else [said[0], *plan_pages.caveats(page)]
     shown = [*begin, *plan_pages.beyond(page), *(plan_pages.three_sentences(page) if printed.explain else ())]
     screen.result(
         data, plan_pages.table(page, printed.top), "", plan_pages.why(page, printed.top), "",

@@ -219,7 +219,7 @@ def _limits(page: Page, item: Forecast) -> str:
     return f"{said} Its trials were ended, as others were far quicker."
 
 
-def doubts(page: Page) -> tuple[str, ...]:
+def caveats(page: Page) -> tuple[str, ...]:
     """Return what a user should know before relying on the plan."""
     return remarks(page.plan, page.trials, page.goal)
 

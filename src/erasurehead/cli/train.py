@@ -201,8 +201,8 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     )
     for note in data.notes:
         screen.say(f"  {note}")
-    for doubt in describe(data)["doubts"]:
-        screen.warn(doubt)
+    for warning in describe(data)["warnings"]:
+        screen.warn(warning)
     if experiment.initial is not None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
     where = _WHERE[config.run.engine]

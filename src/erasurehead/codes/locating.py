@@ -40,18 +40,18 @@ def distance(points: NDArray[np.complex128], worker: int, gone: Sequence[int], p
     return product / 2.0 ** (len(gone) + pretenders) / math.sqrt(len(points))
 
 
-def smallest_lie(n_workers: int, liars: int) -> float:
+def smallest_lie(n_workers: int, corrupted: int) -> float:
     """Return how large lies of neighbours must be to be proved in float64, in lengths of an honest message.
 
     Neighbours are the hardest to tell from each other: their points are the closest.
 
     Arguments:
         n_workers: around the circle, each with two real messages.
-        liars: how many lie, which is half of the checks.
+        corrupted: how many lie, which is half of the checks.
 
     >>> smallest_lie(9, 2) < 1e-8, smallest_lie(100, 7) > 1e4
     (True, True)
     """
     # Whichever of them is looked at: with those that may pretend, they are the 2 liars - 1 workers nearest to it.
-    nearest = distance(circle(n_workers), 0, range(1, liars), liars)
+    nearest = distance(circle(n_workers), 0, range(1, corrupted), corrupted)
     return MISSED * math.sqrt(2 * n_workers) / max(nearest, 1e-300)

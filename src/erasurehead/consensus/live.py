@@ -35,7 +35,7 @@ PATIENCE = 120.0
 
 _GLANCE = 0.25  # seconds after which the clock is looked at, if nothing comes
 _SHUTDOWN = 10.0  # seconds that peers have for their last report
-_GATHERING = 4.0  # seconds that neighbours have to notice a death, and to report that, before it is written down
+_SETTLING = 4.0  # seconds that neighbours have to notice a death, and to report that, before it is written down
 
 _lives = itertools.count(1)
 """Every peer that was ever started has a number of its own, so that nobody takes a letter for an earlier one's."""
@@ -303,7 +303,7 @@ class LiveRun:
             Notice("died", worker=peer, data={"reason": reason, "replaced": False},
                    text=f"Peer {peer} is gone: {reason}.", time=self._now())
         )  # fmt: skip
-        self._plan(self._now() + self.made.notice + _GATHERING, self._write_down, peer, self._lives[peer])
+        self._plan(self._now() + self.made.notice + _SETTLING, self._write_down, peer, self._lives[peer])
         if peer in self._dead:
             self._gather(peer)
 

@@ -15,7 +15,7 @@ from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.sections import CheckpointsSection
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.jsonl import RowFile
+from erasurehead.runs.jsonl import JsonlWriter
 from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import LOCK, MEANS, PEERS, ROWS_OF_PEERS, TROUBLES
 from erasurehead.runs.summaries import versions
@@ -61,7 +61,7 @@ class PeerRecorder(Watcher):
             self.store.tidy()
             folder.rows_may_change(ROWS_OF_PEERS)
             self._files = {
-                name: RowFile(folder.path / name, int(sizes.get(name, 0)), folder.access) for name in ROWS_OF_PEERS
+                name: JsonlWriter(folder.path / name, int(sizes.get(name, 0)), folder.access) for name in ROWS_OF_PEERS
             }
         except BaseException:
             self._release()

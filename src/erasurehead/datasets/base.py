@@ -86,9 +86,9 @@ class Dataset:
         )
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What is doubtful in the columns, and what would mend it, one sentence each without a full stop."""
-        return tuple(use.doubt for use in self.uses if use.doubt)
+        return tuple(use.warning for use in self.uses if use.warning)
 
     @property
     def n_train(self) -> int:

@@ -57,7 +57,7 @@ class Located:
 def locate(
     checks: Checks,
     prints: Array,
-    liars: int,
+    corrupted: int,
     tolerance: float,
     bytes_a_number: int = 8,
     strict: bool = False,
@@ -67,7 +67,7 @@ def locate(
     Arguments:
         checks: among the messages.
         prints: a few linear functions of each message's vector, finite, shape (m, numbers).
-        liars: how many there may be, at most.
+        corrupted: how many there may be, at most.
         tolerance: relative size of what passes for a rounding error.
         bytes_a_number: of the messages' numbers: 8, 4 or 2.
         strict: whether messages that nothing checks are in doubt, too; else they are believed as far as the code makes
@@ -78,16 +78,16 @@ def locate(
         guilty: list[int] = []
         while True:
             if checks.off(said) <= noise(said, tolerance):
-                return replace(_weighed(checks, said, liars, bytes_a_number, strict), guilty=tuple(sorted(guilty)))
-            new, suspected, why = _search(checks, said, liars, tolerance)
+                return replace(_weighed(checks, said, corrupted, bytes_a_number, strict), guilty=tuple(sorted(guilty)))
+            new, suspected, why = _search(checks, said, corrupted, tolerance)
             if not new:
                 return Located(tuple(sorted(guilty)), suspected, settled=False, error=math.inf, why=why)
             kept = ~np.isin(checks.owner, new)
-            checks, said, liars = checks.without(new), said[kept], liars - len(new)
+            checks, said, corrupted = checks.without(new), said[kept], corrupted - len(new)
             guilty += new
 
 
-def most_liars(checks: Checks, wanted: int) -> int:
+def most_corrupted(checks: Checks, wanted: int) -> int:
     """Return for how many liars among these workers all sets can be tried, at most `wanted` and at least 1.
 
     With checks on the unit circle, liars are found without trying all sets.
@@ -100,7 +100,7 @@ def most_liars(checks: Checks, wanted: int) -> int:
     return max(1, most)
 
 
-def _weighed(checks: Checks, said: Array, liars: int, bytes_a_number: int, strict: bool) -> Located:
+def _weighed(checks: Checks, said: Array, corrupted: int, bytes_a_number: int, strict: bool) -> Located:
     """Say how far lies that the checks do not show may turn the gradient."""
     if not np.any(said):
         return Located()
@@ -108,32 +108,32 @@ def _weighed(checks: Checks, said: Array, liars: int, bytes_a_number: int, stric
     middle = _middle(np.linalg.norm(said, axis=1))
     rounding = {8: 2.0**-49, 4: 2.0**-20}.get(bytes_a_number, 2.0**-7) * middle  # of a sum of a few terms
     seen = float(np.linalg.norm(checks.table @ said, axis=0).max(initial=0.0))
-    promised = liars if checks.left is None or strict else min(liars, checks.left)
+    promised = corrupted if checks.left is None or strict else min(corrupted, checks.left)
     factor, unseen = checks.amplification(promised)
     unseen &= strict or checks.left is not None
     error = factor * (seen + rounding) + rounding * float(np.linalg.norm(checks.weights))
     error *= _CHANCE / (math.sqrt(checks.code.n_tasks) * middle)
     bearable = BEARABLE.get(bytes_a_number, 0.1)
     if error <= bearable and not unseen:
-        return Located(error=error if promised == liars and checks.left is not None else math.inf)
+        return Located(error=error if promised == corrupted and checks.left is not None else math.inf)
     what = f"lies within the rounding of the messages could turn the gradient by {error:.1e} (at most {bearable:g})"
     if unseen:
         what = "nothing that has arrived checks some of the messages"
-    many = f"{liars} liar{'s' * (liars > 1)} cannot be located"
+    many = f"{corrupted} liar{'s' * (corrupted > 1)} cannot be located"
     why = f"{what}: {many}" + ("" if unseen and strict else " at this precision")
     return Located(suspected=tuple(checks.workers.tolist()), settled=False, error=math.inf, why=why)
 
 
-def _search(checks: Checks, said: Array, liars: int, tolerance: float) -> tuple[list[int], tuple[int, ...], str]:
+def _search(checks: Checks, said: Array, corrupted: int, tolerance: float) -> tuple[list[int], tuple[int, ...], str]:
     """Return who is in every explanation, who is in some, and what cannot be told."""
     everybody = tuple(checks.workers.tolist())
-    if liars < 1:
+    if corrupted < 1:
         return [], everybody, "the messages contradict each other, and no worker may lie"
-    most = min(liars, len(everybody))
+    most = min(corrupted, len(everybody))
     if sum(math.comb(len(everybody), size) for size in range(1, most + 1)) <= MOST_SETS:
         found = _explanations(checks, said, most, tolerance)
         if not found:
-            return [], everybody, _unexplained(liars)
+            return [], everybody, _unexplained(corrupted)
         inside = np.array(found)
         guilty = checks.workers[inside.all(axis=0)].tolist()
         if guilty:
@@ -141,14 +141,14 @@ def _search(checks: Checks, said: Array, liars: int, tolerance: float) -> tuple[
         return [], tuple(checks.workers[inside.any(axis=0)].tolist()), _ambiguous(checks.workers[inside.any(axis=0)])
     if checks.fourier is None:
         many = math.comb(len(everybody), most)
-        why = f"{liars} liars cannot be located, as there are {many:.1e} sets of workers to try"
+        why = f"{corrupted} liars cannot be located, as there are {many:.1e} sets of workers to try"
         return [], everybody, f"the messages contradict each other; {why}"
     guilty, explained = locate_by_powers(checks, checks.fourier, said, most, tolerance)
-    return guilty, everybody, "" if guilty else (_ambiguous(everybody) if explained else _unexplained(liars))
+    return guilty, everybody, "" if guilty else (_ambiguous(everybody) if explained else _unexplained(corrupted))
 
 
-def _unexplained(liars: int) -> str:
-    return f"the messages contradict each other, and no {liars} of their workers explain it"
+def _unexplained(corrupted: int) -> str:
+    return f"the messages contradict each other, and no {corrupted} of their workers explain it"
 
 
 def _ambiguous(workers: Sequence[int] | IntArray) -> str:
@@ -159,11 +159,11 @@ def _ambiguous(workers: Sequence[int] | IntArray) -> str:
     )
 
 
-def _explanations(checks: Checks, said: Array, liars: int, tolerance: float) -> list[BoolArray]:
+def _explanations(checks: Checks, said: Array, corrupted: int, tolerance: float) -> list[BoolArray]:
     """Return every set of at most so many workers that explains what is seen, of those that hold no smaller one."""
     n = len(checks.workers)
     found: list[BoolArray] = []
-    for size in range(1, liars + 1):
+    for size in range(1, corrupted + 1):
         every = np.array(list(itertools.combinations(range(n), size)), dtype=np.int64)
         for smaller in found:
             every = every[smaller[every].sum(axis=1) < smaller.sum()]

@@ -16,7 +16,7 @@ from erasurehead.decoding.parity_checks import UNSEEN, Checks, FourierChecks
 
 
 def locate_by_powers(
-    checks: Checks, fourier: FourierChecks, said: Array, liars: int, tolerance: float
+    checks: Checks, fourier: FourierChecks, said: Array, corrupted: int, tolerance: float
 ) -> tuple[list[int], bool]:
     """Return who is proved to lie, and whether any set of so many was found to explain what is seen.
 
@@ -25,7 +25,7 @@ def locate_by_powers(
     best pretend to be this one, still sees its lie.
     """
     best: tuple[int, ...] | None = None
-    for chosen in _candidates(checks, fourier, said, liars):
+    for chosen in _candidates(checks, fourier, said, corrupted):
         places = np.searchsorted(checks.workers, np.sort(chosen))
         if checks.explaining(places[None], said, tolerance)[0]:
             best = tuple(np.sort(chosen).tolist())
@@ -46,7 +46,7 @@ def locate_by_powers(
     guilty: list[int] = []
     for worker in sorted(best, key=lambda worker: -sizes[worker]):
         noise = tolerance * math.sqrt(len(said)) * float(size[~np.isin(checks.owner, guilty)].max())
-        gone, pretenders = [*missing.tolist(), *(set(best) - {worker})], liars - len(guilty)
+        gone, pretenders = [*missing.tolist(), *(set(best) - {worker})], corrupted - len(guilty)
         if len(gone) + pretenders >= fourier.number:
             break
         if not sizes[worker] * distance(fourier.points, worker, gone, pretenders) > off + noise:
@@ -55,7 +55,7 @@ def locate_by_powers(
     return guilty, True
 
 
-def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int) -> Iterator[IntArray]:
+def _candidates(checks: Checks, fourier: FourierChecks, said: Array, corrupted: int) -> Iterator[IntArray]:
     """Yield sets of workers that may explain what is seen, the smallest first."""
     code = checks.code
     size = np.zeros(code.n_workers)
@@ -64,8 +64,8 @@ def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int)
     huge = np.flatnonzero(size > 1e3 * median)
     part = code.complex_part[checks.messages]
     whole = checks.complete
-    for peeled in [huge[:0], huge] if 0 < len(huge) <= liars else [huge[:0]]:
-        if len(peeled) == liars:
+    for peeled in [huge[:0], huge] if 0 < len(huge) <= corrupted else [huge[:0]]:
+        if len(peeled) == corrupted:
             yield peeled
         rows = np.zeros((code.n_workers, said.shape[1]), dtype=np.complex128)
         np.add.at(rows, checks.owner, np.where(part[:, None] == 1, 1j, 1.0) * said)
@@ -78,7 +78,7 @@ def _candidates(checks: Checks, fourier: FourierChecks, said: Array, liars: int)
             continue
         seen = np.array([filtering @ syndromes[k : k + len(filtering)] for k in range(left)])
         present = np.setdiff1d(whole, peeled)
-        for count in range(1, min(liars - len(peeled), left // 2) + 1):
+        for count in range(1, min(corrupted - len(peeled), left // 2) + 1):
             hankel = np.concatenate([seen[k : k + count + 1].T for k in range(left - count)])
             right = np.linalg.svd(hankel, full_matrices=True)[2]
             sizes = np.abs(fourier.points[present][:, None] ** np.arange(count + 1) @ right[-1].conj())

@@ -17,7 +17,7 @@ DEPENDENT = 1e-11
 Rounding leaves 1e-16; weights of 1 / DEPENDENT would drown any gradient in noise.
 """
 
-_DOUBTFUL = 1e-7
+_UNCERTAIN = 1e-7
 """A row whose part outside the span of the others is smaller than this, but not dependent, may be more than float64
 can use: what it brings is then what the weights bring that are found, and not what it would bring on paper."""
 
@@ -68,7 +68,7 @@ class _LeastSquaresSession(Session):
         self._error: Array = code.target.copy()
         self._residual = float(code.n_tasks)
         self._last = float(code.n_tasks)
-        self._doubtful = False
+        self._uncertain = False
         self._count = 0
         self._found: tuple[int, Decoding] | None = None
 
@@ -80,13 +80,13 @@ class _LeastSquaresSession(Session):
 
     def residual(self) -> float:
         self._follow()
-        self._last = min(self._last, self.decoding().residual if self._doubtful else self._residual)
+        self._last = min(self._last, self.decoding().residual if self._uncertain else self._residual)
         return self._last
 
     def exact(self) -> bool:
         self._follow()
         on_paper = self._residual <= EXACT * self.code.n_tasks
-        return on_paper and (not self._doubtful or self.decoding().exact)
+        return on_paper and (not self._uncertain or self.decoding().exact)
 
     def decoding(self) -> Decoding:
         if self._found is None or self._found[0] != self._count:
@@ -101,8 +101,8 @@ class _LeastSquaresSession(Session):
 
     def _decode(self) -> Decoding:
         messages = np.flatnonzero(self._arrived)
-        weights, residual, doubtful = self._solve(messages, DEPENDENT)
-        if doubtful and residual > EXACT * self.code.n_tasks:
+        weights, residual, uncertain = self._solve(messages, DEPENDENT)
+        if uncertain and residual > EXACT * self.code.n_tasks:
             # An ill-conditioned code may need all that float64 can give.
             bold, bold_residual, _ = self._solve(messages, _EPSILON)
             if bold_residual < residual:
@@ -116,9 +116,9 @@ class _LeastSquaresSession(Session):
         rows, target = self._rows[messages], self.code.target
         solution, _, rank, values = np.linalg.lstsq(rows.T, target.T, rcond=cutoff)
         error = solution.T @ rows - target
-        doubtful = bool((values[int(rank) :] > _EPSILON * max(rows.shape) * values[0]).any())
+        uncertain = bool((values[int(rank) :] > _EPSILON * max(rows.shape) * values[0]).any())
         residual = float(np.einsum("pt,pt->", error, error)) / self.code.n_pieces
-        return np.asarray(solution.T * self._scale[messages]), residual, doubtful
+        return np.asarray(solution.T * self._scale[messages]), residual, uncertain
 
     def _orthogonalise(self, row: Array) -> None:
         known = self._basis[: self._rank]
@@ -127,7 +127,7 @@ class _LeastSquaresSession(Session):
         length = float(np.sqrt(direction @ direction))
         if length <= DEPENDENT:
             return
-        self._doubtful |= length < _DOUBTFUL
+        self._uncertain |= length < _UNCERTAIN
         direction /= length
         if self._rank == len(self._basis):
             room = min(max(16, 2 * self._rank), max(self._rows.shape))

@@ -157,7 +157,7 @@ class Checks:
         off = float(np.abs(self.table @ said).max(initial=0.0))
         return off if math.isfinite(off) else math.inf
 
-    def amplification(self, liars: int) -> tuple[float, bool]:
+    def amplification(self, corrupted: int) -> tuple[float, bool]:
         """Return how much larger an unseen error of the decoded gradient may be than what is left in the checks.
 
         If nobody but some set of workers lies, other weights decode without them and differ from these by a
@@ -166,12 +166,12 @@ class Checks:
         around a circle) and a sample.
 
         Arguments:
-            liars: how many there may be beside those that are known.
+            corrupted: how many there may be beside those that are known.
 
         Returns:
             The factor, of what the checks see; and whether there are weights on what they do not see at all.
         """
-        most = min(liars, len(self.workers))
+        most = min(corrupted, len(self.workers))
         if most < 1:
             return 0.0, False
         if most not in self._known:

@@ -30,7 +30,7 @@ from erasurehead.training.result import Run
 Role: TypeAlias = Literal["baseline", "faulty", "unbroken"]
 """The run without faults; with all of them; and, on the virtual clock, with all but those of the coordinator."""
 
-RUN_FILE, STORM_FILE = "run.toml", "faults.toml"
+RUN_FILE, SCHEDULE_FILE = "run.toml", "faults.toml"
 
 ENDED = 3
 """Exit code: training ended with a sentence, which is in the journal."""
@@ -55,7 +55,7 @@ class _Life:
         self.out = folder / role
         self.journal = Journal(journal_file(folder, role))
         self.disk = Disk()
-        self.schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / STORM_FILE)
+        self.schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / SCHEDULE_FILE)
 
     def live(self) -> None:
         """Train from the newest checkpoint, or from the beginning, to the end."""

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.storage import Folder
-from erasurehead.drills.coordinator import RUN_FILE, STORM_FILE, Role
+from erasurehead.drills.coordinator import RUN_FILE, SCHEDULE_FILE, Role
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
@@ -149,7 +149,7 @@ class Drill:
     def prepare(self) -> None:
         """Make its folder, with the fault schedule and the run file."""
         Folder.made(self.out).close()
-        write_schedule(self.schedule, self.out / STORM_FILE)
+        write_schedule(self.schedule, self.out / SCHEDULE_FILE)
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:

@@ -93,7 +93,7 @@ class FaultyEngine(Engine, FaultInjection):
         ]
         begins = [(fault.at, number, True) for number, fault in enumerate(schedule.faults)]
         self._acts = sorted([*begins, *ends])
-        self._liars = {fault.worker for fault in schedule.of("corrupt")}
+        self._corrupt = {fault.worker for fault in schedule.of("corrupt")}
         self._position = sum(time < elapsed for time, _, _ in self._acts)
         self._elapsed = elapsed
         self._origin: float | None = None
@@ -279,7 +279,7 @@ class FaultyEngine(Engine, FaultInjection):
             self._log("over", self.time, fault=number, text="with its process")
 
     def _wrapped(self, worker: int, program: Program) -> Program:
-        if worker not in self._liars:
+        if worker not in self._corrupt:
             return program
         if isinstance(program, WiredProgram):  # a lie is told before it is encoded
             return WiredProgram(Corrupted(program.program, worker), program.wire)

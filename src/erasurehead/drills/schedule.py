@@ -156,8 +156,8 @@ class _Drawing:
         self.rng = np.random.default_rng([seed, workers])
         self.workers, self.seconds = workers, seconds
         self.free = np.zeros(workers)  # from when on each worker is free for another fault
-        self.liars = [list(group) for group in (apart if apart is not None else [[w] for w in range(workers)])]
-        self.most_liars = max(1, workers // 10)  # they are put aside for good
+        self.corruptible = [list(group) for group in (apart if apart is not None else [[w] for w in range(workers)])]
+        self.most_corrupted = max(1, workers // 10)  # they are put aside for good
 
     def faults(self, kinds: Sequence[Kind]) -> list[Fault]:
         """Return faults of these kinds, ascending in time."""
@@ -167,7 +167,7 @@ class _Drawing:
         wanted = round(self.workers * self.seconds / _PERIOD)
         while repeated and len(order) < wanted:
             kind = repeated[int(self.rng.integers(len(repeated)))]
-            if kind != "corrupt" or order.count(kind) < self.most_liars:
+            if kind != "corrupt" or order.count(kind) < self.most_corrupted:
                 order.append(kind)
             elif len(repeated) == 1:
                 break
@@ -198,12 +198,12 @@ class _Drawing:
         """Draw who is free; None if nobody is."""
         free = np.flatnonzero(self.free < at).tolist()
         if kind == "corrupt":
-            free = [worker for worker in free if any(worker in group for group in self.liars)]
+            free = [worker for worker in free if any(worker in group for group in self.corruptible)]
         if not free:
             return None
         worker = free[int(self.rng.integers(len(free)))]
         if kind == "corrupt":
-            self.liars = [group for group in self.liars if worker not in group]
+            self.corruptible = [group for group in self.corruptible if worker not in group]
         return worker
 
 

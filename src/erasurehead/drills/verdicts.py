@@ -145,14 +145,14 @@ def _deaths(found: Findings) -> Iterator[Verdict]:
 
 
 def _lies(found: Findings) -> Iterator[Verdict]:
-    liars = [one for one in found.faults if one.fault.kind == "corrupt"]
-    seen = [one for one in liars if not one.excused]
+    corrupt = [one for one in found.faults if one.fault.kind == "corrupt"]
+    seen = [one for one in corrupt if not one.excused]
     if seen:
         caught = [one for one in seen if one.effect == NAMED]
         text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
         yield Verdict(text, len(caught) == len(seen) if found.telling else None)
     named = {entry.worker for entry in EventLog(found.faulty.journal).all("named")}
-    innocent = sorted(named - {one.fault.worker for one in liars})
+    innocent = sorted(named - {one.fault.worker for one in corrupt})
     if innocent:
         one = len(innocent) == 1
         said = "was put aside as a liar, and is honest" if one else "were put aside as liars, and are honest"

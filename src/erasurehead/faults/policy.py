@@ -9,7 +9,7 @@ from erasurehead.errors import check_count, invalid, real
 
 OnDeath: TypeAlias = Literal["replace", "spread", "leave"]
 OnLoss: TypeAlias = Literal["stop", "go_on"]
-OnSuspicion: TypeAlias = Literal["report", "replace", "ignore"]
+OnSuspected: TypeAlias = Literal["report", "replace", "ignore"]
 
 
 def _said(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class FaultPolicy:
         ),
     )
     grow: bool = field(default=False, metadata=_said("Take more workers when the cluster has room for them.", "--grow"))
-    suspected: OnSuspicion = field(
+    suspected: OnSuspected = field(
         default="report",
         metadata=_said(
             "report workers that seem to hang (the default), replace them, or ignore: nobody looks.",
@@ -80,7 +80,7 @@ class FaultPolicy:
     )
 
     def __post_init__(self) -> None:
-        for name, kind in (("death", OnDeath), ("lost", OnLoss), ("suspected", OnSuspicion)):
+        for name, kind in (("death", OnDeath), ("lost", OnLoss), ("suspected", OnSuspected)):
             value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise invalid(f"fault_policy.{name}", f"must be one of {', '.join(map(repr, choices))}", value)

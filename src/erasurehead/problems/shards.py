@@ -67,7 +67,7 @@ class LinearShard(Shard):
         self.support = support
 
     def take(self, point: Array) -> Array:
-        return restricted(point, self.support)
+        return on_support(point, self.support)
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
         weights = self._weights(local)
@@ -171,7 +171,7 @@ def parameters_of(features: NDArray[np.integer], n_outputs: int, n_columns: int)
     return (outputs * n_columns + features).ravel().astype(np.int32)
 
 
-def restricted(point: Array, support: Places | None) -> Array:
+def on_support(point: Array, support: Places | None) -> Array:
     """Return a copy of a model restricted to a support."""
     if support is None:
         return point.copy()

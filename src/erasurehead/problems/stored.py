@@ -21,7 +21,7 @@ from erasurehead.errors import DataError
 from erasurehead.problems.base import Shard
 from erasurehead.problems.design_matrices import DenseDesign, Design, PatternDesign, SparseDesign
 from erasurehead.problems.losses import SampleLoss
-from erasurehead.problems.shards import LinearShard, Piece, build_shard, parameters_of, restricted
+from erasurehead.problems.shards import LinearShard, Piece, build_shard, on_support, parameters_of
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -111,7 +111,7 @@ class StoredShard(Shard):
             self.held()
 
     def take(self, point: Array) -> Array:
-        return restricted(point, self.support)
+        return on_support(point, self.support)
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
         return self.held().combine(local, coefficients, step, out)

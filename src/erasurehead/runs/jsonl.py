@@ -78,7 +78,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class RowFile:
+class JsonlWriter:
     """Appends rows, many at a time. Where that fails, the file ends with the last whole line that found room.
 
     Arguments:

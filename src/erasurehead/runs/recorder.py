@@ -14,7 +14,7 @@ from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.jsonl import RowFile, to_line
+from erasurehead.runs.jsonl import JsonlWriter, to_line
 from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, WAITING, check_tame
 from erasurehead.runs.resuming import resumption
@@ -65,7 +65,7 @@ class Recorder(Callback):
         self.resumed: list[int] = []
         self.store: CheckpointStore | None = None
         self._summary: dict[str, Any] = {"status": "running", "reason": "", **(facts or {}), "versions": versions()}
-        self._files: dict[str, RowFile] = {}
+        self._files: dict[str, JsonlWriter] = {}
         self._lock: FolderLock | None = None
         self._lost = False
         self.x: Array | None = None
@@ -142,7 +142,7 @@ class Recorder(Callback):
         before = self.checkpoint
         for name in (ARRIVALS, STEPS):  # flushed in this order: whose step is there has its arrivals there, too
             size = before.records[name] if before else 0
-            self._files[name] = RowFile(self.folder.path / name, size, self.folder.access)
+            self._files[name] = JsonlWriter(self.folder.path / name, size, self.folder.access)
 
     def on_start(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds

@@ -45,7 +45,7 @@ def figures(run: Run) -> dict[str, Any]:
         "dead": sorted({worker for row in steps for worker in row.dead}),
         "deaths": sum(len(row.workers_noticed("died")) for row in steps),
         "joined": sum(len(row.workers_noticed("joined")) for row in steps),
-        "liars": sorted({worker for row in steps for worker in row.workers_noticed("lied")}),
+        "byzantine": sorted({worker for row in steps for worker in row.workers_noticed("lied")}),
         "workers_at_end": steps[-1].workers - len(steps[-1].dead) if steps else None,
         "failures": sum(row.failures for row in steps),
     }
@@ -61,7 +61,7 @@ def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
         "test_rows": data.n_test,
         "columns": data.n_columns,
         "notes": list(data.notes),
-        "doubts": list(data.doubts) if isinstance(data, Dataset) else [],
+        "warnings": list(data.warnings) if isinstance(data, Dataset) else [],
     }
 
 

@@ -19,13 +19,13 @@ from erasurehead.training.programs import CodedProgram
 class Assignment:
     """A scheme laid over workers. It changes as a whole, with a new generation, when the code is resized.
 
-    The code numbers its workers 0..n-1: *places* here, so that they are not confused with the engine's workers, which
-    keep their numbers as long as they live. A worker that keeps its data keeps its program, and so the numbers of its
-    messages, while the code's rows may have moved.
+    The code numbers its workers 0..n-1: these are *positions*. The engine's workers have ids, which they keep as
+    long as they live. A worker that keeps its data keeps its program, and so the numbers of its messages, while the
+    code's rows may have moved.
 
     Arguments:
-        scheme: of as many places as there are worker_ids.
-        programs: of each place, shape (n_workers,).
+        scheme: of as many positions as there are worker_ids.
+        programs: of each position, shape (n_workers,).
         layout: where the messages' elements belong.
         worker_ids: for each position the engine's worker that has it.
         generation: rises by one each time that the code is resized.
@@ -39,7 +39,7 @@ class Assignment:
 
     @classmethod
     def first(cls, scheme: Scheme, programs: Sequence[Program], layout: Layout) -> Assignment:
-        """Return the assignment that a run begins with: worker i at place i."""
+        """Return the assignment that a run begins with: worker i at position i."""
         return cls(scheme, programs, layout, range(len(programs)))
 
     @property
@@ -49,7 +49,7 @@ class Assignment:
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """The place of each worker."""
+        """The position of each worker, by its id."""
         return {worker: position for position, worker in enumerate(self.worker_ids)}
 
     @cached_property
@@ -129,10 +129,10 @@ def reassigned(
     Arguments:
         before: the assignment so far.
         scheme, programs, layout: what is to be laid over them.
-        workers: as many as the scheme has places; those that `before` does not know hold nothing yet.
+        workers: as many as the scheme has positions; those that `before` does not know hold nothing yet.
 
     Returns:
-        The assignment; and the places whose worker must be given its program, ascending.
+        The assignment; and the positions whose worker must be given its program, ascending.
     """
     from scipy.optimize import linear_sum_assignment  # slow to import, and few runs resize their code
 

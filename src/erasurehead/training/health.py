@@ -38,7 +38,7 @@ class HealthMonitor:
         self.tell = tell
         self._assignment = pool.assignment
         watches = pool.fault_policy.suspected != "ignore"
-        self._suspicion = (
+        self._detector = (
             FailureDetector(
                 after=pool.fault_policy.suspect_after, late="preempt" if pool.engine.late == "preempt" else "carry"
             )
@@ -58,9 +58,9 @@ class HealthMonitor:
         """Take note that a round begins, and who has which code position by now."""
         before, self._assignment = self._assignment, self.pool.assignment
         moved = before is not self._assignment
-        if self._suspicion is not None and moved:
+        if self._detector is not None and moved:
             for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started anew
-                self._suspicion.left(worker)
+                self._detector.left(worker)
         if self.pool.fault_policy.verify:
             self._prepared(moved).begin()
 
@@ -78,29 +78,29 @@ class HealthMonitor:
 
     def ordered(self, workers: Iterable[int]) -> None:
         """Take note that an order has gone out to some workers."""
-        if self._suspicion is not None:
+        if self._detector is not None:
             now = self.pool.engine.now()
             for worker in workers:
                 if worker not in self._assignment.mute:
-                    self._suspicion.ordered(worker, now)
+                    self._detector.ordered(worker, now)
 
     def heard(self, event: Arrived, current: Round) -> None:
         """Take note of a message, in time or late; who was suspected is cleared by it."""
-        if self._suspicion is not None:
+        if self._detector is not None:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
-            if cleared := self._suspicion.heard(event.worker, event.time, event.started, done):
+            if cleared := self._detector.heard(event.worker, event.time, event.started, done):
                 self.tell(Notice("cleared", event.worker, data={"reason": cleared}, text=cleared))
 
     def failed(self, worker: int) -> None:
         """Take note that a worker said that it cannot answer."""
-        if self._suspicion is not None:
-            self._suspicion.failed(worker)
+        if self._detector is not None:
+            self._detector.failed(worker)
 
     def forget(self, worker: int) -> None:
         """Forget what is known of a worker: it is gone, or another has its number."""
-        if self._suspicion is not None:
-            self._suspicion.left(worker)
+        if self._detector is not None:
+            self._detector.left(worker)
         if self._verifier is not None:
             self._verifier.joined(worker)
 
@@ -109,14 +109,14 @@ class HealthMonitor:
     def next_look(self) -> float:
         """Return when to `look` again at who is missing, in the engine's seconds; inf if there is no need."""
         starting = self.pool.wake()
-        return starting if self._suspicion is None else min(starting, self._suspicion.next_check())
+        return starting if self._detector is None else min(starting, self._detector.next_check())
 
     def look(self, now: float) -> list[int]:
         """Give up workers that do not start, and name, or replace, those that seem to hang; return whom that loses."""
         gone = self.pool.look(now)
-        if self._suspicion is not None:
-            for worker in self._suspicion.check(now):
-                why = self._suspicion.suspects[worker]
+        if self._detector is not None:
+            for worker in self._detector.check(now):
+                why = self._detector.suspects[worker]
                 self.tell(Notice("suspected", worker, data={"reason": why}, text=why))
                 if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
@@ -133,15 +133,15 @@ class HealthMonitor:
         for remark in found.remarks:
             self.tell(_notice(remark))
         changed = found.settle(view)
-        current.doubtful = bool(found.doubtful)
+        current.held = bool(found.held)
         current.refused.update(found.refused)
         for message in found.refused:
             arrived = current.arrivals.pop(message)
             self.pool.engine.release(arrived)
         for worker, why in found.accused.items():
             self.pool.put_aside(worker, why)
-            if self._suspicion is not None:
-                self._suspicion.left(worker)
+            if self._detector is not None:
+                self._detector.left(worker)
         return changed
 
     @property
@@ -163,8 +163,8 @@ class HealthMonitor:
             self.tell(_notice(remark))
         for worker, why in found.accused.items():
             self.pool.put_aside(worker, why)
-            if self._suspicion is not None:
-                self._suspicion.left(worker)
+            if self._detector is not None:
+                self._detector.left(worker)
             if worker in current.assignment.positions:
                 current.view.lose(current.assignment.positions[worker])
         return found.refused.get(row, "")
@@ -189,15 +189,15 @@ class HealthMonitor:
     def state(self) -> dict[str, Tree]:
         """Return all that `restore` needs: who is suspected, and who is trusted."""
         return {
-            "suspicion": None if self._suspicion is None else self._suspicion.state(),
+            "failure_detector": None if self._detector is None else self._detector.state(),
             "verifier": None if self._verifier is None else self._verifier.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; the pool is restored already."""
         self._assignment = self.pool.assignment
-        if state["suspicion"] is not None and self._suspicion is not None:
-            self._suspicion.restore(state["suspicion"])
+        if state["failure_detector"] is not None and self._detector is not None:
+            self._detector.restore(state["failure_detector"])
         if state["verifier"] is not None and self.pool.fault_policy.verify:
             verifier = self._prepared(moved=True)
             verifier.begin()

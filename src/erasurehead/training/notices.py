@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 NoticeKind: TypeAlias = Literal[
-    "died", "ended", "joined", "suspected", "cleared", "lied", "failed", "refused", "doubted",
+    "died", "ended", "joined", "suspected", "cleared", "lied", "failed", "refused", "held",
     "resized", "not_resized", "offered",
     "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost", "measured_between", "not_connected",
     "older_checkpoint", "rewritten", "unrecorded", "model_moved", "model_lost",
@@ -25,7 +25,7 @@ Of workers, where `reason` is in words:
 `lied`                it lied and is put aside; `reason`
 `failed`              it said that it cannot answer; `reason`
 `refused`             messages cannot be used: `messages`, of `workers`; `reason`
-`doubted`             messages contradict others, and are kept until more have come: `messages`, of `workers`; `reason`
+`held`                messages contradict others, and are kept until more have come: `messages`, of `workers`; `reason`
 ===================== ================================================================================================
 
 Of the pool of workers:

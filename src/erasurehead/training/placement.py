@@ -55,7 +55,7 @@ def spread(
     return chosen
 
 
-def gathered_on_one(code: GradientCode, hosts: list[str | None]) -> IntArray:
+def all_on_one_host(code: GradientCode, hosts: list[str | None]) -> IntArray:
     """Return the tasks with several replicas that are all on one host, ascending: its loss would cost them."""
     replicas = code.replication
     alone: list[int] = []

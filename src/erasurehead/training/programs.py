@@ -70,7 +70,7 @@ class CodedProgram(Program):
         self._curvature = curvature
         self._message_specs = tuple(recipe.spec for recipe in recipes)
         self._n_parameters = problem.n_parameters
-        self._inbox = max_points * problem.n_parameters
+        self._input_size = max_points * problem.n_parameters
 
     @property
     def work(self) -> tuple[Hashable, ...]:
@@ -114,7 +114,7 @@ class CodedProgram(Program):
 
     @property
     def input_size(self) -> int:
-        return self._inbox
+        return self._input_size
 
     @property
     def _with_curvature(self) -> Sequence[MessageSpec]:

@@ -219,7 +219,7 @@ class RoundRunner:
                 self._despair(current)
                 continue
             wake = None if freed else alarm.next(view)
-            if wake is None and not (freed or current.doubtful or view.hopeful):
+            if wake is None and not (freed or current.held or view.hopeful):
                 if view.whole:
                     raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
                 self._despair(current)  # everything that could come is here, and the rule would wait for ever
@@ -248,7 +248,7 @@ class RoundRunner:
                 alarm.ring(wake)
             if check < math.inf and now >= check:
                 self._intake.look(now, current)
-            if current.doubtful:
+            if current.held:
                 self._monitor.examine(current)
             if watched and now - current.begin >= told + TELL_EVERY:
                 told = now - current.begin

@@ -37,7 +37,7 @@ class Round:
         refused: messages that are erasures in this round, each with the reason.
         failed: workers that said that they cannot answer this round, each with the reason.
         lost: tasks that nobody can bring any more, and that are left out, ascending.
-        doubtful: whether messages contradict each other, and another that may come can tell who is right.
+        held: whether messages contradict each other, and another that may come can tell who is right.
         unruled: whether the rule cannot be met, and all that can still come is waited for instead.
         erased: whether the rule cannot be met because messages are erasures, and all that can still come, which
             decodes exactly without them, is waited for instead.
@@ -56,7 +56,7 @@ class Round:
     refused: dict[int, str] = field(default_factory=dict[int, str])
     failed: dict[int, str] = field(default_factory=dict[int, str])
     lost: tuple[int, ...] = ()
-    doubtful: bool = False
+    held: bool = False
     unruled: bool = False
     erased: bool = False
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from erasurehead.training.round_state import Round
     from erasurehead.training.worker_pool import WorkerPool
 
-Befallen: TypeAlias = Died | Joined | Failed | Offered
+Happened: TypeAlias = Died | Joined | Failed | Offered
 """Events that are about workers, and not about messages."""
 
 _KINDS: Mapping[type[Event], WorkerEventKind] = {
@@ -106,7 +106,7 @@ class StepLog:
             for callback in self._callbacks:
                 callback.on_arrival(row)
 
-    def event(self, event: Befallen, order_round: int, place: int) -> None:
+    def event(self, event: Happened, order_round: int, place: int) -> None:
         """Take down what befell a worker.
 
         Arguments:

@@ -30,7 +30,7 @@ class ColumnUse:
         missing: rows, of those for training and testing, that have no value; None where they were not counted.
         nearly_unique: whether most values come but once among the training rows, so that they say nothing of other
             rows: names, addresses, numbers of rows.
-        doubt: what is doubtful, and what would mend it, as a sentence without a full stop; empty if nothing is.
+        warning: what may be wrong, and what would mend it, as a sentence without a full stop; empty if nothing is.
     """
 
     name: str
@@ -38,7 +38,7 @@ class ColumnUse:
     width: int
     missing: int | None = None
     nearly_unique: bool = False
-    doubt: str = ""
+    warning: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -76,17 +76,19 @@ def _used(encoding: TableEncoding, feature: Numeric | OneHot, table: Table | Non
     if isinstance(feature, Numeric):
         name = feature.column
         numbered = table is not None and _numbers_rows(table, name, rows)
-        doubt = (
+        warning = (
             f"{name}: every training row has a whole number of its own, as if rows were numbered; " if numbered else ""
         )
-        return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, doubt and doubt + _remedy(name))
+        return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, warning and warning + _remedy(name))
     width, (alone, there) = encoding.width(feature), _alone(encoding, feature, table, rows)
     unique = there >= _FEWEST and 2 * alone > there
-    doubt = ""
+    warning = ""
     if unique:
-        doubt = (f"{feature.label}: {alone:,} of {there:,} training rows have a value that no other has, and that says"
-                 f" nothing of other rows; {_remedy(*feature.columns)}")  # fmt: skip
-    return ColumnUse(feature.label, "one-hot", width, _missing(table, feature.columns), unique, doubt)
+        warning = (
+            f"{feature.label}: {alone:,} of {there:,} training rows have a value that no other row has, from which "
+            f"nothing can be learned about other rows; {_remedy(*feature.columns)}"
+        )
+    return ColumnUse(feature.label, "one-hot", width, _missing(table, feature.columns), unique, warning)
 
 
 def _remedy(name: str, *others: str) -> str:

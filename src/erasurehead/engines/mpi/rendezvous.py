@@ -22,7 +22,7 @@ from erasurehead.errors import EngineError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-MUSTER_TIMEOUT = 300.0
+RENDEZVOUS_TIMEOUT = 300.0
 """Seconds that the coordinator waits for the others to serve, once MPI is up; they wait as long as it lives."""
 
 _RECORD = 512  # bytes that a rank tells of itself
@@ -49,7 +49,7 @@ def own_place() -> Place:
     return Place(socket.gethostname(), machine(), os.getpid())
 
 
-def rendezvous(comm: MPI.Intracomm, seconds: float = MUSTER_TIMEOUT) -> tuple[Link, list[Place]]:
+def rendezvous(comm: MPI.Intracomm, seconds: float = RENDEZVOUS_TIMEOUT) -> tuple[Link, list[Place]]:
     """Meet all other ranks, which must call this too.
 
     Arguments:

@@ -31,7 +31,7 @@ from erasurehead.engines.packed_program import Store
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
 from erasurehead.engines.ray.handle import Handle, SharedOrder
-from erasurehead.engines.ray.inbox import Inbox
+from erasurehead.engines.ray.incoming import Incoming
 from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
 from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, check_count, invalid, real
@@ -88,13 +88,13 @@ class RayEngine(Engine, FaultInjection):
         self._events: deque[Event] = deque()
         self._leases = OpenLeases()
         self._store = Store[Any]()
-        self._posting: SharedOrder | None = None
+        self._shared_order: SharedOrder | None = None
         self._round = -1
         self._assigned = False
         self._closed = False
         self._machine = machine()
         try:
-            self._inbox = Inbox(self._ray)
+            self._incoming = Incoming(self._ray)
             self._nodes = Nodes(self._ray, self._connection.local, self._offer)
             self._manager = Manager(self._ray)
         except BaseException:
@@ -148,7 +148,7 @@ class RayEngine(Engine, FaultInjection):
         )
         packed = share(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, packed, self.late, self._machine)
-        near = self.share and node in (None, self._inbox.node)
+        near = self.share and node in (None, self._incoming.node)
         return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, near)
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
@@ -158,12 +158,12 @@ class RayEngine(Engine, FaultInjection):
         if order.round > self._round:
             self._round = order.round
             self._leases.end_all()
-        if self._posting is None or self._posting.order is not order:
-            self._posting = SharedOrder(self._ray, order)
+        if self._shared_order is None or self._shared_order.order is not order:
+            self._shared_order = SharedOrder(self._ray, order)
         chosen = list(self._workers) if workers is None else workers
         handles = [self._workers[worker] for worker in chosen if worker in self._workers]
         for handle in handles:
-            handle.due = self._posting
+            handle.due = self._shared_order
         self._post(handles)
 
     def _post(self, handles: list[Handle]) -> None:
@@ -193,7 +193,7 @@ class RayEngine(Engine, FaultInjection):
 
     def _gather(self, seconds: float) -> None:
         """Wait until there is something from a worker, and take all that there is."""
-        due, items = self._inbox.wait(self._workers.values(), seconds)
+        due, items = self._incoming.wait(self._workers.values(), seconds)
         self._post(due)
         now = time.monotonic()
         for handle, item in items.items():
@@ -249,7 +249,7 @@ class RayEngine(Engine, FaultInjection):
             self._remove(worker)
         self._leases.end_all()
         self._events.clear()
-        self._posting = None
+        self._shared_order = None
         self._store.clear()
         self._connection.close()
 

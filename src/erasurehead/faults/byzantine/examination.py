@@ -36,7 +36,7 @@ class Finding:
     Attributes:
         accused: workers whose messages are wrong, each with how that is known.
         refused: messages that are erasures for the rest of the round, each with the reason.
-        doubtful: messages that contradict others, where one that may still come can tell who is right.
+        held: messages that contradict others, where one that may still come can tell who is right.
         compared: number of comparisons of whole vectors that it took.
         unlike: workers whose messages agree with the others', but not to the bit.
         undecided: workers that contradict each other.
@@ -45,7 +45,7 @@ class Finding:
 
     accused: Mapping[int, str] = field(default_factory=dict[int, str])
     refused: Mapping[int, str] = field(default_factory=dict[int, str])
-    doubtful: Mapping[int, str] = field(default_factory=dict[int, str])
+    held: Mapping[int, str] = field(default_factory=dict[int, str])
     compared: int = 0
     unlike: frozenset[int] = frozenset()
     undecided: tuple[Undecided, ...] = ()
@@ -57,14 +57,14 @@ class Remark:
     """Something in an examination that was not known before in its round.
 
     Attributes:
-        kind: `"lied"`: a worker is put aside; `"refused"`: messages are erasures; `"doubted"`: they are for now.
+        kind: `"lied"`: a worker is put aside; `"refused"`: messages are erasures; `"held"`: they wait for others.
         workers: of whom: one that lied, or who sent the messages.
-        messages: that are refused or doubted, ascending; none of a worker that lied.
+        messages: that are refused or held, ascending; none of a worker that lied.
         why: as part of a sentence.
         text: all of it, as a sentence without a full stop.
     """
 
-    kind: Literal["lied", "refused", "doubted"]
+    kind: Literal["lied", "refused", "held"]
     workers: tuple[int, ...]
     messages: tuple[int, ...]
     why: str
@@ -79,7 +79,7 @@ class Examination:
         accused: workers caught by this round's messages, each with how that is known: to be put aside for good.
         refused: messages that are erasures for the rest of the round, each with the reason. Those of accused workers
             are among them.
-        doubtful: messages that contradict others, with nobody to say who is right yet: not to be used, but to be kept,
+        held: messages that contradict others, with nobody to say who is right yet: not to be used, but to be kept,
             and to be examined again when more has arrived.
         sound: messages that nothing speaks against.
         positions: of the accused: their numbers in the code.
@@ -93,7 +93,7 @@ class Examination:
 
     accused: Mapping[int, str]
     refused: Mapping[int, str]
-    doubtful: Mapping[int, str]
+    held: Mapping[int, str]
     sound: tuple[int, ...]
     positions: tuple[int, ...]
     compared: int
@@ -110,10 +110,10 @@ class Examination:
     @property
     def clean(self) -> bool:
         """Whether nothing is wrong with anything."""
-        return not (self.accused or self.refused or self.doubtful)
+        return not (self.accused or self.refused or self.held)
 
     def settle(self, view: View) -> bool:
-        """Change a view accordingly: accused workers will not answer, refused messages are erasures, doubtful ones
+        """Change a view accordingly: accused workers will not answer, refused messages are erasures, held ones
         count as if they had not come yet, and those that are cleared of a doubt count again.
 
         Returns:
@@ -124,8 +124,8 @@ class Examination:
         for position in self.positions:
             view.lose(position)
         here = set(view.arrived)
-        if here & self.doubtful.keys():
-            view.doubt(self.doubtful)
+        if here & self.held.keys():
+            view.hold(self.held)
         for message in self.sound:
             if message not in here:
                 view.add(message)

@@ -86,7 +86,7 @@ def inspect(
     order = as_messages(messages)
     said = dict(zip(order.tolist(), _rows(order, vectors), strict=True))
     limit = None if corrupted is None else check_count("corrupted", corrupted, at_least=0)
-    verifier = Verifier(code, tolerance=tolerance, liars=limit or None, seed=seed)
+    verifier = Verifier(code, tolerance=tolerance, corrupted=limit or None, seed=seed)
     found = verifier.examine(said, said.__getitem__)
     mad = {int(code.owner[message]) for message, why in found.refused.items() if why == NOT_FINITE}
     unlocated = [one for one in found.undecided if not one.equal]

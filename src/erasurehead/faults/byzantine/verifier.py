@@ -15,7 +15,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import make_decoder
-from erasurehead.decoding.error_location import Located, locate, most_liars
+from erasurehead.decoding.error_location import Located, locate, most_corrupted
 from erasurehead.decoding.inspection import Unit, units_of
 from erasurehead.decoding.layout import Layout
 from erasurehead.decoding.parity_checks import Checks
@@ -53,14 +53,14 @@ class Verifier:
         layout: where their elements belong; None if each message holds all coordinates in order.
         tolerance: largest difference of two honest replicas, over their largest element, whatever is found out; 0.0
             asks for equal bits.
-        liars: workers that may lie, at most. With replicas, a worker is accused if more than half of those that
-            answered, and more than `liars`, agree on something else; by default more than the code was built for
+        corrupted: workers that may lie, at most. With replicas, a worker is accused if more than half of those that
+            answered, and more than `corrupted`, agree on something else; by default more than the code was built for
             (`corrupted`), else any majority of at least two. For checks by default what the code was built for, else
             half of its tolerance, at least 1; no more than what has arrived can tell, nor, off the unit circle, than
             all sets of which can be tried. A number that is given is taken at its word: where so many cannot be
             located, nobody is accused.
         seed: of the random projections for the checks. Who knows it can make lies that they do not see.
-        worker_ids: the number of the worker in each place of the code; None if they are the same.
+        worker_ids: the id of the worker in each position of the code; None if they are the same.
 
     Attributes:
         accused: workers that have been caught, each with how. Their messages are refused from then on.
@@ -72,17 +72,17 @@ class Verifier:
         layout: Layout | None = None,
         *,
         tolerance: float | None = None,
-        liars: int | None = None,
+        corrupted: int | None = None,
         seed: int = 0,
         worker_ids: Sequence[int] | None = None,
     ) -> None:
         if tolerance is not None and not 0.0 <= real(tolerance) < 0.5:
             raise invalid("tolerance", "must be at least 0 and less than 0.5", tolerance)
         self.code, self.layout, self.seed = code, layout, seed
-        self.liars = None if liars is None else check_count("liars", liars)
+        self.corrupted = None if corrupted is None else check_count("corrupted", corrupted)
         self.accused: dict[int, str] = {}
         self._worker_ids: list[int] = (
-            list(range(code.n_workers)) if worker_ids is None else [int(seat) for seat in worker_ids]
+            list(range(code.n_workers)) if worker_ids is None else [int(one) for one in worker_ids]
         )
         self._worker = np.asarray(self._worker_ids, dtype=np.int64)[code.owner]
         self._tolerance = tolerance
@@ -109,7 +109,7 @@ class Verifier:
         and if that changed anything the rule must be asked again. What was compared before is not compared again.
 
         Arguments:
-            arrived: all messages that are in and not refused, doubtful ones included.
+            arrived: all messages that are in and not refused, held ones included.
             read: returns the vector of a message.
             pending: messages that may still come in this round. What is in doubt, and no pending message can resolve,
                 is refused.
@@ -127,26 +127,26 @@ class Verifier:
             except MessageLost as lost:
                 refused[message] = str(lost)
         begin = time.perf_counter()  # reading is no part of it: an engine may compute a message when it is read
-        accused, doubtful, compared = dict[int, str](), dict[int, str](), 0
+        accused, held, compared = dict[int, str](), dict[int, str](), 0
         undecided, error = list[Undecided](), 0.0
         for finding in self._findings(vectors, hoped):
             undecided += finding.undecided
             error = max(error, finding.error)
             accused |= finding.accused
             refused |= finding.refused
-            doubtful |= finding.doubtful
+            held |= finding.held
             compared += finding.compared
         self.accused |= accused
         guilty = {m: f"worker {w} lies" for m in vectors if (w := int(self._worker[m])) in self.accused}
         refused |= {message: why for message, why in guilty.items() if message not in refused}
-        doubtful = {message: why for message, why in doubtful.items() if message not in refused}
-        sound = tuple(message for message in here if message not in refused and message not in doubtful)
+        held = {message: why for message, why in held.items() if message not in refused}
+        sound = tuple(message for message in here if message not in refused and message not in held)
         self._compared += compared
         self._seconds += (seconds := time.perf_counter() - begin)
-        remarks = self._remarks(accused, refused, guilty, doubtful)
+        remarks = self._remarks(accused, refused, guilty, held)
         positions = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
         return Examination(
-            accused, refused, doubtful, sound, tuple(positions), compared, seconds, remarks, tuple(undecided), error
+            accused, refused, held, sound, tuple(positions), compared, seconds, remarks, tuple(undecided), error
         )
 
     def examine_earlier(self, vectors: Mapping[int, Array]) -> Examination:
@@ -168,7 +168,9 @@ class Verifier:
 
     def resized(self, code: GradientCode, layout: Layout | None, worker_ids: Sequence[int] | None = None) -> Verifier:
         """Return the verifier of a resized code, which knows what this one knows of the workers."""
-        new = Verifier(code, layout, tolerance=self._tolerance, liars=self.liars, seed=self.seed, worker_ids=worker_ids)
+        new = Verifier(
+            code, layout, tolerance=self._tolerance, corrupted=self.corrupted, seed=self.seed, worker_ids=worker_ids
+        )
         new.restore(self.state())
         new._seconds, new._rounds, new._compared = self._seconds, self._rounds, self._compared
         return new
@@ -206,7 +208,7 @@ class Verifier:
             waiting = frozenset(hoped.intersection(unit.messages))
             key = tuple(theirs)
             known = self._found.get(unit)
-            if known is not None and known[0] == key and (known[1] == waiting or not known[2].doubtful):
+            if known is not None and known[0] == key and (known[1] == waiting or not known[2].held):
                 findings.append(replace(known[2], compared=0, unlike=frozenset()))
                 continue
             finding = self._vote(unit, theirs, waiting) if unit.equal else self._solve(unit, theirs, bool(waiting))
@@ -221,11 +223,11 @@ class Verifier:
         pending = frozenset(int(self._worker[message]) for message in waiting) - self.accused.keys()
         strict = self._tolerance is None and self._exact and self._probed.issuperset(owner.values())
         stated = self._stated(next(iter(vectors.values())).dtype)
-        needed = max(2, (self._built_for or 0) + 1) if self.liars is None else self.liars + 1
+        needed = max(2, (self._built_for or 0) + 1) if self.corrupted is None else self.corrupted + 1
         finding = vote(Ballot(owner, pending, 0.0 if strict else stated, needed), vectors)
         if finding.unlike:
             self._exact = False
-        if len(vectors) > 1 and not finding.doubtful and not finding.refused:
+        if len(vectors) > 1 and not finding.held and not finding.refused:
             self._probed.update(owner.values())
         return finding
 
@@ -236,17 +238,17 @@ class Verifier:
             return Finding(refused=bad)
         checks = self._checks_of(unit, tuple(left))
         compared = len(checks.table)
-        if not compared and self.liars is None:
+        if not compared and self.corrupted is None:
             return Finding(refused=bad, error=math.inf)
-        liars, strict, size = self._most(checks), self.liars is not None, vectors[left[0]].dtype.itemsize
+        corrupted, strict, size = self._most(checks), self.corrupted is not None, vectors[left[0]].dtype.itemsize
         rounding = _ROUNDING.get(size, 1e-2)
         few = self._prints.of(left, vectors, _TELLING)
         if checks.hold(few, rounding):
-            found = locate(checks, few, liars, rounding, size, strict)
+            found = locate(checks, few, corrupted, rounding, size, strict)
             if found.settled:
                 return Finding(refused=bad, compared=compared, error=found.error)
         stated = SLACK.get(size, 1e-2) if self._tolerance is None else self._tolerance
-        found = locate(checks, self._prints.of(left, vectors), liars, max(stated, rounding), size, strict)
+        found = locate(checks, self._prints.of(left, vectors), corrupted, max(stated, rounding), size, strict)
         return self._said(found, checks, bad, more)
 
     def _said(self, found: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
@@ -255,8 +257,8 @@ class Verifier:
         if not found.settled:
             why = "its messages do not fit those of the others, whoever else may lie"
         accused = {self._worker_ids[position]: why for position in found.guilty}
-        doubted = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
-        reasons = dict.fromkeys(doubted, found.why)
+        held = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
+        reasons = dict.fromkeys(held, found.why)
         undecided = (Undecided(tuple(self._worker_ids[position] for position in found.suspected), False, found.why),)
         return Finding(
             accused,
@@ -286,13 +288,13 @@ class Verifier:
         return self.code.structure.corrupted
 
     def _most(self, checks: Checks) -> int:
-        if self.liars is not None:
-            return max(0, self.liars - len(self.accused.keys() & set(self._worker_ids)))
+        if self.corrupted is not None:
+            return max(0, self.corrupted - len(self.accused.keys() & set(self._worker_ids)))
         wanted = self._built_for if self._built_for is not None else (self.code.tolerance or 0) // 2
         if checks.left is not None:
             beyond = max(0, 2 * wanted - (self.code.tolerance or 0))  # built for liars, where float64 bears fewer gaps
             wanted = min(wanted, (checks.left + beyond) // 2)
-        return most_liars(checks, max(1, wanted))
+        return most_corrupted(checks, max(1, wanted))
 
     def _stated(self, dtype: np.dtype[Any]) -> float:
         return TOLERANCES.get(dtype.itemsize, 1e-2) if self._tolerance is None else self._tolerance
@@ -302,7 +304,7 @@ class Verifier:
         accused: Mapping[int, str],
         refused: Mapping[int, str],
         guilty: Mapping[int, str],
-        doubtful: Mapping[int, str],
+        held: Mapping[int, str],
     ) -> tuple[Remark, ...]:
         """Return what is new; messages with one reason together."""
         found = [
@@ -310,13 +312,13 @@ class Verifier:
             for worker, why in accused.items()
         ]
         reasons: dict[tuple[bool, str], list[int]] = {}
-        for message, why in {**refused, **doubtful}.items():
+        for message, why in {**refused, **held}.items():
             if message not in guilty:
-                reasons.setdefault((message in doubtful, why), []).append(message)
-        for (doubted, why), messages in reasons.items():
+                reasons.setdefault((message in held, why), []).append(message)
+        for (waits, why), messages in reasons.items():
             senders: list[int] = self._worker[messages].tolist()
-            text = f"{numbered('message', messages)} refused{' for now' * doubted}: {why}"
-            kind = "doubted" if doubted else "refused"
+            text = f"{numbered('message', messages)} {'held' if waits else 'refused'}: {why}"
+            kind = "held" if waits else "refused"
             found.append(Remark(kind, tuple(dict.fromkeys(senders)), tuple(sorted(messages)), why, text))
         new = tuple(remark for remark in found if remark.text not in self._told)
         self._told.update(remark.text for remark in new)

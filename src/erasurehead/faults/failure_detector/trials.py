@@ -1,4 +1,4 @@
-"""Rounds played before a suspicion: how often it is wrong, and when it finds those that hang."""
+"""Rounds played before a failure detector: how often it is wrong, and when it finds those that hang."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Played:
     """What happened in rounds that were played.
 
     Attributes:
-        suspicion: as it is afterwards.
+        detector: as it is afterwards.
         rounds, workers: how many there were.
         alarms: of each suspicion of a worker that does answer: the round of the order that it works on, and the worker.
         found: for each worker that hangs and was suspected, how many seconds after it was last heard of it first was.
     """
 
-    suspicion: FailureDetector
+    detector: FailureDetector
     rounds: int
     workers: int
     alarms: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -37,13 +37,13 @@ class Played:
 
 
 def play(
-    seconds: Array, suspicion: FailureDetector, first: int | None = None, hung: Mapping[int, int] | None = None
+    seconds: Array, detector: FailureDetector, first: int | None = None, hung: Mapping[int, int] | None = None
 ) -> Played:
     """Play rounds on a clock of their own, with no engine and no gradients.
 
     Arguments:
         seconds: that each worker takes for each order, at least 0, shape (rounds, workers).
-        suspicion: is told what happens; its `late` says what workers do with old orders.
+        detector: is told what happens; its `late` says what workers do with old orders.
         first: answers that a round waits for, at most as many as workers answer; all that still come if None.
         hung: workers that hang, each with the round of the order from which on it does.
 
@@ -56,8 +56,8 @@ def play(
     rounds, workers = seconds.shape
     if first is not None:
         check_count("first", first, at_most=workers - len(hung))
-    played = Played(suspicion, rounds, workers)
-    preempt, now = suspicion.late == "preempt", 0.0
+    played = Played(detector, rounds, workers)
+    preempt, now = detector.late == "preempt", 0.0
     ends: dict[int, tuple[float, int]] = {}
     heard = dict.fromkeys(range(workers), 0.0)
 
@@ -66,8 +66,8 @@ def play(
         ends[worker] = (math.inf if stuck else now + float(seconds[number, worker])), number
 
     def look(until: float) -> None:
-        while (at := suspicion.next_check()) <= until:
-            for suspect in suspicion.check(at):
+        while (at := detector.next_check()) <= until:
+            for suspect in detector.check(at):
                 if ends[suspect][0] < math.inf:
                     played.alarms.append((ends[suspect][1], suspect))
                 else:
@@ -75,7 +75,7 @@ def play(
 
     for number in range(rounds):
         for worker in range(workers):
-            suspicion.ordered(worker, now)
+            detector.ordered(worker, now)
             if preempt or worker not in ends:
                 begin(worker, number)
         answers = 0
@@ -84,7 +84,7 @@ def play(
             until, answered = ends[worker]
             look(until)
             now = heard[worker] = until
-            suspicion.heard(worker, now, done=answered == number)
+            detector.heard(worker, now, done=answered == number)
             del ends[worker]
             if answered == number:
                 answers += 1

@@ -53,7 +53,7 @@ class Bench:
         return published.metric
 
     @property
-    def is_twin(self) -> bool:
+    def is_synthetic(self) -> bool:
         """Whether the data are synthetic."""
         data = self.experiment.data
         return isinstance(data, Dataset) and data.synthetic
@@ -61,7 +61,7 @@ class Bench:
     @property
     def kind(self) -> str:
         """Whether the data are real, in a few words."""
-        if self.is_twin:
+        if self.is_synthetic:
             return "synthetic stand-in"
         return "part of the real data" if self.part else "real data"
 
@@ -75,7 +75,7 @@ class Bench:
         """The data in a sentence."""
         data = self.experiment.data
         shape = f"{data.n_train:,} rows x {data.n_columns:,} columns for training, {data.n_test:,} rows for testing"
-        if self.is_twin:
+        if self.is_synthetic:
             return f"Data, {TITLES[self.name]}: not real, but a {data.source}; {shape}."
         part = f" ({self.part})" if self.part else ""
         return f"Data, {TITLES[self.name]}: real, {Path(data.source).name}{part}; {shape}."
@@ -121,4 +121,4 @@ class Bench:
     @cached_property
     def part(self) -> str:
         """Which part of the real data is here; empty if all are, or none."""
-        return "" if self.is_twin else where(self.name, self.settings.path).part
+        return "" if self.is_synthetic else where(self.name, self.settings.path).part

@@ -158,7 +158,7 @@ class View:
         if self._is_in[list(self.refused)].any():
             self._take_back(self.refused)
 
-    def doubt(self, messages: Iterable[int]) -> None:
+    def hold(self, messages: Iterable[int]) -> None:
         """Take messages back out that cannot be trusted yet: they count again when they are added once more."""
         self._reachable = None
         self._take_back(set(messages))

@@ -137,7 +137,7 @@ def test_other_names_and_seeds_are_refused() -> None:
         synthetic("amazon", -1)
 
 
-def test_the_encoding_of_a_twin_reads_files_of_its_columns(tmp_path: Any) -> None:
+def test_the_encoding_of_a_stand_in_reads_files_of_its_columns(tmp_path: Any) -> None:
     data: Any = synthetic("kc_housing", rows=600)
     columns = data.encoding.columns
     path = tmp_path / "new.csv"
@@ -148,5 +148,5 @@ def test_the_encoding_of_a_twin_reads_files_of_its_columns(tmp_path: Any) -> Non
 
 
 @pytest.mark.slow
-def test_load_and_twin_have_the_same_settings(amazon: Any) -> None:
+def test_load_and_stand_in_have_the_same_settings(amazon: Any) -> None:
     assert amazon.published == load("amazon", fallback="synthetic", fetch=None).published

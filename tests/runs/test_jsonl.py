@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import DataError, RecordsError
-from erasurehead.runs.jsonl import RowFile, read_lines
+from erasurehead.runs.jsonl import JsonlWriter, read_lines
 
 from ..bounded import PATIENCE
 
@@ -22,7 +22,7 @@ def rows_of(path: Path) -> list[int]:
 
 
 def test_rows_are_there_once_they_are_flushed(tmp_path: Path) -> None:
-    file = RowFile(tmp_path / "rows")
+    file = JsonlWriter(tmp_path / "rows")
     file.add({"n": 1})
     assert rows_of(tmp_path / "rows") == []
     file.flush()
@@ -37,7 +37,7 @@ def test_rows_are_there_once_they_are_flushed(tmp_path: Path) -> None:
 def test_what_follows_a_cut_is_gone_and_rows_are_added_there(tmp_path: Path) -> None:
     path = tmp_path / "rows"
     path.write_text('{"n":1}\n{"n":2}\n{"n":')
-    file = RowFile(path, 8)
+    file = JsonlWriter(path, 8)
     file.add({"n": 3})
     file.flush()
     file.close()
@@ -49,12 +49,12 @@ def test_a_file_is_cut_between_two_lines_only(tmp_path: Path, size: int, said: s
     path = tmp_path / "rows"
     path.write_text('{"n":1}\n{"n":2}\n')
     with pytest.raises(DataError, match=said):
-        RowFile(path, size)
+        JsonlWriter(path, size)
     assert rows_of(path) == [1, 2]
 
 
 def test_a_file_that_was_removed_is_not_written_to_in_vain(tmp_path: Path) -> None:
-    file = RowFile(tmp_path / "rows")
+    file = JsonlWriter(tmp_path / "rows")
     (tmp_path / "rows").unlink()
     file.add({"n": 1})
     with pytest.raises(RecordsError, match="rows cannot be written: it was removed while the run went on"):
@@ -64,13 +64,13 @@ def test_a_file_that_was_removed_is_not_written_to_in_vain(tmp_path: Path) -> No
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordsError, match="nowhere/rows cannot be written: No such file or directory"):
-        RowFile(tmp_path / "nowhere" / "rows")
+        JsonlWriter(tmp_path / "nowhere" / "rows")
 
 
 def test_rows_that_found_no_room_are_written_with_the_next_flush(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = RowFile(tmp_path / "rows")
+    file = JsonlWriter(tmp_path / "rows")
     for number in range(9):
         file.add({"n": number})
     write = os.write
@@ -96,9 +96,9 @@ _LIMITED = """
 import resource, sys
 from pathlib import Path
 from erasurehead.errors import RecordsError
-from erasurehead.runs.jsonl import RowFile
+from erasurehead.runs.jsonl import JsonlWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-file = RowFile(Path(sys.argv[1]))
+file = JsonlWriter(Path(sys.argv[1]))
 for number in range(0, 100, 3):
     for more in range(3):
         file.add({"n": number + more})

@@ -16,7 +16,7 @@ Found = dict[Handle, Item | Exception | None]
 """For each actor an item of its stream, the error that came instead, or None at the end of the stream."""
 
 
-class Inbox:
+class Incoming:
     """Waits for actors, for all of them at once.
 
     Were Ray asked to wait until messages are *here*, it would settle for one that is announced, and look at no other

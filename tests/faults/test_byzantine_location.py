@@ -51,7 +51,7 @@ class Told:
     code: GradientCode
     partial: Array
     said: Array
-    liars: set[int]
+    byzantine: set[int]
 
     def error(self, found: Inspection) -> float:
         """Return how far the decoded gradient is off, over a sum of independent partial gradients."""
@@ -67,15 +67,15 @@ def looked(case: Told, corrupted: int) -> Inspection | NotLocated:
         return unknown
 
 
-def told(name: str, liars: set[int], sizes: list[float], same: bool, seed: int) -> Told:
+def told(name: str, byzantine: set[int], sizes: list[float], same: bool, seed: int) -> Told:
     code, rng = built(name), np.random.default_rng(seed)
     partial = rng.standard_normal((code.n_tasks * code.n_pieces, LENGTH))
     said = np.asarray(code.encoding @ partial)
     largest, shared = np.abs(said).max(), rng.standard_normal(LENGTH)
-    for worker, size in zip(sorted(liars), sizes, strict=False):
+    for worker, size in zip(sorted(byzantine), sizes, strict=False):
         for message in code.messages_of(worker):
             said[message] += size * largest * (shared if same else rng.standard_normal(LENGTH))
-    return Told(code, partial, said, liars)
+    return Told(code, partial, said, byzantine)
 
 
 @pytest.mark.slow
@@ -100,10 +100,10 @@ def test_liars_are_named_or_it_is_said_that_they_cannot_be(
     case = told(name, set(chosen.tolist()), sizes, same, seed)
     found = looked(case, most)
     if isinstance(found, NotLocated):
-        assert set(found.guilty) <= case.liars
+        assert set(found.guilty) <= case.byzantine
         assert "cannot be located" in str(found)
         return
-    assert set(found.suspects.tolist()) <= case.liars
+    assert set(found.suspects.tolist()) <= case.byzantine
     if not found.undecided:
         assert found.decoding.residual < 1e-9
         assert case.error(found) <= max(1e-6, 4 * found.error)  # what is not named is too small to matter
@@ -119,10 +119,10 @@ def test_liars_are_named_or_it_is_said_that_they_cannot_be(
 def test_neighbours_are_found_where_the_distance_promises_it(name: str, size: float, same: bool) -> None:
     code, most = built(name), CODES[name][2]
     for first in range(0, code.n_workers, max(1, code.n_workers // 3)):
-        liars = {(first + other) % code.n_workers for other in range(most)}
-        case = told(name, liars, [size] * most, same, first)
+        byzantine = {(first + other) % code.n_workers for other in range(most)}
+        case = told(name, byzantine, [size] * most, same, first)
         found = inspect(code, range(code.n_messages), case.said, corrupted=most)
-        assert set(found.suspects.tolist()) == liars
+        assert set(found.suspects.tolist()) == byzantine
         assert found.decoding.residual < 1e-9
         assert case.error(found) <= 1e-8
 
@@ -132,7 +132,7 @@ def test_three_liars_of_31_are_put_aside_without_being_told_how_many_there_are()
     verifier = Verifier(case.code)
     verifier.begin()
     found = verifier.examine(range(case.code.n_messages), lambda message: case.said[message])
-    assert set(found.accused) == case.liars
+    assert set(found.accused) == case.byzantine
     assert not found.undecided
 
 
@@ -192,8 +192,8 @@ def test_no_set_of_liars_amplifies_more_than_is_said(name: str, seed: int) -> No
     checks = Checks.of(code, every, weights)
     factor, unseen = checks.amplification(most)
     assert not unseen
-    liars = rng.permutation(code.n_workers)[:most]
-    lie = np.where(np.isin(code.owner, liars), rng.standard_normal(code.n_messages), 0.0)
+    byzantine = rng.permutation(code.n_workers)[:most]
+    lie = np.where(np.isin(code.owner, byzantine), rng.standard_normal(code.n_messages), 0.0)
     seen = np.linalg.norm(checks.table @ (lie / checks.lengths))
     assert np.linalg.norm(weights @ lie) <= 1.001 * factor * seen
 
@@ -212,8 +212,8 @@ def test_locating_tells_facts_and_not_only_sentences() -> None:
     case = told("draco 9", {3, 4}, [1.0, 1e-4], False, 0)
     every = np.arange(18)
     checks = Checks.of(case.code, every, make_decoder(case.code).decode(every).weights)
-    found = locate(checks, case.said, liars=2, tolerance=1e-11)
+    found = locate(checks, case.said, corrupted=2, tolerance=1e-11)
     assert found.guilty == (3, 4)
     assert found.settled
     assert not found.suspected
-    assert not locate(checks, case.said, liars=1, tolerance=1e-11).settled
+    assert not locate(checks, case.said, corrupted=1, tolerance=1e-11).settled
