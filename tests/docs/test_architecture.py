@@ -48,9 +48,11 @@ def test_the_house_has_exactly_the_parts_that_the_page_names() -> None:
     assert named == there - {"__init__.py"}
 
 
-def test_the_page_names_every_file_that_a_step_goes_through() -> None:
-    listed = next(block.text for block in blocks(PAGE, "text") if block.text.lstrip().startswith("loop.py"))
-    there = {path.name for path in (SOURCE / "training").glob("*.py")} - {"__init__.py"}
+@pytest.mark.parametrize("room", ["consensus", "training"])
+def test_the_page_names_every_file_of_the_rooms_that_it_shows(room: str) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    listed = page.split(f"Inside `{room}/`", 1)[1].split("```text\n", 1)[1].split("```", 1)[0]
+    there = {path.name for path in (SOURCE / room).glob("*.py")} - {"__init__.py"}
     assert there == {line.split()[0] for line in listed.splitlines()}
 
 
