@@ -91,7 +91,7 @@ def test_a_suspect_that_is_replaced_suffers_no_more() -> None:
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
 
 
-def test_what_befalls_nobody_is_said() -> None:
+def test_faults_that_strike_nobody_are_said() -> None:
     found = taken([Fault("corrupt", 1.0, 0, lie="flip"), Fault("kill", 15.0, 0)])
     assert found.of("missed") == [{"what": "missed", "time": 15.0, "fault": 1, "text": "worker 0 is not there"}]
 

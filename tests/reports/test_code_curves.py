@@ -85,7 +85,7 @@ def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[st
         draw_adversary(axes, found)
         labels = axes.get_legend_handles_labels()[1]
         assert set(labels) == {
-            "spectral bound", "the worst found", "random (mean)", "the worst is in here", "2 standard errors",
+            "spectral bound", "the worst found", "random (mean)", "includes the worst", "2 standard errors",
         }  # fmt: skip
         shade = axes.collections[0].get_paths()[0].vertices
         assert shade[:, 0].min() == 15.0  # 3 of 20 workers

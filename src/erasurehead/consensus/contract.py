@@ -47,7 +47,7 @@ def tupled(value: Any) -> Any:
 
 
 class Port(ABC):
-    """A peer's way to the world. An engine of one's own implements it."""
+    """A peer's way to the world. An engine of your own implements it."""
 
     peer: int
     """The peer's number."""

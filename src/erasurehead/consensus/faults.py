@@ -1,4 +1,4 @@
-"""What befalls peers and their network in a run: leaving, coming back, being cut off."""
+"""What happens to peers and their network in a run: leaving, coming back, being cut off."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
         raise DataError(f"{os.fspath(folder)!r} is a run that is still going on, or was cut off: there is no summary.")
     made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
     if not made.steps:
-        raise DataError(f"{os.fspath(folder)!r} is a run without a step: there is nothing to compare.")
+        raise DataError(f"{os.fspath(folder)!r} is a run without any steps: there is nothing to compare.")
     return made
 
 

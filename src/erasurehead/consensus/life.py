@@ -289,7 +289,7 @@ class Life:
         """Tell the peer of a message, unless its sender has heard of a change that we shall hear of: then, after that.
 
         So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more. What
-        was written before a cut was heard of is void after it: a link that has lost letters begins anew at both ends.
+        was written before a cut was heard of is void after it: a link that has lost letters starts over at both ends.
         """
         if view > self._view:
             self._early.append((view, sender, life, message))

@@ -152,8 +152,8 @@ def plan(
             raise invalid(name, "must be a finite number of seconds of at least 0", value)
     troubles = check_troubles(faults, graph)
     if troubles and isinstance(weights, Fixed) and weights.matrix is not None:
-        raise invalid("mixing", "must not be a matrix of one's own where peers leave", str(weights), "metropolis() "
-                      "goes with any graph")  # fmt: skip
+        raise invalid("mixing", "must not be a matrix of your own where peers leave", str(weights), "metropolis() "
+                      "works on any graph")  # fmt: skip
     if isinstance(split, str | Split):
         shares = parse_split(split).shares(problem, graph.n_peers)
     else:

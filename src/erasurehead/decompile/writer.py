@@ -282,7 +282,7 @@ class Scope:
         return isinstance(value, Variable) and self.unspread(value) is None
 
     def unspread(self, value: Operand) -> Operand | None:
-        """Return what a variable is a plain broadcast of, numpy's rules taken; None if it is none, or has a name."""
+        """Return what a variable is a plain broadcast of, numpy's rules taken; None if it is not one, or has a name."""
         if not isinstance(value, Variable) or self.unfold or value in self.known:
             return None
         statement = self.definitions.get(value)

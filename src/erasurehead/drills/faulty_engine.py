@@ -34,7 +34,7 @@ Told: TypeAlias = Callable[[dict[str, Any]], None]
 """Takes down something that happened, as plain data."""
 
 Upon: TypeAlias = Callable[[Fault, bool], None]
-"""Does what befalls the coordinator, when it begins (True) and when it is over."""
+"""Does what happens to the coordinator, when it begins (True) and when it is over."""
 
 
 def _nobody(entry: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class FaultyEngine(EngineAround):
     Faults are injected by the engine's own clock, counted from the first order, whether anything happens at that time
     or not: kills, stops and continuations by the engine itself; cuts and slowness by holding back what passes between
     coordinator and worker; lies by a note on the orders, which the worker's program obeys. A fault ends with the
-    process that it befell. What befalls the coordinator is left to `upon`.
+    process that it struck. What happens to the coordinator is left to `upon`.
 
     Arguments:
         engine: where the workers run.
@@ -61,7 +61,7 @@ class FaultyEngine(EngineAround):
             due by then is over.
         spent: numbers of the fault schedule's faults that are not injected any more.
         told: is told what is injected, and what became of it here: what follows of it is for the run's records to tell.
-        upon: does what befalls the coordinator.
+        upon: does what happens to the coordinator.
         assigning: entered while a worker is started.
     """
 
@@ -226,7 +226,7 @@ class FaultyEngine(EngineAround):
         self._note_silence(worker)
 
     def _note_silence(self, worker: int) -> None:
-        """Take note of when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
+        """Record when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
         suffering = self._suffering.get(worker, ())
         mute = [number for number in suffering if self.schedule.faults[number].kind in ("stop", "disconnect")]
         for number in self._pending.silenced(worker, mute) if mute else ():
@@ -289,7 +289,7 @@ class FaultyEngine(EngineAround):
         return event
 
     def _delivered(self, event: Arrived | Failed) -> Event:
-        """Take note of what is not owed any more, and of the first lie that gets through."""
+        """Record what is not owed any more, and of the first lie that gets through."""
         number = self._pending.answered(event)
         if number is not None:
             self._log("lied", self.time, fault=number)

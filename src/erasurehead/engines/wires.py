@@ -110,7 +110,7 @@ class Cast(Wire):
 
     def __post_init__(self) -> None:
         if self.dtype not in self._DIGITS:
-            raise invalid("dtype", f"must be one of {sorted(self._DIGITS)}", self.dtype)
+            raise invalid("dtype", f"must be one of {', '.join(sorted(self._DIGITS))}", self.dtype)
 
     @property
     def error(self) -> float:

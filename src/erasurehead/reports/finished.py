@@ -38,9 +38,9 @@ class FinishedRun:
         peers: whether it had no coordinator.
         workers: how many there were.
         virtual: whether its seconds are those of a virtual clock.
-        steps: of each worker, on the mean.
+        steps: of each worker, on average.
         seconds: of training, all waiting included.
-        seconds_per_step: in which each worker takes a step, on the mean.
+        seconds_per_step: in which each worker takes a step, on average.
         curves: metric -> its values along the way: those on the test samples, and `loss`, the training objective: of
             peers that of their mean model, with a coordinator the estimate that came with each gradient.
         facts: what runs are compared on, such as `{"delays": "none()"}`, for what is said of differences.
@@ -206,7 +206,7 @@ class FinishedComparison:
             axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
             canvas.plain_ticks(axes.yaxis)
         elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
-            # Without the first model, which would flatten all that is to be told apart.
+            # Without the first model, which would flatten all that is to be distinguished.
             room = 0.08 * (max(later) - min(later)) or 0.01
             axes.set_ylim(min(later) - room, max(later) + room)
         if measures.is_wide([last for last in lasts if last > 0.0]):

@@ -67,7 +67,7 @@ def check_unfinished(folder: RunFolder, steps: int) -> None:
     """
     try:
         summary = folder.summary
-    except DataError:  # a run is resumed without its summary, which it writes anew
+    except DataError:  # a run is resumed without its summary, which it writes again
         return
     if summary.get("status") != "finished":
         return

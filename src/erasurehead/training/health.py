@@ -50,16 +50,16 @@ class HealthMonitor:
             check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
             if pool.engine.message_error >= _COARSE:
                 raise invalid(
-                    "wire", "must leave more to compare where messages are verified (verify)",
-                    f"a relative error of {pool.engine.message_error:g}", "use a cast, or more levels",
+                    "wire", "must lose less precision where messages are verified (verify)",
+                    f"a relative error of {pool.engine.message_error:g}", "take a cast, or more levels",
                 )  # fmt: skip
 
     def begin(self) -> None:
-        """Take note that a round begins, and who has which code position by now."""
+        """Record that a round begins, and who has which code position by now."""
         before, self._assignment = self._assignment, self.pool.assignment
         moved = before is not self._assignment
         if self._detector is not None and moved:
-            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started anew
+            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started again
                 self._detector.left(worker)
         if self.pool.fault_policy.verify:
             self._prepared(moved).begin()
@@ -77,7 +77,7 @@ class HealthMonitor:
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def ordered(self, workers: Iterable[int]) -> None:
-        """Take note that an order has gone out to some workers."""
+        """Record that an order has gone out to some workers."""
         if self._detector is not None:
             now = self.pool.engine.now()
             for worker in workers:
@@ -85,7 +85,7 @@ class HealthMonitor:
                     self._detector.ordered(worker, now)
 
     def heard(self, event: Arrived, current: Round) -> None:
-        """Take note of a message, in time or late; who was suspected is cleared by it."""
+        """Record a message, in time or late; who was suspected is cleared by it."""
         if self._detector is not None:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
@@ -95,7 +95,7 @@ class HealthMonitor:
                 self.tell(Notice("cleared", event.worker, data=data, text=cleared))
 
     def failed(self, worker: int) -> None:
-        """Take note that a worker said that it cannot answer."""
+        """Record that a worker said that it cannot answer."""
         if self._detector is not None:
             self._detector.failed(worker)
 

@@ -51,7 +51,7 @@ Of the records:
 
 ===================== ================================================================================================
 `older_checkpoint`    the run goes on from an older checkpoint than its newest; `reason`
-`rewritten`           a damaged `file` of the run folder is written anew; `reason`
+`rewritten`           a damaged `file` of the run folder is written again; `reason`
 `unrecorded`          records or checkpoints could not be written; `reason`
 `model_moved`         the model could not be saved in the run folder; it is in `folder`
 `model_lost`          it could not be saved anywhere

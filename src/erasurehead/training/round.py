@@ -38,7 +38,7 @@ DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
-    "time at which to ask it again: let its `verdict` stop when nothing is pending, or at the time that `wake` says."
+    "time at which to ask it again; let its `verdict` stop when nothing is pending, or at the time that `wake` says."
 )
 
 TELL_EVERY = 0.05
@@ -50,7 +50,7 @@ WATCH_EVERY = 1.0
 
 
 class TimeIsUp(ErasureHeadError):
-    """The time that the run was given is over, in the middle of a round."""
+    """The time limit of the run has passed, in the middle of a round."""
 
 
 class PoolShrunk(ErasureHeadError):
@@ -75,7 +75,7 @@ class RoundRunner:
         callbacks: hooks that watch.
 
     Attributes:
-        log: of the step that is under way: what is noticed in it, and what befalls workers.
+        log: of the step that is under way: what is noticed in it, and what happens to workers.
         time_is_up: when, in the engine's seconds, a round is broken off; inf for never.
     """
 
@@ -100,7 +100,7 @@ class RoundRunner:
 
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
-            Unreachable: if the wait rule cannot be met any more.
+            Unreachable: if the wait rule can no longer be met.
             Diverged: if the estimate is not finite although every message is, or if no message that came is, or so few
                 that the rule cannot be met.
         """
@@ -235,7 +235,7 @@ class RoundRunner:
                 continue
             until = None if wake is None else current.begin + wake
             if now > self.time_is_up:
-                raise TimeIsUp("The time that the run was given is over.")
+                raise TimeIsUp("The time limit of the run has passed.")
             check = min(self._monitor.next_look(), self.time_is_up)
             if watched and self._pool.living and not engine.virtual:
                 check = min(check, now + WATCH_EVERY)
@@ -249,7 +249,7 @@ class RoundRunner:
                 raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
             now = engine.now()
             if event is None and now >= self.time_is_up:
-                raise TimeIsUp("The time that the run was given is over.")
+                raise TimeIsUp("The time limit of the run has passed.")
             if event is not None:
                 alarm.stop()
                 self._intake.take(event, current)

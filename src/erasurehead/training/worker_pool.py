@@ -42,7 +42,7 @@ class WorkerPool:
         gone: all workers that are given up for good, with the reason.
         wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
         tell: takes what is noticed of the workers.
-        early: what befell them while they were started, in order.
+        early: what happened to them while they were started, in order.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class WorkerPool:
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def join(self, event: Joined) -> bool:
-        """Take note that a worker is there; return whether it belongs to the assignment."""
+        """Record that a worker is there; return whether it belongs to the assignment."""
         worker = event.worker
         if self._started or self._deaths[worker]:
             self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
@@ -135,7 +135,7 @@ class WorkerPool:
         return worker in self.assignment.positions
 
     def die(self, event: Died) -> bool:
-        """Take note of a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
+        """Record a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
         unborn = event.worker in self.coming and not self._started
         what = f"{'did not start' if unborn else 'died'}: {event.reason}"
         self.living.pop(event.worker, None)
@@ -352,7 +352,7 @@ class WorkerPool:
         Arguments:
             state: what `state` returned.
             running: whether the workers are as they were then (on the virtual clock); else all positions are filled
-                anew by `start`.
+                again by `start`.
         """
         worker_ids: list[int] = list(state["worker_ids"])
         if state["generation"]:

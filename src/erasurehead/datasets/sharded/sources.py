@@ -19,7 +19,7 @@ from erasurehead.errors import DataError, check_count, invalid, real
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
 
-CHANGED = "{path} has changed while it was read; shard it once nobody writes to it."
+CHANGED = "{path} has changed while it was read; shard it when nothing writes to it any more."
 EMPTY = "{path} has no rows of data."
 
 BLOCK_ROWS = 1 << 16

@@ -123,7 +123,9 @@ class Checkpointer(Callback):
             else:
                 self.store.clear()
         except OSError as error:  # the run is finished all the same
-            self.recorder.unrecorded(error, "The run is finished, and what it would be continued from may be missing.")
+            self.recorder.unrecorded(
+                error, "The run is finished, but the checkpoint that it could be continued from may be missing."
+            )
 
     def close(self) -> None:
         """Write the last state that was taken, if it is not on disk yet, and end the thread.

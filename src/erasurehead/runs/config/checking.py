@@ -23,6 +23,18 @@ _Root = TypeVar("_Root", bound=BaseModel)
 _MAY_BE_EMPTY = frozenset({"run.address"})
 """Keys whose own check says more of an empty text."""
 
+_RULES: Mapping[str, str] = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be a text",
+    "model_type": "must be a section of keys",
+    "tuple_type": "must be a list",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+}
+"""What pydantic finds wrong, in the words that arguments from Python are refused with."""
+
 
 def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
     """Check what a run file says; see `build` for the arguments.
@@ -57,11 +69,9 @@ def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, st
         raise _sentence(root, error.errors(include_url=False), options or {}) from None
     for key, text in _texts(config.model_dump()):
         if not text.strip() and key not in _MAY_BE_EMPTY:
-            raise invalid(key, "must not be empty", text, "leave it out to have the default")
+            raise invalid(key, "must not be empty", text, "leave it out for the default")
         if printable(text) != text:
-            raise invalid(
-                key, "must be a text in UTF-8, as a run file is", printable(text), "rename the file or folder"
-            )
+            raise invalid(key, "must be UTF-8 text, as a run file is", printable(text), "rename the file or folder")
     return config
 
 
@@ -122,6 +132,8 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     out = dict(below)
     for key, value in above.items():
         under = out.get(key)
+        if key in below and isinstance(value, Mapping) and not isinstance(under, Mapping):
+            continue  # a section that is none: whoever checks the whole refuses it
         both = isinstance(under, Mapping) and isinstance(value, Mapping)
         out[key] = merged(cast("Mapping[str, Any]", under), cast("Mapping[str, Any]", value)) if both else value
     return out
@@ -194,8 +206,6 @@ def _instead(error: ErrorDetails) -> str:
 
 
 def _rule(error: ErrorDetails) -> str:
-    if error["type"] == "model_type":
-        return "must be a section of keys"
-    if error["type"] == "tuple_type":
-        return "must be a list"
+    if error["type"] in _RULES:
+        return _RULES[error["type"]].format(**error.get("ctx", {}))
     return error["msg"].replace("Input should", "must", 1)

@@ -105,7 +105,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         sharded = ShardedDataset.open(section.source)
         if loss not in (None, sharded.task):
             raise invalid("problem.loss", f"must be {sharded.task}, which {section.source} is sharded for", loss,
-                          "shard the file anew with another --loss")  # fmt: skip
+                          "shard the file again with another --loss")  # fmt: skip
         return sharded
     try:
         return datasets.read(
@@ -359,7 +359,8 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
                 "delays.model",
                 f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
                 f"never answer (step {first + step})", str(model),
-                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) goes on without",
+                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) does not "
+                "wait for them",
             )  # fmt: skip
 
 
