@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -27,6 +28,27 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LONGEST = ("ray", "mpi", "clusters", "documentation", "sabotage", "exhibits", "figures")
 """Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, and never among what is there then.
+
+    It stays to the end, modules of large libraries among it: to look through it again and again, while it grows and
+    then in every test, takes seconds of every process that runs tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the library only, not in tests: their collector is a `pytest.Module` of its own kind."""
+    return [found for found in (yield) if type(found) is pytest.Module]
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
