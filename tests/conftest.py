@@ -36,6 +36,12 @@ def group_of(item: pytest.Item) -> str:
     return str(group.args[0]) if group else ""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the library only, not in tests: their collector is a `pytest.Module` of its own kind."""
+    return [found for found in (yield) if type(found) is pytest.Module]
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put first what takes long."""
