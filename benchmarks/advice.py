@@ -23,7 +23,8 @@ from erasurehead.planning import (
     race,
     speed_up_range,
 )
-from erasurehead.planning.trials import Trainer, arrivals_of
+from erasurehead.planning.trainer import Trainer
+from erasurehead.planning.trials import arrivals_of
 from erasurehead.schemes.text import is_adaptive, parse_scheme
 from truth import GAPS, REPLAYS, ROUNDS, STEPS, Situation, choices, problem, rate, replayed, trainer
 

@@ -13,7 +13,8 @@ import numpy as np
 from erasurehead import delays, optimizers, problems
 from erasurehead.engines import LateWork
 from erasurehead.planning import default_settings
-from erasurehead.planning.trials import Trainer, arrivals_of
+from erasurehead.planning.trainer import Trainer
+from erasurehead.planning.trials import arrivals_of
 from erasurehead.schemes.text import parse_scheme
 
 GAPS = (1e-1, 1e-2, 1e-3)

@@ -14,7 +14,7 @@ from erasurehead import delays, optimizers, problems
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Accuracy, Forecast, explain, forecast, plan, task_noise
 from erasurehead.planning.task_weights import Counted, CountedSum, _of_messages, task_weights  # pyright: ignore[reportPrivateUsage]
-from erasurehead.planning.trials import Trainer
+from erasurehead.planning.trainer import Trainer
 from erasurehead.schemes.text import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=0)

@@ -11,7 +11,7 @@ import pytest
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.stationarity import block_length
-from erasurehead.planning import forecast
+from erasurehead.planning import forecast, stop_times
 from erasurehead.planning.trace_errors import trace_error
 from erasurehead.schemes.text import parse_scheme
 
@@ -45,6 +45,44 @@ def test_bands_hold_the_true_mean_nearly_as_often_as_they_say(law: Law, waited: 
         assert error is not None
         held += abs(mean - true) <= 1.96 * error * mean
     assert held >= 48  # four stretches are all that stalls of fifty rounds leave of two hundred
+
+
+def slow_machines(random: np.random.Generator, rounds: int) -> Array:
+    """Return rounds of 12 workers, two of which are four times as slow for good."""
+    return (0.2 + random.exponential(0.1, (rounds, 12))) * np.where(np.arange(12) < 2, 4.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "setting", ["ignore_stragglers(wait_for=8)", "exact(load=3)", "erasurehead(load=3, wait_for=5)"]
+)
+def test_who_is_slow_for_good_makes_no_band_wide_that_does_not_wait_for_them(setting: str) -> None:
+    """Each round might have been one that waits for everybody: bands were twice as wide as means differ."""
+    scheme = parse_scheme(setting, 12)
+    means, errors = [], []
+    for number in range(40):
+        table = slow_machines(np.random.default_rng([3, number]), 200)
+        mean = float(stop_times(scheme.decoder, scheme.rule, delays.Fixed(tuple(map(tuple, table))), 200).mean())
+        error = trace_error(scheme, delays.Bootstrap(table), 0.0)
+        assert error is not None
+        means.append(mean)
+        errors.append(error * mean)
+    assert 0.8 < float(np.mean(errors)) / float(np.std(means, ddof=1)) < 1.4
+
+
+def test_rounds_that_are_seldom_count_whether_the_trace_has_one_or_not() -> None:
+    """Five of twelve that are slow at once come in one round of 230, and decide how long a step of eight takes."""
+    scheme = parse_scheme("ignore_stragglers(wait_for=8)", 12)
+    errors = []
+    for number in range(40):
+        table = seldom(np.random.default_rng([4, number]), 200)
+        ordered = np.sort(table, axis=1)[:, 7]
+        error = trace_error(scheme, delays.Bootstrap(table), 0.0)
+        assert error is not None
+        if ordered.max() < 1.0:  # none was seen
+            errors.append(error * float(ordered.mean()))
+    long = np.sort(seldom(np.random.default_rng(5), 40_000), axis=1)[:, 7]
+    assert len(errors) > 5
+    assert float(np.mean(errors)) > 0.5 * float(long.std()) / math.sqrt(200)
 
 
 def test_a_forecast_from_a_trace_is_no_surer_than_the_trace() -> None:

@@ -24,8 +24,10 @@ from erasurehead.planning import (
     race,
     remarks,
     try_settings,
+    usual_setting,
 )
-from erasurehead.planning.trials import Trainer, took
+from erasurehead.planning.trainer import Trainer
+from erasurehead.planning.trials import took
 from erasurehead.schemes.text import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=1)
@@ -127,6 +129,19 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
         next(item for item in ranked.ranked if item.setting == one.setting), one))), ("gap", 0.01))  # fmt: skip
     assert f"With the optimizer that train takes where nothing is said, {ranked.best.setting} takes" in said
     assert "times as fast as the best of the others" in said
+
+
+@pytest.mark.parametrize("workers", [2, 12])
+def test_the_default_of_train_is_named_as_such_for_any_number_of_workers(workers: int) -> None:
+    """It was looked for by a text that only three workers and more have."""
+    usual = usual_setting(workers)
+    assert usual in adaptive_settings(workers)
+    assert parse_scheme(usual, workers).code.load == parse_scheme("adaptive()", workers).code.load
+    found = plan(EXPONENTIAL, workers, 0.01, ("adaptive(load=1)", usual), steps=200)
+    trials = race(found, PROBLEM, descent, ("gap", 0.05), 60, 1, solver=solver)
+    said = explain(after(found, trials), trials, ("gap", 0.05))
+    assert (f"({usual}, the default:" in said) == (trials[0].setting != usual)
+    assert f"With the optimizer that train takes where nothing is said, {trials[0].setting} takes" in said
 
 
 def test_settings_that_were_not_tried_are_told_in_the_steps_of_those_that_were() -> None:

@@ -25,7 +25,7 @@ from erasurehead.planning import (
     race,
     task_noise,
 )
-from erasurehead.planning.trials import GAP, Trainer
+from erasurehead.planning.trainer import GAP, Trainer
 from erasurehead.problems.base import Problem
 from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.config import build_config, parts

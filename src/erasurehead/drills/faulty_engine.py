@@ -22,13 +22,11 @@ from erasurehead.engines.base import (
     Event,
     Failed,
     Joined,
-    LateWork,
-    Moment,
     Order,
     Program,
     rounds_kept,
 )
-from erasurehead.engines.fault_injection import FaultInjection, injection
+from erasurehead.engines.engine_around import EngineAround
 from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
 
@@ -48,7 +46,7 @@ def _nothing(fault: Fault, begins: bool) -> None:
 
 
 @final
-class FaultyEngine(Engine, FaultInjection):
+class FaultyEngine(EngineAround):
     """Any engine, in a fault schedule.
 
     Faults are injected by the engine's own clock, counted from the first order, whether anything happens at that time
@@ -80,13 +78,10 @@ class FaultyEngine(Engine, FaultInjection):
         upon: Upon = _nothing,
         assigning: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.schedule = schedule
         self.spent = frozenset(spent)
         self._told, self._upon, self._assigning = told, upon, assigning
-        self.late: LateWork = engine.late
-        self.message_error, self.message_rounding = engine.message_error, engine.message_rounding
-        self.virtual = engine.virtual
         self._interceptor = Interceptor(rounds_kept(engine.late))
         ends = [
             (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
@@ -109,9 +104,6 @@ class FaultyEngine(Engine, FaultInjection):
         return self._elapsed if self._origin is None else self.now() - self._origin
 
     # --- the contract -----------------------------------------------------------------------------------------------
-
-    def hosts(self) -> Mapping[str, int | None]:
-        return self.engine.hosts()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._free(worker)
@@ -159,24 +151,6 @@ class FaultyEngine(Engine, FaultInjection):
     def release(self, arrived: Arrived) -> None:
         if not self._interceptor.release(arrived):
             self.engine.release(arrived)
-
-    def kill(self, worker: int) -> None:
-        injection(self.engine).kill(worker)
-
-    def pause(self, worker: int) -> None:
-        injection(self.engine).pause(worker)
-
-    def proceed(self, worker: int) -> None:
-        injection(self.engine).proceed(worker)
-
-    def now(self) -> float:
-        return self.engine.now()
-
-    def stamp(self, moment: Moment, order_round: int) -> float:
-        return self.engine.stamp(moment, order_round)
-
-    def close(self) -> None:
-        self.engine.close()
 
     def state(self) -> Tree | None:
         inner = self.engine.state()

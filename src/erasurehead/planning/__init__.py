@@ -1,6 +1,7 @@
 """What will happen: closed forms, simulation, and advice before a run is made."""
 
 from erasurehead.planning.accuracy import Accuracy as Accuracy
+from erasurehead.planning.accuracy import measured_accuracy as measured_accuracy
 from erasurehead.planning.carry_over import simulate_with_memory as simulate_with_memory
 from erasurehead.planning.constants import TaskNoise as TaskNoise
 from erasurehead.planning.constants import estimate_constants as estimate_constants
@@ -24,8 +25,11 @@ from erasurehead.planning.forecasts import Target as Target
 from erasurehead.planning.forecasts import forecast as forecast
 from erasurehead.planning.planner import Plan as Plan
 from erasurehead.planning.planner import plan as plan
+from erasurehead.planning.racing import after as after
+from erasurehead.planning.racing import race as race
 from erasurehead.planning.settings import adaptive_settings as adaptive_settings
 from erasurehead.planning.settings import default_settings as default_settings
+from erasurehead.planning.settings import usual_setting as usual_setting
 from erasurehead.planning.simulation import Simulation as Simulation
 from erasurehead.planning.simulation import simulate as simulate
 from erasurehead.planning.simulation import stop_times as stop_times
@@ -42,9 +46,6 @@ from erasurehead.planning.step_times import minimum_mean as minimum_mean
 from erasurehead.planning.step_times import order_statistic as order_statistic
 from erasurehead.planning.step_times import scaled as scaled
 from erasurehead.planning.trials import Trial as Trial
-from erasurehead.planning.trials import after as after
-from erasurehead.planning.trials import measured_accuracy as measured_accuracy
-from erasurehead.planning.trials import race as race
 from erasurehead.planning.trials import try_settings as try_settings
 from erasurehead.planning.what_if import WhatIf as WhatIf
 from erasurehead.planning.what_if import by_case as by_case

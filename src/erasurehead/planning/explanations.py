@@ -12,6 +12,7 @@ from erasurehead.delays.distributions import Pareto
 from erasurehead.errors import numbered
 from erasurehead.planning.forecasts import GUESS, Forecast, trace_rounds
 from erasurehead.planning.planner import Plan
+from erasurehead.planning.settings import usual_setting
 from erasurehead.planning.speed_ups import speed_up_range
 from erasurehead.planning.trials import Trial, decided_by_luck, took
 from erasurehead.planning.what_if import if_worse, rounds_to_settle
@@ -283,7 +284,7 @@ def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> st
 def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     """Say how the default of `train` compares with the best of all others, if both were tried."""
     by_name = {item.setting: item for item in plan.ranked}
-    usual = next((item for item in plan.ranked if item.setting == "adaptive(load=3)"), None)
+    usual = by_name.get(usual_setting(plan.n_workers))
     reached = [trial for trial in trials if math.isfinite(trial.median_steps)]
     own = [trial for trial in trials if is_adaptive(trial.setting)]
     others = [trial for trial in reached if not is_adaptive(trial.setting)]

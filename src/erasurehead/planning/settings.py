@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from erasurehead.errors import check_count
+from erasurehead.schemes.named import adaptive
 
 _LOADS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 _SHARES = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
@@ -44,7 +45,20 @@ def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     """
     check_count("n_workers", n_workers)
     check_count("max_load", max_load)
-    return tuple(f"adaptive(load={load})" for load in (1, *_LOADS) if load <= min(max_load, n_workers))
+    return tuple(_adaptive(load) for load in (1, *_LOADS) if load <= min(max_load, n_workers))
+
+
+def usual_setting(n_workers: int) -> str:
+    """Return what `erasurehead train` does where nothing is said, written as `adaptive_settings` writes it.
+
+    Arguments:
+        n_workers: how many, at least 1.
+    """
+    return _adaptive(adaptive(n_workers).code.load)
+
+
+def _adaptive(load: int) -> str:
+    return f"adaptive(load={load})"
 
 
 def _useful(waits: Iterable[int], n_workers: int, load: int) -> list[int]:

@@ -13,8 +13,8 @@ from erasurehead._internal.storage import Access
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
-from erasurehead.reports.rendering import Column, as_markdown, as_table, final_values, measured_column
-from erasurehead.reports.units import plain_unit, time_unit
+from erasurehead.reports.rendering import Column, as_markdown, as_table, final_values, race_columns
+from erasurehead.reports.units import time_unit
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -228,13 +228,7 @@ class FinishedComparison:
             Column(("Run",), self.names),
             Column(("Workers",), [str(run.workers) for run in self.runs]),
             Column(("Steps",), [f"{run.steps:.0f}" for run in self.runs]),
-            measured_column(("Time per", "step"), [run.seconds_per_step for run in self.runs], time_unit),
-        ]
-        if self.target is not None:
-            header = "Time to", measures.target_name(self.target)
-            columns.append(measured_column(header, self.times, time_unit))
-        columns += [
-            measured_column(("Speed-up",), self.speed_ups, plain_unit, "×"),
+            *race_columns([run.seconds_per_step for run in self.runs], self.times, self.speed_ups, self.target),
             Column(("Final", "loss"), final_values([run.final(LOSS) for run in self.runs])),
         ]
         if self.metric != LOSS:

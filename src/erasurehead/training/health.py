@@ -89,8 +89,10 @@ class HealthMonitor:
         if self._detector is not None:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
+            silent = self._detector.silence(event.worker, event.time) if self._detector.suspects else 0.0
             if cleared := self._detector.heard(event.worker, event.time, event.started, done):
-                self.tell(Notice("cleared", event.worker, data={"reason": cleared}, text=cleared))
+                data = {"reason": cleared, "seconds": silent}
+                self.tell(Notice("cleared", event.worker, data=data, text=cleared))
 
     def failed(self, worker: int) -> None:
         """Record that a worker said that it cannot answer."""
@@ -117,7 +119,8 @@ class HealthMonitor:
         if self._detector is not None:
             for worker in self._detector.check(now):
                 why = self._detector.suspects[worker]
-                self.tell(Notice("suspected", worker, data={"reason": why}, text=why))
+                data = {"reason": why, "seconds": self._detector.silence(worker, now)}
+                self.tell(Notice("suspected", worker, data=data, text=why))
                 if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
         return gone

@@ -20,8 +20,8 @@ Of workers, where `reason` is in words:
 `died`                a worker is gone, or did not come up; `reason`, and `replaced`: whether another takes its place
 `ended`               it seemed to hang and was ended; `reason`, `replaced`
 `joined`              it, or another of its number, is there (again); `host`
-`suspected`           it seems to hang; `reason`
-`cleared`             it does not, it has answered; `reason`
+`suspected`           it seems to hang: silent for so many `seconds`; `reason`
+`cleared`             it does not, it has answered, after so many `seconds`; `reason`
 `lied`                it lied and is put aside; `reason`
 `failed`              it said that it cannot answer; `reason`
 `refused`             messages cannot be used: `messages`, of `workers`; `reason`

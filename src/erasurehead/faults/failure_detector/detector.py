@@ -191,6 +191,11 @@ class FailureDetector:
             self._next = first
         return self._next
 
+    def silence(self, worker: int, now: float) -> float:
+        """Return for how many seconds a worker has had something to answer since it was last heard of."""
+        state = self._workers.get(worker) or Silence()
+        return state.silent + (0.0 if state.since is None else now - state.since)
+
     def deadline(self, worker: int) -> float | None:
         """Return after how many seconds, counted from its present order or last sign of life, a worker is suspected.
 
@@ -290,8 +295,7 @@ class FailureDetector:
         return max(seconds, self.floor - state.silent, 0.0)
 
     def _sentence(self, worker: int, state: Silence, now: float) -> str:
-        assert state.since is not None
-        silent = state.silent + now - state.since
+        silent = self.silence(worker, now)
         orders = f", over {state.orders + 1} orders" if state.orders else ""
         text = f"worker {worker} is suspected to hang: silent for {silent:.3g} s{orders}; "
         usual = self.usual()
