@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -25,7 +26,7 @@ settings.load_profile("quick")  # but for what `--hypothesis-profile` says
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LONGEST = ("ray", "mpi", "clusters", "documentation", "sabotage", "exhibits", "figures")
+LONGEST = ("clusters", "mpi", "ray", "documentation", "sabotage", "exhibits", "figures")
 """Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
 
 
@@ -33,6 +34,12 @@ def group_of(item: pytest.Item) -> str:
     """Return the group of tests that run one after the other in one process to which a test belongs, or nothing."""
     group = item.get_closest_marker("xdist_group")
     return str(group.args[0]) if group else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the library only, not in tests: their collector is a `pytest.Module` of its own kind."""
+    return [found for found in (yield) if type(found) is pytest.Module]
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -47,6 +54,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return len(LONGEST) + (0 if slow and real else 1 if slow or real else 2)
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare Python to look for garbage among thousands of tests and all that they import, which stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

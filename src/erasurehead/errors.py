@@ -23,6 +23,9 @@ UNSAID: Final = _Unsaid()
 
 _LONGEST = 300  # characters of a value that an error shows
 
+_ACTIONS = tuple(f"must be {done} " for done in ("given", "left out", "named", "stated", "drawn", "reached"))
+"""Rules about what is done with an argument, and not about its value."""
+
 
 class ErasureHeadError(Exception):
     """Every error that this library raises on purpose; the command line prints it without a traceback."""
@@ -72,7 +75,8 @@ class InvalidArgument(ErasureHeadError, ValueError):
             return f"{around}{self.sentence.removesuffix('.')}."
         option = f"({self.option}) " if self.option else ""
         typed = f" (in {self.typed})" if self.typed else ""
-        joint = "but it is" if self.rule.startswith(("must be ", "must lie ")) else "got"
+        reads = self.rule.startswith(("must be ", "must lie ")) and not self.rule.startswith(_ACTIONS)
+        joint = "but it is" if reads else "got"
         came = "" if self.value is UNSAID or self.value is None else f", {joint} {shown(self.value)}{typed}"
         hint = f"; {self.hint}" if self.hint else ""
         return f"{around}{self.argument} {option}{self.rule}{came}{hint}."

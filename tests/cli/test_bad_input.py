@@ -47,14 +47,14 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--scheme", "erasurehead(load=3, wait_for=13)"), "wait_for must be at most 12, but it is 13"),
         (("--scheme", "ignore_stragglers(wait_for=0)"), "wait_for must be at least 1, but it is 0"),
         # texts and values that stand for nothing
-        (("--scheme", "magic"), "--scheme must not name 'magic'"),
+        (("--scheme", "magic"), "--scheme must use known names"),
         (("--delays", "exponential(mean=-1)"), "--delays 'exponential(mean=-1)': mean must be"),
         (("--delays", "recorded('nowhere.jsonl')"), "There is no file 'nowhere.jsonl'"),
-        (("--rate", "fast"), "--rate must not contain 'fast'"),
+        (("--rate", "fast"), "--rate must use known names"),
         (("--rate", "0"), "--rate must be a positive finite number"),
         (("--momentum", 0.5), "--momentum is for heavy_ball only"),
-        (("--steps", 0), "run.steps (--steps) must be greater than or equal to 1, but it is 0"),
-        (("--workers", -3), "run.workers (--workers) must be greater than or equal to 1, but it is -3"),
+        (("--steps", 0), "run.steps (--steps) must be at least 1, but it is 0"),
+        (("--workers", -3), "run.workers (--workers) must be at least 1, but it is -3"),
         (("--late", "sometimes"), "delays.late (--late) must be 'preempt' or 'carry'"),
         (("--engine", "cloud"), "run.engine (--engine) must be 'processes', 'virtual', 'mpi' or 'ray'"),
         (("--l2", "nan"), "problem.l2 (--l2) must be"),
@@ -132,7 +132,7 @@ def test_a_run_folder_that_cannot_be_used(typed: Typed) -> None:
     assert "The run folder '/proc/x' cannot be written to" in refused(typed, *SHOP, "--out", "/proc/x")
     Path("used").mkdir()
     Path("used/thesis.tex").write_text("")
-    assert "The run folder 'used' is used already" in refused(typed, *SHOP, "--out", "used")
+    assert "The run folder 'used' is already in use" in refused(typed, *SHOP, "--out", "used")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_run_folder_that_cannot_be_used(typed: Typed) -> None:
             "There is no key 'step' in [run]; did you mean 'steps'? The keys of [run] are engine, workers",
         ),
         ("[optimiser]\nrate = 3\n", "There is no key 'optimiser' in the run file; did you mean 'optimizer'?"),
-        ("[run]\nsteps = 'ten'\n", "run.steps must be a valid integer, but it is 'ten'"),
+        ("[run]\nsteps = 'ten'\n", "run.steps must be a whole number, but it is 'ten'"),
         ("[run\n", "The run file 'run.toml' is not TOML"),
     ],
 )

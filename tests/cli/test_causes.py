@@ -82,8 +82,8 @@ FORMATS: list[tuple[str, bytes, str]] = [
     ("t.csv", b"a,b\n\x00\x00\x01,2\n" + b"1,2\n" * 9, "is not a text"),
     ("t.csv.gz", b"a,b\n1,2\n", "is not compressed, although its name ends in .gz"),
     ("t.csv.gz", gzip.compress(b"a,b\n" + os.urandom(3000))[:900], "the file is cut off or damaged"),
-    ("t.csv", b'a,b\n1,2\n"3,4\n5,6\n7,8\n', "line 3: a quote that opens there is never closed"),
-    ("t.csv", b'a,b\n"x\ny",1\n1,"3\n5,6\n', "line 4: a quote that opens there is never closed"),
+    ("t.csv", b'a,b\n1,2\n"3,4\n5,6\n7,8\n', "line 3: a quote that opens here is never closed"),
+    ("t.csv", b'a,b\n"x\ny",1\n1,"3\n5,6\n', "line 4: a quote that opens here is never closed"),
     ("t.csv", b"a,b\n1,1\n1,2\n1,1\n1,2\n1,1\n1,2\n", "every column but the label has one value"),
     ("t.csv", b"a,id\n" + b"".join(b"%d,n%d\n" % (k % 3, k) for k in range(60)), "almost one a row, as identifiers do"),
     ("t.csv", b"a,y\n1,1.5\n2,nan\n3,2.5\n", "leave that row out, or fill it in"),
@@ -150,9 +150,9 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("train", "--steps", "ten"), "--steps must be a whole number, but it is 'ten'"),
     (("train", "--steps=ten"), "--steps must be a whole number, but it is 'ten'"),
     (("train", "-n", "1.5"), "--steps must be a whole number, but it is '1.5'"),
-    (("train", "--l2", "a"), "--l2 must be a valid number, but it is 'a'"),
+    (("train", "--l2", "a"), "--l2 must be a number, but it is 'a'"),
     (("train", "--synthetic", "always", "--l2", "inf"), "(--l2) must be a finite number"),
-    (("train", "--synthetic", "always", "--l2", "-1"), "(--l2) must be greater than or equal to 0, but it is -1.0"),
+    (("train", "--synthetic", "always", "--l2", "-1"), "(--l2) must be at least 0, but it is -1.0"),
     (("train", "--synthetic", "always", "--rate", "nan"), "--rate must be a positive finite number, but it is"),
     (("train", "--synthetic", "always", "--rate", "-1"), "--rate must be a positive finite number, but it is"),
     (("resize", "x", "many"), "WORKERS must be a whole number, but it is 'many'"),
@@ -204,7 +204,7 @@ def test_an_empty_text_is_not_the_default(typed: Typed, command: tuple[object, .
 
 
 NAMES: list[tuple[tuple[object, ...], str]] = [
-    (("train", *SHOP, "--scheme", "magic"), "--scheme must not name 'magic', got 'magic'; known are"),
+    (("train", *SHOP, "--scheme", "magic"), "--scheme must use known names, got 'magic'; "),
     (("train", *SHOP[:-1], "exponential"), "must be written as a call, exponential(mean, seed=0"),
     (("train", *SHOP, "--one-hot", "age,city"), "got 'city' (in 'age,city'); they are age, town"),
     (("delays", "show", "exponential"), "must be written as a call, exponential(mean, seed=0"),
@@ -222,15 +222,17 @@ def test_names(typed: Typed, command: tuple[object, ...], said: str) -> None:
 
 
 RUN_FILES: list[tuple[str, str]] = [
-    ("[run]\nsteps = 'ten'\n", "run.toml, line 2: run.steps must be a valid integer, but it is 'ten'"),
+    ("[run]\nsteps = 'ten'\n", "run.toml, line 2: run.steps must be a whole number, but it is 'ten'"),
     ("# x\n\n[run]\nstep = 3\n", "run.toml, line 4: There is no key 'step' in [run]"),
     ("data = 'a.csv'\n", "run.toml, line 1: data must be a section of keys, but it is 'a.csv'"),
+    ("run = 3\n", "run.toml, line 1: run must be a section of keys, but it is 3"),
+    ("run = [1]\n", "run.toml, line 1: run must be a section of keys, but it is [1]"),
     ("scheme = ''\n", "run.toml, line 1: scheme must not be empty"),
     ("[run]\nworkers = 6\n[data]\nsource = 'a'\ntarget = ''\n", "run.toml, line 5: data.target must not be empty"),
     ("[data]\nsource = 'shop.csv'\none_hot = ['age', 'city']\n",
      "run.toml, line 3: data.one_hot must name columns of shop.csv, got 'city' (in [\"age\", \"city\"])"),
     ("[delays]\nmodel = '''\nlate([99])'''\n[data]\nsource = 'shop.csv'\n", "run.toml, line 2: delays.model"),
-    ("scheme = 'magic'\n", "run.toml, line 1: scheme must not name 'magic', got 'magic'"),
+    ("scheme = 'magic'\n", "run.toml, line 1: scheme must use known names, got 'magic'"),
 ]  # fmt: skip
 
 
@@ -330,7 +332,7 @@ def test_a_name_that_is_not_utf8_is_refused_before_the_work(shop: Path) -> None:
     command = [sys.executable, "-c", "from erasurehead.cli import main; main()", "train", "--data", name]
     done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
-    assert "must be a text in UTF-8" in done.stderr
+    assert "must be UTF-8 text" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -87,8 +87,8 @@ def test_showing_a_code_tells_all_that_its_family_promises_and_what_it_costs(typ
     assert done.out.startswith(codes.describe("cyclic_mds"))
     facts = {line[:15].strip(): line[15:].strip() for line in done.out.split(":\n  workers")[1].splitlines() if line}
     assert facts["load"].startswith("6 tasks on the busiest worker")
-    assert facts["bears"] == "any 5 stragglers, exactly"
-    assert facts["messages"] == "1 a worker and step, each as long as the gradient"
+    assert facts["tolerates"] == "any 5 stragglers, exactly"
+    assert facts["messages"] == "1 per worker and step, each as long as the gradient"
     assert facts["spectral gap"].startswith("0.83")
     assert row.source in done.out
 

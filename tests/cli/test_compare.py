@@ -69,7 +69,7 @@ def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: 
     command = ("compare", "--data", shop, *SMALL, "-o", "x", "--steps", 2)
     assert typed(*command).code == 0
     again = typed(*command)
-    assert (again.code, "'x' is used already" in again.sentence) == (2, True)
+    assert (again.code, "'x' is already in use" in again.sentence) == (2, True)
     assert typed(*command, "--overwrite", "--no-figures").code == 0
     assert not Path("x/figures").exists()
 
@@ -99,7 +99,7 @@ def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None
     ("options", "said"),
     [
         (("--target", "bought"), "target must be a metric and a value, but it is 'bought'; write auc=0.84"),
-        (("--target", "f1=0.5"), "must name a metric that is measured, got 'f1' (in 'f1=0.5'); measured are auc"),
+        (("--target", "f1=0.5"), "must name a metric that is measured, got 'f1' (in 'f1=0.5'); the metrics are auc"),
         (("--target", "auc=0.5", "--test-fraction", 0), "there are no test rows"),
         (("-s", "uncoded", "-s", "exact(load=7)"), "load must be at most the number of tasks, 6, but it is 7"),
     ],

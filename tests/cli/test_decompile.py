@@ -69,7 +69,7 @@ def test_examples_are_types_numbers_and_files(typed: Typed, tmp_path: Path) -> N
     ("command", "said"),
     [
         (("mine.py",), "TARGET must be MODULE:FUNCTION or FILE.py:FUNCTION"),
-        (("nothing.py:f",), "nothing.py is not there"),
+        (("nothing.py:f",), "There is no file 'nothing.py'"),
         (("mine.py:f",), "mine.py has no function f; it has loss, printing, untyped"),
         (("no_such_module:f",), "There is no module 'no_such_module'"),
         (("mine.py:untyped",), "No example is given for x; add --example"),
@@ -77,7 +77,7 @@ def test_examples_are_types_numbers_and_files(typed: Typed, tmp_path: Path) -> N
         (("mine.py:untyped", "-e", "x.npy", "-e", "1"), "There is no file 'x.npy'"),
         (("mine.py:loss", "--backend", "torch"), "--backend must be 'jax' or 'numpy'"),
         (("mine.py:printing",), "debug_print cannot be decompiled to jax"),
-        (("mine.py:loss", "--out", "loss.txt", "--no-check"), "path must end with .py"),
+        (("mine.py:loss", "--out", "loss.txt", "--no-check"), "--out must end with .py, got 'loss.txt'"),
     ],
 )
 def test_bad_input_is_a_sentence(typed: Typed, command: tuple[str, ...], said: str) -> None:

@@ -122,7 +122,7 @@ def test_conversion_keeps_every_delay(typed: Typed, latencies: Path, name: str) 
     assert (read_trace(name).table() == read_trace(latencies).table()).all()
     again = typed("delays", "convert", latencies, name)
     assert again.code == 2
-    assert "OUT must not be there yet" in again.sentence
+    assert "OUT must not exist yet" in again.sentence
     assert typed("delays", "convert", latencies, name, "--overwrite").code == 0
 
 
@@ -166,9 +166,9 @@ def test_traces_that_cannot_be_fitted(typed: Typed, text: str, options: tuple[ob
         (("fit", "absent.csv"), "There is no file 'absent.csv'"),
         (("fit", "."), "is a folder without arrivals.jsonl"),
         (("show", "pareto(0.1, -1)"), "TRACE|MODEL 'pareto(0.1, -1)': exponent must be"),
-        (("show", "magic(1)"), "must not name 'magic'"),
+        (("show", "magic(1)"), "must use known names"),
         (("convert", "latencies.csv", "out.txt"), "OUT must end in .csv"),
-        (("convert", "latencies.csv", "no/such/out.csv"), "OUT must lie in a folder that is there"),
+        (("convert", "latencies.csv", "no/such/out.csv"), "OUT must be in a folder that exists"),
     ],
 )
 @pytest.mark.usefixtures("latencies")

@@ -38,7 +38,7 @@ def test_a_drill_prints_what_was_noticed_what_it_cost_and_what_was_kept(typed: T
     done = typed("drill", *SMALL, "--kinds", "kill,corrupt", "--out", "drill")
     assert done.code == 0, done.err
     assert "kill worker" in done.err  # the fault schedule, before it begins
-    assert "another was there" in done.out
+    assert "a replacement had started" in done.out
     assert "lies, and is put aside" in done.out
     assert "what it cost" in done.out
     assert "every promise was kept; the fault schedule, both runs and this report are in drill" in done.out
@@ -76,8 +76,8 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
         (("--workers", 0), "--workers must be at least 3, but it is 0"),
         (("--seconds", 0), "seconds must be a positive number"),
         (("--seed", -1), "seed must be at least 0"),
-        (("--scheme", "magic()"), "scheme must not name 'magic'"),
-        (("--delays", "none()"), "delays must make each step wait"),
+        (("--scheme", "magic()"), "scheme must use known names"),
+        (("--delays", "none()"), "delays must make each step take"),
         (("--records", "maybe"), "run.records (--records) must be"),
         (("--on-suspicion", "pray"), "faults.suspected (--on-suspicion) must be"),
         (("--out", "full"), "out must be a folder that is empty or not there"),

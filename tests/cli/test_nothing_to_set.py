@@ -91,7 +91,7 @@ def test_it_ends_at_the_optimum_and_says_so(
     done = typed("train", *given, *VIRTUAL, "--out", "run")
     assert done.code == 0, done.err
     assert "quasi_newton; 6 workers on a virtual clock" in done.err
-    assert "ended as it has converged, after " in done.out
+    assert "ended because it has converged, after " in done.out
     for word in ("has not converged", "has risen", "--rate"):
         assert word not in done.err
     summary = RunFolder.open("run").summary
@@ -116,7 +116,7 @@ def test_it_ends_at_the_optimum_and_says_so(
 def test_real_workers_need_nothing_else_either(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, "--label", "bought", "--categorical", "--workers", 4)
     assert done.code == 0
-    assert "ended as it has converged, after " in done.out
+    assert "ended because it has converged, after " in done.out
     assert "adaptive: " in done.out
 
 

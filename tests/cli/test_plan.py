@@ -361,10 +361,10 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "--trace or --delays must be given, and not both"),
-        (("--trace", "latencies.csv", "--delays", "none()"), "--trace or --delays must be given, and not both"),
+        ((), "Exactly one of --trace and --delays must be given"),
+        (("--trace", "latencies.csv", "--delays", "none()"), "Exactly one of --trace and --delays must be given"),
         (("--delays", "none()"), "--workers must be given with --delays"),
-        (("--delays", "magic()", "-w", 4), "--delays 'magic()': delays must not name 'magic'"),
+        (("--delays", "magic()", "-w", 4), "--delays 'magic()': delays must use known names"),
         (("--trace", "latencies.csv", "-w", 13), "--workers must be at most the 12 workers of the trace, but it is 13"),
         (("--trace", "latencies.csv", "-w", 13), "--keep pooled draws for any number"),
         (("--trace", "latencies.csv", "-w", 1), "--workers must be at least 2, but it is 1"),
@@ -413,7 +413,7 @@ def test_bad_input_is_one_sentence(typed: Typed, options: tuple[object, ...], sa
     assert done.sentence.startswith("erasurehead: ")
 
 
-def test_an_earlier_plan_is_not_overwritten_unasked(typed: Typed) -> None:
+def test_an_earlier_plan_is_not_overwritten_by_default(typed: Typed) -> None:
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p").code == 0
     again = typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p")
     assert again.code == 2

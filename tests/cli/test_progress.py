@@ -92,7 +92,7 @@ def test_lines_for_a_log_tell_step_loss_pace_and_the_time_left() -> None:
     assert first == "starting 6 workers ..."
     assert 1 <= len(lines) < 8
     told = r"step \d of 8: loss .+, .+ s a step, \d+ s left|waiting for step \d of 8; .+"
-    over = r"training is over; \d of 9 models are evaluated"
+    over = r"training is done; \d of 9 models are evaluated"
     assert all(re.fullmatch(f"{told}|{over}", line) for line in lines)
     assert any("models are evaluated" in line for line in lines)
 

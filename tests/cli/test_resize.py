@@ -50,6 +50,6 @@ def test_where_no_run_is_going_on_nobody_is_asked(typed: Typed, shop: Path) -> N
     typed("train", "--data", shop, *SMALL, "--out", "over")
     done = typed("resize", "over", "4")
     assert done.code == 2
-    assert done.err.startswith("erasurehead: No run is under way in 'over', so nobody would take the workers; ")
+    assert done.err.startswith("erasurehead: No run is under way in 'over', so nothing would use the workers; ")
     assert not Path("over/control.json").exists()
     assert typed("resize", "over", "0").code == 2

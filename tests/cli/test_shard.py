@@ -14,7 +14,7 @@ from erasurehead.runs.experiment import Experiment
 
 from .shop import SMALL, Typed
 
-RUN = SMALL[1:]  # what is said of the columns is settled in the shards
+RUN = SMALL[1:]  # the columns are fixed in the shards
 
 
 @pytest.mark.usefixtures("shop")
@@ -68,7 +68,7 @@ def test_a_copy_is_checked(typed: Typed) -> None:
     typed("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "shards")
     whole = typed("shard", "--check", "shards")
     assert whole.code == 0
-    assert "7 of 7 files are as they were written" in whole.out
+    assert "7 of 7 files are intact" in whole.out
     Path("shards/task-00002.safetensors").write_bytes(b"")
     broken = typed("shard", "--check", "shards", "--json")
     assert broken.code == 1
@@ -86,7 +86,7 @@ def test_a_copy_is_checked(typed: Typed) -> None:
         (("shard", "shop.csv", "--tasks", 4), "--out must be given"),
         (("shard", "shop.csv", "--tasks", 4, "--out", "new"), "line 2, column 'town'"),
         (("shard", "shop.csv", "--categorical", "--tasks", 500, "--out", "new"), "--tasks must be at most the number"),
-        (("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "shards"), "is used already"),
+        (("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "shards"), "is already in use"),
         (("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "/proc/new"), "/proc/new"),
         (("shard", "--check", "nowhere"), "manifest.json cannot be read: No such file or directory"),
         (("shard", "--check", "shards", "--tasks", 4), "--tasks must be left out with --check"),

@@ -40,7 +40,7 @@ def test_json_is_all_that_is_on_stdout(typed: Typed, shop: Path) -> None:
 def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--until", "gap < 0.9", "--out", "x")
     assert done.code == 0
-    assert "ended as gap < 0.9 is reached, after " in done.out
+    assert "ended because gap < 0.9 is reached, after " in done.out
     assert "has not converged" not in done.err
     assert RunFolder.open("x").summary["ended"] == "until"
     bad = typed("train", "--data", shop, *SMALL, "--until", "gap")
@@ -141,7 +141,7 @@ def test_an_earlier_run_is_overwritten_only_when_that_is_said(typed: Typed, shop
     typed("train", "--data", shop, *SMALL, "--out", "x")
     again = typed("train", "--data", shop, *SMALL, "--out", "x")
     assert (again.code, len(RunFolder.open("x").run.steps)) == (2, 12)
-    assert "'x' is used already" in again.sentence
+    assert "'x' is already in use" in again.sentence
     again = typed("train", "--data", shop, *SMALL, "--out", "x", "--steps", 4, "--overwrite")
     assert (again.code, len(RunFolder.open("x").run.steps)) == (0, 4)
     Path("x/precious.txt").write_text("mine")
@@ -165,6 +165,6 @@ def test_a_target_is_told_when_it_was_reached(typed: Typed, shop: Path) -> None:
     assert done.json["target"] == {"metric": "auc", "value": 0.6, "seconds": run.time_to("auc", 0.6)}
     assert "auc 0.6: reached after " in typed("train", "--data", shop, *SMALL, "--target", "auc=0.6").out
     assert "auc 0.99: not reached" in typed("train", "--data", shop, *SMALL, "--target", "auc=0.99").out
-    for wrong, said in (("bought", "the column of the labels is --label"), ("f1=1", "measured are auc")):
+    for wrong, said in (("bought", "the column of the labels is --label"), ("f1=1", "the metrics are auc")):
         refused = typed("train", "--data", shop, *SMALL, "--target", wrong)
         assert (refused.code, said in refused.sentence) == (2, True)

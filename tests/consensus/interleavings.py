@@ -325,9 +325,9 @@ class Interleavings:
                 heard = replace(state, views=_put(state.views, peer, view))
                 yield self._tell(heard, peer, ("change", view))
         if faults and state.occurred < len(self.faults):
-            yield from self._befall(state, self.faults[state.occurred])
+            yield from self._strike(state, self.faults[state.occurred])
 
-    def _befall(self, state: State, fault: Cut | Heal | Death | Return) -> Iterator[State]:
+    def _strike(self, state: State, fault: Cut | Heal | Death | Return) -> Iterator[State]:
         after = replace(state, occurred=state.occurred + 1)
         if isinstance(fault, Death):
             yield replace(

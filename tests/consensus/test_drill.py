@@ -51,7 +51,7 @@ def test_broken_promises_are_said(tmp_path: Path) -> None:
         again = PeerFindings(drill, found.baseline, replace(found.faulty, **changed))
         return " ".join(one.text for one in again.verdicts if one.kept is False)
 
-    assert "who is gone" in broken(rows=met)
+    assert "that is gone" in broken(rows=met)
     assert "peer 3 stood still" in broken(rows=idle)
     assert "noticed, at most 2 s after" in broken(troubles=late)
     assert "0 of 2000 samples" in broken(shares=())

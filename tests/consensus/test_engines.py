@@ -117,7 +117,7 @@ class TestOwn:
             assert opened.summary["engine"] == engine
             assert (opened.x == done.x).all()
             assert TrainedModel.load(out).evaluate(tmp_path / "rows.csv").metrics["accuracy"] > 0.9
-        with pytest.raises(DataError, match="only runs on the virtual clock go on"):
+        with pytest.raises(DataError, match="only runs on the virtual clock can be resumed"):
             ConsensusExperiment.resume(tmp_path / "processes")
 
     @pytest.mark.slow

@@ -123,13 +123,13 @@ def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
         ({"consensus": {"mixing": "mean()"}}, "consensus.mixing must be one of"),
         ({"consensus": {"split": "dirichlet(alpha=0.0001)"}}, "at least one sample"),
         ({"consensus": {"graph": "edges([1, 2])"}}, "every edge must be a pair such as 'a-b', but it is 1"),
-        ({"consensus": {"graph": "edges([])"}}, "must name one edge at least"),
+        ({"consensus": {"graph": "edges([])"}}, "must name at least one edge"),
         ({"consensus": {"peers": 129}}, "consensus.peers must be at most the number of training samples, 128"),
         (
             {"consensus": {"policy": "bounded_staleness(steps=-1)"}},
             "consensus.policy 'bounded_staleness(steps=-1)': steps",
         ),
-        ({"consensus": {"policy": "static()"}}, "consensus.policy 'static()': static needs either"),
+        ({"consensus": {"policy": "static()"}}, "consensus.policy 'static()': static needs exactly one"),
         ({"consensus": {"split": "even(seed=-1)"}}, "consensus.split 'even(seed=-1)': seed must be"),
         ({"consensus": {"algorithm": "momentum(momentum=2)"}}, "consensus.algorithm 'momentum(momentum=2)': momentum"),
         ({"data": {"source": "cifar100"}}, "or one of mnist, cifar10"),
@@ -161,7 +161,7 @@ def test_a_network_of_two_layers_learns_classes(rows: Path, tmp_path: Path) -> N
         initial_model(out, trained.encoding, "logistic")
     numbers = tmp_path / "numbers.csv"
     numbers.write_text("\n".join(["a,b,y", *(f"{i % 7},{i % 5},{i / 3:.3f}" for i in range(90))]))
-    with pytest.raises(InvalidArgument, match=r"consensus\.hidden must be 0 for a target that is no class"):
+    with pytest.raises(InvalidArgument, match=r"consensus\.hidden must be 0 for a target that is not a class"):
         ConsensusExperiment.from_tables(tables(numbers, tmp_path / "other", consensus={"hidden": 6}))
 
 
@@ -227,7 +227,7 @@ def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"There is no config\.toml in"):
         ConsensusExperiment.resume(tmp_path / "other")
     other.write("config.toml", "scheme = 'uncoded'")
-    with pytest.raises(DataError, match="is no run without a coordinator"):
+    with pytest.raises(DataError, match="is not a run without a coordinator"):
         ConsensusExperiment.resume(tmp_path / "other")
 
 

@@ -56,7 +56,7 @@ def test_matrices_of_ones_own_are_checked(matrix: object, said: str) -> None:
 def test_a_matrix_fits_its_graph() -> None:
     third = np.full((3, 3), 1 / 3)
     Fixed(third).check(parse_graph("complete()", 3))
-    with pytest.raises(InvalidArgument, match="no neighbours"):
+    with pytest.raises(InvalidArgument, match="not neighbours"):
         Fixed(third).check(parse_graph("path()", 3))
     with pytest.raises(InvalidArgument, match="must have shape"):
         Fixed(third).check(parse_graph("path()", 4))

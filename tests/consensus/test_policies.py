@@ -207,8 +207,8 @@ def test_the_mean_of_the_living_does_not_jump(problem: LogisticRegression) -> No
     ("more", "said"),
     [
         ({"policy": "static(backup=2)"}, "must leave every peer a neighbour"),
-        ({"policy": "static(wait_for=3)"}, "at most the most neighbours"),
-        ({"policy": "static()"}, "either wait_for or backup"),
+        ({"policy": "static(wait_for=3)"}, "at most the largest number of neighbours"),
+        ({"policy": "static()"}, "exactly one of wait_for and backup"),
         ({"policy": "dynamic(tree='star')"}, "must be 'measured' or 'fixed'"),
         ({"split": [[0], [1], [2], [3], [4], []]}, "must give every peer at least one sample"),
         ({"split": "dirichlet(alpha=0.001)"}, "must give every peer at least one sample"),
@@ -218,7 +218,7 @@ def test_the_mean_of_the_living_does_not_jump(problem: LogisticRegression) -> No
         ({"faults": [Leave(9, 1.0)]}, "peer must be at most 5"),
         ({"faults": [Leave(peer, 1.0) for peer in range(6)]}, "at least one peer"),
         ({"mixing": "other()"}, "mixing must be one of"),
-        ({"algorithm": "adam()"}, "must not name 'adam'"),
+        ({"algorithm": "adam()"}, "must use known names"),
         ({"delays": "scaled(none(), [1.0])"}, "factors must have one for each of 6"),
     ],
 )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import train_test_split
 
 from erasurehead.datasets.base import split_rows
 from erasurehead.datasets.encoded import Report
@@ -14,6 +13,8 @@ from erasurehead.errors import DataError, InvalidArgument
     ("n_rows", "fraction", "seed"), [(32_769, 0.2, 0), (21_613, 0.2, 0), (11, 0.5, 3), (2, 0.1, 1)]
 )
 def test_the_split_is_that_of_scikit_learn(n_rows: int, fraction: float, seed: int) -> None:
+    from sklearn.model_selection import train_test_split  # takes a second
+
     train, test = split_rows(n_rows, fraction, seed)
     expected = train_test_split(np.arange(n_rows), test_size=fraction, random_state=seed)
     np.testing.assert_array_equal(train, expected[0])

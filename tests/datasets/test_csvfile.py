@@ -117,7 +117,7 @@ def test_a_text_among_numbers_is_named_and_the_hint_given(tmp_path: Path) -> Non
 
 
 def test_an_open_quote_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"data\.csv, line 3: a quote that opens there is never closed"):
+    with pytest.raises(DataError, match=r"data\.csv, line 3: a quote that opens here is never closed"):
         _read(_file(tmp_path, 'a,b\n1,2\n"3,4\n'))
 
 
@@ -128,7 +128,7 @@ def test_an_open_quote_is_an_error(tmp_path: Path) -> None:
         ("\n \n", "is empty"),
         ("a,b\n", "has no rows of data"),
         ("a,,c\n1,2,3\n", "line 1: column 2 has no name"),
-        ("a,b,a\n1,2,3\n", "line 1: column 3 has the name 'a' a second time"),
+        ("a,b,a\n1,2,3\n", "line 1: column 3 has the same name 'a' as an earlier one"),
     ],
 )
 def test_files_without_data_or_names_are_refused(tmp_path: Path, text: str, said: str) -> None:

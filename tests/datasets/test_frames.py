@@ -134,8 +134,8 @@ def test_columns_that_are_not_wanted_need_not_be_readable() -> None:
     ("held", "said"),
     [
         ({"a": [1.0, float("inf")], "y": [1, 2]}, "row 1, column 'a': inf is not a finite number"),
-        ({"a": [1, 2**53 + 1], "y": [1, 2]}, "whole numbers beyond 9007199254740992, which float64 cannot tell apart"),
-        ({1: [1.0], "1": [2.0]}, "two columns of the name '1'"),
+        ({"a": [1, 2**53 + 1], "y": [1, 2]}, "whole numbers beyond 9007199254740992, which float64 cannot represent"),
+        ({1: [1.0], "1": [2.0]}, "two columns with the name '1'"),
         ({}, "has no columns"),
         ({"a": [], "y": []}, "has no rows"),
         ({"y": [1.0, 2.0]}, "has one column only"),

@@ -44,7 +44,7 @@ def test_idx_files_compressed_or_not(tmp_path: Path) -> None:
         (b"", "does not begin with 00 00 08"),
         (b"PK\x03\x04", "does not begin with 00 00 08"),
         (b"\x00\x00\x08\x03\x00", "cut off within its header"),
-        (idx(np.zeros((2, 3), np.uint8))[:-1], "has 5 bytes of data, but its header speaks of 6"),
+        (idx(np.zeros((2, 3), np.uint8))[:-1], "has 5 bytes of data, but its header announces 6"),
         (gzip.compress(idx(np.zeros(9, np.uint8)), mtime=0)[:-9], "cannot be read"),
     ],
 )
@@ -103,5 +103,5 @@ def test_the_real_mnist(data_folder: Path) -> None:
 
 def test_the_real_cifar10(data_folder: Path) -> None:
     data = load_images("cifar10", data_folder, rows=100)
-    assert "the first 1,000 test records stand for all 10,000" in data.notes
+    assert "the first 1,000 test records are used for all 10,000" in data.notes
     assert data.y_train[:5].tolist() == [6, 9, 9, 4, 1]

@@ -48,7 +48,7 @@ def test_without_file_and_network_one_sentence_says_what_was_tried_and_what_to_d
 
 
 def test_a_network_that_is_not_to_be_used_is_not_used() -> None:
-    with pytest.raises(DataError, match="the network was not to be used"):
+    with pytest.raises(DataError, match="the network may not be used"):
         load("covertype", fetch=None)
 
 

@@ -43,7 +43,7 @@ def test_amazon_is_nine_columns_34_pairs_and_a_constant(tmp_path: Path) -> None:
     assert (np.diff(data.X_train.indptr) == 44).all()
     assert (data.X_train.data == 1.0).all()
     assert set(data.y_train.tolist()) == {-1.0, 1.0}
-    assert "60 of 32769 rows: the shapes are not those of the paper" in data.notes
+    assert "60 of 32769 rows: the shapes differ from those of the paper" in data.notes
     assert data.published.rate == 10
 
 
@@ -97,7 +97,7 @@ def test_a_file_cut_off_in_its_last_field_is_an_error(tmp_path: Path) -> None:
 
 def test_labels_of_one_class_are_refused(tmp_path: Path) -> None:
     lines = [line if line == HEADER else "1" + line[1:] for line in _amazon()]
-    with pytest.raises(DataError, match="there must be rows of both labels, 0 and 1, but one of them is absent"):
+    with pytest.raises(DataError, match="there must be rows of both labels, 0 and 1, but one of them is missing"):
         load("amazon", _write(tmp_path, lines))
 
 

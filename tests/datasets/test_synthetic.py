@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_data_and_another_other(name: str) -> None:
     np.testing.assert_array_equal(first.y_train, again.y_train)
     assert first.encoding.to_json() == again.encoding.to_json()
     whole = {"amazon": 32_769, "kc_housing": 21_613, "covertype": 495_141}[name]
-    assert f"700 of {whole} rows: the shapes are not those of the paper" in first.notes
+    assert f"700 of {whole} rows: the shapes differ from those of the paper" in first.notes
 
 
 @pytest.mark.parametrize("rows", [499, 10**7, 500.5])

@@ -105,7 +105,7 @@ def test_bad_arguments(call: Callable[[], Any], said: str) -> None:
 def test_closures_over_huge_arrays_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("erasurehead.decompile.trace.LARGEST_CONSTANTS", 1000)
     table = np.ones((30, 30), np.float32)
-    with pytest.raises(InvalidArgument, match=r"closed over arrays of .* pass them as arguments"):
+    with pytest.raises(InvalidArgument, match=r"closes over arrays of .* pass them as arguments"):
         decompile(lambda x: x * table[0, 0] + jnp.asarray(table).sum(), V)
 
 

@@ -76,7 +76,7 @@ class TestRecorded:
         ("exponential(mean=1, seed=0.5)", "seed must be a whole number"),
         ("shifted_exponential(shift=-1, mean=1)", "shift must be finite and at least 0"),
         ("exponential()", "missing a required argument: 'mean'"),
-        ("gaussian(1)", "must not name 'gaussian'; known are none"),
+        ("gaussian(1)", "must use known names; known are none"),
     ],
 )
 def test_errors_name_the_argument_and_the_rule(text: str, said: str) -> None:

@@ -56,7 +56,7 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
     check(found, coordinators=3)
     assert found.same_bits
     assert found.faulty.redone > 0
-    assert sum("another one goes on" in text for text in said) == 2
+    assert sum("another one continues" in text for text in said) == 2
     assert RunFolder.open(tmp_path / "drill" / "faulty").summary["status"] == "finished"
     assert read_schedule(tmp_path / "drill" / "faults.toml") == drill.schedule
     texts = " ".join(verdict.text for verdict in found.verdicts)
@@ -137,12 +137,15 @@ def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
     ("settings", "sentence"),
     [
         (Settings(engine="cloud"), r"run\.engine \(--engine\) must be 'processes', 'virtual', 'mpi' or 'ray'"),
-        (Settings(workers=0), r"run\.workers \(--workers\) must be greater than or equal to 1"),
+        (Settings(workers=0), r"run\.workers \(--workers\) must be at least 1"),
         (Settings(seconds=0.0), "seconds must be a positive number of seconds"),
         (Settings(seconds=float("nan")), "seconds must be a positive number of seconds"),
         (Settings(seed=-1), "seed must be at least 0"),
-        (Settings(delays="none()"), "delays must make each step wait for a finite time"),
-        (Settings(scheme="exact(load=2)", kinds=("corrupt",)), "kinds: lies can only be told where at least three"),
+        (Settings(delays="none()"), "delays must make each step take a positive, finite time"),
+        (
+            Settings(scheme="exact(load=2)", kinds=("corrupt",)),
+            "kinds must not be corrupt alone for exact, where no three workers send the same message",
+        ),
     ],
 )
 def test_settings_that_make_no_drill_are_refused(tmp_path: Path, settings: Settings, sentence: str) -> None:

@@ -60,7 +60,7 @@ from dataclasses import replace
 from erasurehead.training.step_log import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)]
-""", "workers 5 died, and nobody had killed them",
+""", "workers 5 died without having been killed",
     ),
     "a liar is not named": (
         LIE, NOTHING_RECORDED.format(what="lied"), "0 of 1 workers whose lies arrived were named and put aside",
@@ -81,7 +81,7 @@ StepLog.take_notices = lambda log: [replace(one, worker=3) for one in taken(log)
 from erasurehead.runs.recorder import Recorder
 step = Recorder.on_step_end
 Recorder.on_step_end = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
-""", "steps were taken, each once and in its order",
+""", "steps were taken, each once and in order",
     ),
     "another model is saved": (
         KILL, """
@@ -123,7 +123,7 @@ def quietly(recorder):
 Recorder._flush = quietly
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
-""", "the full disk was told in a sentence",
+""", "the full disk was reported in a sentence",
     ),
     "rows are flushed at the end only, and a full disk meets none of them": (
         FULL, """
@@ -131,7 +131,7 @@ from erasurehead.runs.recorder import Recorder
 Recorder._flush = lambda recorder: None
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
-""", "the full disk was told in a sentence",
+""", "the full disk was reported in a sentence",
     ),
 }  # fmt: skip
 

@@ -69,7 +69,7 @@ def test_a_kill_is_to_be_noticed_within_a_second() -> None:
     soon = after(0.25)
     assert soon.passed
     (one,) = soon.faults
-    assert (one.injected, one.after, one.effect) == (5.0, 0.25, "another was there 2.5 s on")
+    assert (one.injected, one.after, one.effect) == (5.0, 0.25, "a replacement had started 2.5 s later")
     assert one.noticed == "worker 1 died: killed"
     assert broken(after(1.5)) == ["1 of 1 kills were noticed, at most 1.5 s after"]
     assert broken(drilled(injected(0, 5.0), faults=KILL)) == ["0 of 1 kills were noticed, at most 0 s after"]
@@ -82,14 +82,14 @@ def test_what_was_not_injected_need_not_be_noticed_and_is_said() -> None:
     assert found.passed
     assert found.faults[0].noticed == "worker 1 is not there"
     (untested,) = (verdict.text for verdict in found.verdicts if verdict.kept is None)
-    assert "1 of 1 faults put nothing to the test" in untested
+    assert "1 of 1 faults tested nothing" in untested
     assert "worker 1 is not there" in untested
-    assert conclusion(found).startswith("every promise that was put to the test was kept;")
+    assert conclusion(found).startswith("every promise that was tested was kept;")
 
 
 def test_a_death_that_nobody_caused_is_a_failure() -> None:
     died = {"what": "died", "time": 5.0, "worker": 2, "text": "exited with status 1"}
-    assert broken(drilled(died)) == ["workers 2 died, and nobody had killed them"]
+    assert broken(drilled(died)) == ["workers 2 died without having been killed"]
 
 
 LIE = (Fault("corrupt", 5.0, 1, lie="flip"),)
@@ -121,7 +121,7 @@ def test_long_silence_is_to_raise_suspicion() -> None:
     suspected = {"what": "suspected", "worker": 1, "time": 9.0, "text": "silent for 3 s"}
     found = drilled(injected(0, 5.0), SILENT, suspected, OVER, faults=STOP)
     assert found.passed
-    assert found.faults[0].effect == "late in 1 steps; the longest took 10 s"
+    assert found.faults[0].effect == "late in 1 step; the longest took 10 s"
     assert broken(drilled(injected(0, 5.0), SILENT, OVER, faults=STOP)) == [
         "0 of 1 workers that were silent for long were suspected"
     ]
@@ -168,7 +168,7 @@ def test_a_kill_is_noticed_by_the_next_coordinator_where_the_engine_is_restored(
         ({"steps": 2}, "2 of 3 steps were taken"),
         ({"in_order": False}, "3 of 3 steps were taken"),
         ({"all_stepped": False}, "3 of 3 steps were taken"),
-        ({"loss": 0.5001}, "a relative difference of 0.0002, of 1e-06 that are allowed"),
+        ({"loss": 0.5001}, "a relative difference of 0.0002 (at most 1e-06 is allowed)"),
         ({"residual": 1.0}, "the last model's loss is 0.5"),
     ],
 )
@@ -181,9 +181,9 @@ def test_a_run_that_did_not_end_is_a_failure_with_its_reason() -> None:
     faulty = Performance(failure="too few workers are left", journal=[LIFE], lives=1)
     baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
     found = Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)
-    assert broken(found) == ["the faulty run did not come to its end: too few workers are left"]
+    assert broken(found) == ["the faulty run did not finish: too few workers are left"]
     assert broken(Findings("virtual", "exact", 3, faulty, baseline, [], None, 5.0, True)) == [
-        "the baseline run did not come to its end: too few workers are left"
+        "the baseline run did not finish: too few workers are left"
     ]
 
 
@@ -199,10 +199,10 @@ def test_what_befell_the_coordinator_is_told_with_where_the_run_went_on() -> Non
     assert found.passed
     assert [one.effect for one in found.faults] == ["went on from step 1", "went on from step 2"]
     assert broken(drilled(same_bits=False)) == [
-        "with and without what befell the coordinator, the run ended with other bits"
+        "with and without the faults of the coordinator, the run ended with other bits"
     ]
     unseen = drilled(injected(0, 9.0), faults=(Fault("disk_full", 9.0, lasting=3.0),), same_bits=True)
-    assert broken(unseen) == ["the full disk was told in a sentence, and training ended"]
+    assert broken(unseen) == ["the full disk was reported in a sentence, and training ended"]
 
 
 def test_what_is_done_again_counts_once() -> None:

@@ -147,7 +147,7 @@ class TestBookKeeping:
         assert detector.check(110.0) == [2]
         assert detector.suspects[2].startswith("worker 2 is suspected to hang: silent for 10 s; an answer takes less ")
         assert detector.suspects[2].endswith(" s in 9,999 of 10,000 cases (by 40 arrivals)")
-        assert detector.heard(2, 112.5) == "worker 2 does not hang: it answers after 12.5 s"
+        assert detector.heard(2, 112.5) == "worker 2 does not hang: it answered after 12.5 s"
         assert detector.suspects == {}
         detector.ordered(2, 120.0)
         assert detector.heard(2, 121.0) == ""

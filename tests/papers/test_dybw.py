@@ -30,7 +30,7 @@ def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
     summary = made.exhibits[0][0].summary.rows()
     assert [row["policy"] for row in summary] == list(POLICIES)
-    times = {str(row["policy"]): row["seconds an iteration"] for row in summary}
+    times = {str(row["policy"]): row["seconds per iteration"] for row in summary}
     assert times["cb-DyBW, measured tree"] < times["cb-Full"]
     facts = json.loads((tmp_path / "out" / "reproduction.json").read_text())
     assert len(facts["exhibits"]) == 2

@@ -225,7 +225,7 @@ def test_settings_are_checked() -> None:
 
 def test_a_used_folder_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(InvalidArgument, match="used already"):
+    with pytest.raises(InvalidArgument, match="already in use"):
         reproduce(["2a"], SMALL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

@@ -39,7 +39,7 @@ def test_costs_are_those_of_the_codes(analyses: Mapping[str, Analysis]) -> None:
     assert load == ["4", "4", str(analyses["coins"].code.load), "4"]
     assert copies[:2] == ["4", "4"]
     assert sent == ["1", "1", "1", "0.5"]
-    assert tolerated == ["0", "3", "none said", "2"]
+    assert tolerated == ["0", "3", "none stated", "2"]
     assert rounding[1] == "1"
     assert decoder[:2] == ["UniformOverlap", "FirstPerGroup"]
 

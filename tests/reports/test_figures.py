@@ -128,7 +128,7 @@ def test_runs_without_a_step_can_be_drawn(runs: list[Run], tmp_path: Path) -> No
 @pytest.mark.slow
 def test_long_names_are_cut_to_fit(runs: list[Run], tmp_path: Path) -> None:
     name = "custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')"
-    many = [replace(run, scheme=f"{name} number {number}") for number in range(3) for run in runs]
+    many = [replace(run, scheme=f"{name} number {number}") for number in range(2) for run in runs]
     draw_comparison(many, tmp_path, formats=["svg"], title="A title that is far too long for one line. " * 5)
     with drawing():
         axes = new_figure(8, 4).subplots()

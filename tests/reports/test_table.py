@@ -114,7 +114,7 @@ def test_a_metric_that_is_to_fall_is_reached_from_above(runs: list[Run]) -> None
 def test_errors_say_what_would_work(runs: list[Run]) -> None:
     with pytest.raises(InvalidArgument, match="runs must have at least one run"):
         comparison_table([])
-    with pytest.raises(InvalidArgument, match=r"target .* 'mse'; measured are accuracy, auc, log_loss"):
+    with pytest.raises(InvalidArgument, match=r"target .* 'mse'; the metrics are accuracy, auc, log_loss"):
         comparison_table(runs, ("mse", 1.0))
     with pytest.raises(InvalidArgument, match="the run has no evaluations"):
         comparison_table([replace(runs[0], evaluations=[])], ("auc", 0.8))

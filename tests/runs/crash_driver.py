@@ -10,6 +10,7 @@ Prints a line of JSON: how many crashes, what became of them, and every differen
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -254,6 +255,8 @@ def warm_up() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             run(Path(scratch) / "run", kind, 2, behind=0)
             run(Path(scratch) / "run", kind, STEPPED, behind=0)
+    gc.collect()
+    gc.freeze()  # so that the memory stays shared
 
 
 if __name__ == "__main__":

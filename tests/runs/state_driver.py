@@ -1,4 +1,4 @@
-"""Runs that keep all kinds of state, killed at random stages in forks of this process, and gone on with to their end.
+"""Runs that keep all kinds of state, killed at random stages in forks of this process, and resumed to their end.
 
     python state_driver.py FOLDER SEED
 

@@ -41,7 +41,7 @@ def test_it_ends_when_its_time_is_up(tmp_path: Path) -> None:
     solved = alone(experiment(tmp_path), None, seconds=1e-9)[0]
     assert not solved.converged
     assert solved.to_target is None
-    assert "is not done in" in str(solved)
+    assert "has not converged in" in str(solved)
 
 
 def test_a_comparison_keeps_it_beside_its_table(tmp_path: Path) -> None:

@@ -197,12 +197,12 @@ def test_what_makes_the_run_another_one_is_refused(tmp_path: Path) -> None:
     train(begin(tmp_path / "run"), _Stop(4))
     recorder = go_on(tmp_path / "run")
     with pytest.raises(
-        InvalidArgument, match=r"another one: code was 'fractional_repetition\(.*load=2.* and is '.*load=3"
+        InvalidArgument, match=r"has changed: code was 'fractional_repetition\(.*load=2.* and is '.*load=3"
     ):
         train(recorder, load=3)
     recorder.end("failed", "")
     recorder = go_on(tmp_path / "run")
-    with pytest.raises(InvalidArgument, match="another one: data was 'mine' and is 'yours'"):
+    with pytest.raises(InvalidArgument, match="has changed: data was 'mine' and is 'yours'"):
         check_facts(recorder, "yours")
     recorder.end("failed", "")
 

@@ -219,7 +219,10 @@ JSON = st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda 
 def test_a_manifest_that_is_something_else_is_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("foreign")
     (folder / "step-0000001.json").write_bytes(data)
-    with Folder.open(folder) as opened, pytest.raises(DataError, match="is damaged, or no checkpoint of erasurehead"):
+    with (
+        Folder.open(folder) as opened,
+        pytest.raises(DataError, match="is damaged, or is not a checkpoint of erasurehead"),
+    ):
         read_manifest(opened, "step-0000001.json")
 
 
@@ -255,7 +258,7 @@ def put(*path: Any) -> Any:
         (put("checkpoint", "files", {"../../passwd": {}}), "no checkpoint has a file '../../passwd'"),
         (
             put("checkpoint", "records", {"/etc/passwd": [5, "0" * 64]}),
-            "'/etc/passwd' is not the name of a file of rows",
+            "'/etc/passwd' is not the name of a rows file",
         ),
         (put("checkpoint", "records", {"passwd": [5, "0" * 64]}), "passwd cannot be read: No such file"),
         (

@@ -40,5 +40,5 @@ def test_a_code_is_told_from_others_by_what_it_is_and_not_by_what_it_is_called()
 def test_what_differs_is_named_and_what_one_side_lacks_is_not() -> None:
     before = {"scheme": "uncoded", "problem.l2": 0.1, "old": 1}
     fingerprints.check_same(before, {"scheme": "uncoded", "problem.l2": 0.1, "new": 2})
-    with pytest.raises(InvalidArgument, match=r"another one: problem.l2 was 0.1 and is 0.2; scheme was 'uncoded' and"):
+    with pytest.raises(InvalidArgument, match=r"has changed: problem.l2 was 0.1 and is 0.2; scheme was 'uncoded' and"):
         fingerprints.check_same(before, {"problem.l2": 0.2, "scheme": "exact"})

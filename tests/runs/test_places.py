@@ -20,7 +20,7 @@ def leave_a_run(folder: Path) -> None:
 
 def test_a_used_folder_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     leave_a_run(tmp_path / "run")
-    with pytest.raises(InvalidArgument, match="is used already: it is not empty"):
+    with pytest.raises(InvalidArgument, match="is already in use: it is not empty"):
         make_folder(tmp_path / "run")
     assert (tmp_path / "run" / STEPS).exists()
 
@@ -34,7 +34,7 @@ def test_a_run_that_ended_before_its_first_step_is_in_nobodys_way(tmp_path: Path
         make_folder(place)
     (place / "notes.txt").unlink()
     (place / "checkpoints").mkdir()
-    with pytest.raises(InvalidArgument, match="is used already"):
+    with pytest.raises(InvalidArgument, match="is already in use"):
         make_folder(place)
     (place / "checkpoints").rmdir()
     assert list(make_folder(place).iterdir()) == []

@@ -166,7 +166,7 @@ def test_other_data_are_refused_where_a_single_number_differs() -> None:
     text = Path("homes.csv").read_text()
     Path("homes.csv").write_text(text[:-3] + ("8" if text[-3] != "8" else "7") + text[-2:])
     with pytest.raises(
-        InvalidArgument, match=r"another one: data was '96 x 3, 24 for testing \(\w{16}\)' and is '96 x 3"
+        InvalidArgument, match=r"has changed: data was '96 x 3, 24 for testing \(\w{16}\)' and is '96 x 3"
     ):
         Experiment.resume("run")
     homes(n_rows=130)

@@ -85,6 +85,7 @@ def test_a_silence_that_is_suspected_and_cleared() -> None:
     engine = VirtualEngine(Timetable({(2, 0, 0): 4.0}))
     _, told = heard(engine, schemes.uncoded(6), FaultPolicy(suspect_after=2.5), steps=2)
     assert [(one.kind, one.worker, one.time) for one in told] == [("suspected", 2, 2.5), ("cleared", 2, 4.0)]
+    assert [one.data["seconds"] for one in told] == [2.5, 4.0]
 
 
 def test_a_suspect_that_is_replaced_is_no_death() -> None:

@@ -243,7 +243,7 @@ def test_a_gap_that_cannot_be_had_is_refused_in_a_sentence() -> None:
         find_optimum(Quadratic(PROBLEM.rows, 0.0 * PROBLEM.centres, l2=0.01), np.zeros(6))
     bent = Quadratic(PROBLEM.rows, PROBLEM.centres, l2=0.01)
     bent.convex = False
-    with pytest.raises(InvalidArgument, match="need not be convex"):
+    with pytest.raises(InvalidArgument, match="may not be convex"):
         go(problem=bent, until="gap < 1e-3")
 
 

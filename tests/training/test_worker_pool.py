@@ -233,7 +233,7 @@ def test_whatever_dies_when_an_exact_scheme_ends_at_the_model_of_plain_gradient_
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(n_hosts=st.integers(2, 5), groups=st.integers(1, 6), load=st.integers(2, 5))
 def test_replicas_of_a_task_are_never_all_on_one_host(n_hosts: int, groups: int, load: int) -> None:
     hosts: dict[str, int | None] = {f"host{number}": None for number in range(n_hosts)}
@@ -284,7 +284,7 @@ def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> Non
     assert 21 <= told[0][0] <= 60
     assert told[0][1].startswith("worker 3 is suspected to hang: silent for ")
     assert told[1][0] >= 60
-    assert told[1][1].startswith("worker 3 does not hang: it answers after ")
+    assert told[1][1].startswith("worker 3 does not hang: it answered after ")
 
 
 def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
@@ -303,7 +303,7 @@ def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
     run = train(PROBLEM, schemes.uncoded(6), optimizer, engine, 2, fault_policy=FaultPolicy(suspect_after=2.5))
     assert [notice.text for notice in run.notices] == [
         "worker 2 is suspected to hang: silent for 2.5 s; 2.5 s were allowed",
-        "worker 2 does not hang: it answers after 4 s",
+        "worker 2 does not hang: it answered after 4 s",
     ] * 2
 
 

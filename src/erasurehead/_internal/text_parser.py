@@ -15,6 +15,7 @@ _T = TypeVar("_T")
 _SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", ast.Add: "+"}
 _NEVER_CLOSED = re.compile(r"'([\[({])' was never closed")
 """What Python says of a bracket that is left open."""
+_KNOWN_NAMES = "must use known names"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -91,11 +92,13 @@ class _Reader:
             raise self.wrong("must be calls joined by operators") from None
         return self.value(tree.body)
 
-    def wrong(self, rule: str, nearest: str = "") -> InvalidArgument:
+    def wrong(self, rule: str, name: str = "") -> InvalidArgument:
         known = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
         joined = f", joined by {' and '.join(self.operators)}" if self.operators else ""
-        guess = f"{close[0]!r} may be meant; " if (close := difflib.get_close_matches(nearest, self.makers, 1)) else ""
-        return invalid(self.argument, rule, self.text, f"{guess}known are {known}{joined}")
+        near = difflib.get_close_matches(name, self.makers, 1)
+        unknown = f"{name!r} is unknown" if near or name not in ("", self.text.strip()) else ""
+        guess = f"{unknown}, did you mean {near[0]!r}? Known" if near else f"{unknown}; known" if unknown else "known"
+        return invalid(self.argument, rule, self.text, f"{guess} are {known}{joined}")
 
     def value(self, node: ast.expr) -> object:
         match node:
@@ -117,6 +120,8 @@ class _Reader:
                 )
             case ast.Call(func=ast.Name(id=name), args=positional, keywords=named):
                 return self.call(name, positional, named)
+            case ast.Name(id=name):
+                raise self.wrong(_KNOWN_NAMES, name)
             case _:
                 raise self.wrong(f"must not contain {ast.unparse(node)!r}")
 
@@ -130,7 +135,7 @@ class _Reader:
 
     def call(self, name: str, positional: list[ast.expr], named: list[ast.keyword]) -> object:
         if name not in self.makers:
-            raise self.wrong(f"must not name {name!r}", nearest=name)
+            raise self.wrong(_KNOWN_NAMES, name)
         maker = self.makers[name]
         arguments = [self.value(item) for item in positional]
         keywords = {item.arg: self.value(item.value) for item in named if item.arg is not None}

@@ -79,10 +79,10 @@ def facts_table(found: Analysis) -> Table:
     rows: list[tuple[str, str]] = [
         ("workers", f"{code.n_workers}"),
         ("tasks", f"{code.n_tasks}"),
-        ("load", f"{found.cost.load} tasks on the busiest worker, {found.cost.mean_load:.3g} in the mean"),
-        ("replication", f"{_span(*found.cost.replication)} workers a task; all data {found.cost.storage:.3g} times"),
-        ("messages", f"{_span(fewest, most)} a worker and step, each {_size(code.n_pieces)}"),
-        ("bears", _tolerance(code.tolerance)),
+        ("load", f"{found.cost.load} tasks on the busiest worker, {found.cost.mean_load:.3g} on average"),
+        ("replication", f"{_span(*found.cost.replication)} workers per task; all data {found.cost.storage:.3g} times"),
+        ("messages", f"{_span(fewest, most)} per worker and step, each {_size(code.n_pieces)}"),
+        ("tolerates", _tolerance(code.tolerance)),
         ("rounding", f"errors of messages times {times(rounding.amplification)}, in the worst of {rounding.sets} sets "
          f"of {rounding.stragglers} straggling; relative error of float32: {rounding.error('float32'):.1e}"),
         ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),
@@ -111,9 +111,9 @@ def _size(n_pieces: int) -> str:
 
 def _tolerance(tolerance: int | None) -> str:
     if tolerance is None:
-        return "nothing is promised, not even with all workers"
+        return "nothing is guaranteed, not even with all workers"
     if not tolerance:
-        return "no straggler exactly; exact when all workers answer"
+        return "no straggler; exact only when all workers answer"
     return f"any {tolerance} straggler{'s' if tolerance > 1 else ''}, exactly"
 
 

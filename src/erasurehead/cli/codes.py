@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from erasurehead.decoding import Analysis
 
 HELP = """
-Look up gradient codes: all of them, one of them, several side by side.
+Look up gradient codes: list all, show one, compare several.
 
 [bold]erasurehead codes list[/bold]
   Every code: what it guarantees, and when to choose it.
@@ -54,7 +54,7 @@ Show one code: what it is, its parameters, guarantee and source.
   The code of these parameters.
 
 [bold]erasurehead codes show 'refine(cyclic_mds(30, stragglers=5), n_tasks=90)'[/bold]
-  The same as a call.
+  The same, written as a call.
 """
 
 _COMPARE = """
@@ -97,7 +97,7 @@ def show(
     code: Annotated[str, typer.Argument(metavar="CODE", help="A name, or a call.", show_default=False)],
     parameters: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Parameters, where CODE is a name.", show_default=False),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Parameters, if CODE is a name.", show_default=False),
     ] = None,
     output: OutputOptions,
 ) -> None:
@@ -127,7 +127,7 @@ def compare(
             "--stragglers",
             panel=_ANALYSIS,
             metavar="NUMBERS",
-            text="How many: 3,6 or 1-10 or 10%,25% of the workers; by default 10, 20, 30 and 50%.",
+            text="Numbers of stragglers: 3,6 or 1-10 or 10%,25% of the workers; by default 10, 20, 30 and 50%.",
         ),
     ] = None,
     samples: Annotated[
@@ -138,9 +138,12 @@ def compare(
         int | None,
         option("--effort", panel=_ANALYSIS, metavar="N", text="Sets that the adversary may try, for each number."),
     ] = None,
-    seed: Annotated[int | None, option("--seed", panel=_ANALYSIS, metavar="N", text="Of random sets (0).")] = None,
+    seed: Annotated[
+        int | None, option("--seed", panel=_ANALYSIS, metavar="N", text="Seed of the random sets (0).")
+    ] = None,
     out: Annotated[
-        str | None, option("--out", "-o", panel="Output", metavar="FOLDER", text="For pictures; none by default.")
+        str | None,
+        option("--out", "-o", panel="Output", metavar="FOLDER", text="Folder for pictures; by default none are drawn."),
     ] = None,
     output: OutputOptions,
 ) -> None:

@@ -32,9 +32,9 @@ Race several schemes: same data, same delays, same first model.
   Runs that are finished, with a coordinator or without one, on the same data:
   nothing is trained. Speed-ups are over the first.
 
-It prints a table, and how long each took until its objective was within so
-much of the least. The folder keeps the tables, figures (PNG and SVG), and
-one run folder for each scheme.
+It prints a table, and how long each took to come how near to the minimum of
+the objective. The folder keeps the tables, figures (PNG and SVG), and one run
+folder for each scheme.
 """
 
 _PANEL = "Schemes"
@@ -57,7 +57,7 @@ def run(
             "-s",
             panel=_PANEL,
             metavar="SCHEME",
-            text="Say it once for each scheme; by default the three of the paper. See erasurehead train --help.",
+            text="Repeat it for each scheme; by default the three of the paper. See erasurehead train --help.",
         ),
     ] = None,
     target: Annotated[
@@ -66,7 +66,7 @@ def run(
             "--target",
             panel=_PANEL,
             metavar="METRIC=VALUE",
-            text="What to reach, such as auc=0.84 or mse=0.05; by default 95% of what all schemes reach.",
+            text="Target to reach, such as auc=0.84 or mse=0.05; by default 95% of what all schemes reach.",
         ),
     ] = None,
     options: RunOptions,
@@ -77,7 +77,7 @@ def run(
         bool,
         typer.Option(
             "--alone/--no-alone",
-            help="Say what the same problem takes on one core alone, without workers and delays; it takes no longer "
+            help="Also time the same problem on one core, without workers and delays; this takes no longer "
             "than the comparison did.",
             rich_help_panel="Output",
         ),

@@ -57,9 +57,9 @@ def schema() -> None:
 def list_keys(
     *,
     section: Annotated[
-        str | None, typer.Argument(metavar="SECTION", help="By default all.", show_default=False)
+        str | None, typer.Argument(metavar="SECTION", help="A section; by default all.", show_default=False)
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False,
     output: OutputOptions,
 ) -> None:
     """List the keys of a run file."""

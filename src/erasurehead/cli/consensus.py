@@ -25,8 +25,9 @@ only for some of them.
 [bold]erasurehead consensus[/bold]
   Ten peers learn MNIST (or, where its files are not here, a synthetic
   stand-in) on a virtual clock; one of them is five times slower, and the
-  dynamic backup workers of cb-DyBW leave it out when that pays. Pictures show
-  who was left out when, and what it saved against waiting for everybody.
+  dynamic backup workers of cb-DyBW leave it out where that saves time.
+  Pictures show who was left out when, and what it saved against waiting for
+  everybody.
 
 [bold]erasurehead consensus --graph 'torus()' --peers 16 \\
     --policy 'local(window=8)' --split 'dirichlet(alpha=0.3)' \\
@@ -64,14 +65,14 @@ def run(
             "--resume",
             panel=_OUTPUT,
             metavar="FOLDER",
-            text="Go on with the run in this folder, to the bit; with more --steps if it is finished.",
+            text="Resume the run in this folder, to the bit; with more --steps if it is finished.",
         ),
     ] = None,
     against: Annotated[
         bool,
         typer.Option(
             "--against-full/--no-against-full",
-            help="Carry out full waiting, too, on the same delays, to show what was saved.",
+            help="Also run full waiting on the same delays, to show what was saved.",
             rich_help_panel=_OUTPUT,
         ),
     ] = True,
@@ -144,7 +145,7 @@ def _lines(screen: Screen) -> Any:
                 screen.say(f"  step {row.step:.0f}: loss {row.objective:.4g}, distance {row.distance:.3g}")
 
         def on_trouble(self, row: TroubleRow) -> None:
-            who = f"gone: {', '.join(map(str, row.gone))}" if row.gone else "everybody is there"
+            who = f"gone: {', '.join(map(str, row.gone))}" if row.gone else "all peers are present"
             screen.say(f"  after {row.time:.3g} s {who}{'; the network is cut' if row.sides else ''}")
 
         def on_notice(self, notice: Notice) -> None:
@@ -238,7 +239,7 @@ def _conclude(
     first = done.means[0].objective
     if last.objective > first + 0.1 * abs(first):
         screen.warn(
-            f"Training has led away from the minimum: the objective was {first:.4g} at first. Take a smaller --rate."
+            f"Training has moved away from the minimum: the objective was {first:.4g} at first. Take a smaller --rate."
         )
     if done.stopped:
         lines.append(f"ended early: {done.stopped}")

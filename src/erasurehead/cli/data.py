@@ -24,13 +24,13 @@ none of these: --synthetic always, when training.
 """
 
 HELP = f"""
-Say which data sets of the paper are there, and what is in a file.
+Show which data sets of the paper are available, and what is in a file.
 
 [bold]erasurehead data[/bold]
   All three, without reading them.
 
 [bold]erasurehead data amazon --path ~/downloads[/bold]
-  Read one, and tell its shape.
+  Read one, and print its shape.
 
 [bold]erasurehead data houses.csv --label price --categorical --drop address[/bold]
   A file of your own: can it be read, and what becomes of its columns? Each is
@@ -43,7 +43,11 @@ def run(
     *,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME|FILE...", help="Data sets to read; none to look only.", show_default=False),
+        typer.Argument(
+            metavar="NAME|FILE...",
+            help="Data sets or files to read; none to only look which are there.",
+            show_default=False,
+        ),
     ] = None,
     path: Annotated[str | None, shared("data.path", text="Where to look for public files.")] = None,
     label: Annotated[str | None, shared("data.target")] = None,

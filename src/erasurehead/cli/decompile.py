@@ -39,29 +39,45 @@ def run(
             "-e",
             metavar="EXAMPLE",
             show_default=False,
-            help="One an argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
+            help="One per argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
         ),
     ] = None,
-    grad: Annotated[bool, typer.Option("--grad", help="The gradient by the first argument.")] = False,
-    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="jax or numpy.")] = "jax",
+    grad: Annotated[bool, typer.Option("--grad", help="Decompile the gradient by the first argument.")] = False,
+    backend: Annotated[
+        str,
+        typer.Option("--backend", metavar="NAME", help="The library that the source uses: jax (the default) or numpy."),
+    ] = "jax",
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE.py", help="Write it there, and do not print it.", show_default=False),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE.py",
+            help="Write the source to this file instead of printing it.",
+            show_default=False,
+        ),
     ] = None,
-    keep_calls: Annotated[bool, typer.Option("--keep-calls", help="Keep jitted functions as functions.")] = False,
-    comments: Annotated[bool, typer.Option("--comments", help="Say which lines of yours the lines come from.")] = False,
+    keep_calls: Annotated[
+        bool, typer.Option("--keep-calls", help="Keep jitted functions as functions of their own.")
+    ] = False,
+    comments: Annotated[
+        bool, typer.Option("--comments", help="Comment on which of your lines each line comes from.")
+    ] = False,
     effects: Annotated[
         str, typer.Option("--effects", metavar="WHAT", help="error, or comment to keep debug.print as comments.")
     ] = "error",
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
-    unchecked: Annotated[bool, typer.Option("--no-check", help="Do not compare it with the function.")] = False,
+    unchecked: Annotated[bool, typer.Option("--no-check", help="Do not compare the source with the function.")] = False,
     output: OutputOptions,
 ) -> None:
     """Print a function as source."""
     from erasurehead.decompile import decompile
     from erasurehead.decompile.installed import jax_module
     from erasurehead.decompile.targets import find_function, read_examples
+    from erasurehead.errors import invalid
 
+    if out is not None and Path(out).suffix != ".py":
+        raise invalid("--out", "must end with .py", out)
     screen = Screen(output)
     jax = jax_module()
     with jax.enable_x64(x64 or bool(jax.config.jax_enable_x64)):

@@ -79,7 +79,8 @@ def fit_notes(fits: Sequence[Fit]) -> list[str]:
     said = [f"Best: {best.short}"]
     if best.gap > 2.0 * limit:
         said.append(
-            f"No family fits well: a gap of {best.gap:.3f} is more than chance leaves of the right one, about "
+            f"No family fits well: a gap of {best.gap:.3f} is more than chance alone leaves with the right "
+            f"family, about "
             f"{limit:.3f}. To plan, draw from the trace itself: erasurehead plan --trace."
         )
     else:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from erasurehead.delays import Fit, Trace
 
 HELP = """
-Look at delays: fit them, show them, convert them.
+Fit, show and convert delays.
 
 [bold]erasurehead delays show latencies.csv[/bold]
-  How long, how unequal within a step, and who is always slow.
+  How long delays are, how unequal within a step, and who is always slow.
 
 [bold]erasurehead delays fit latencies.csv[/bold]
   Which distribution is it? All families, ranked, with a picture.
 
 [bold]erasurehead delays fit aws.csv.gz --column step=round \\
     --column seconds=latency_s --where region=Canada --where load=0.5[/bold]
-  A file of others: say which of its columns is which.
+  A file with other columns: say which of them is which.
 
 [bold]erasurehead delays fit runs/houses[/bold]
   Every run is a trace: its folder will do.
@@ -53,7 +53,7 @@ leaves.
 """
 
 _SHOW = """
-Show what a trace, or a delay model, is like.
+Describe a trace or a delay model.
 
 [bold]erasurehead delays show latencies.csv[/bold]
 
@@ -93,7 +93,7 @@ def fit(
             panel=_WHAT,
             metavar="NAME",
             text="exponential, shifted_exponential, weibull, shifted_weibull, lognormal, shifted_lognormal, pareto. "
-            "Say it once for each; by default all.",
+            "Repeat it for each; by default all.",
         ),
     ] = None,
     scale_with_load: Annotated[
@@ -103,14 +103,21 @@ def fit(
         ),
     ] = False,
     per_worker: Annotated[
-        bool, typer.Option("--per-worker", help="Fit the best family to each worker, too.", rich_help_panel=_WHAT)
+        bool, typer.Option("--per-worker", help="Also fit the best family to each worker.", rich_help_panel=_WHAT)
     ] = False,
     out: Annotated[
         str | None,
-        option("--out", "-o", panel="Output", metavar="FOLDER", text="For the picture; by default a new one in runs."),
+        option(
+            "--out",
+            "-o",
+            panel="Output",
+            metavar="FOLDER",
+            text="Folder for the picture; by default a new one in runs.",
+        ),
     ] = None,
     figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Draw (needs matplotlib).", rich_help_panel="Output")
+        bool,
+        typer.Option("--figures/--no-figures", help="Draw a picture (needs matplotlib).", rich_help_panel="Output"),
     ] = True,
     output: OutputOptions,
 ) -> None:
@@ -149,14 +156,25 @@ def show(
     ],
     reading: TraceOptions,
     workers: Annotated[
-        int, typer.Option("--workers", "-w", metavar="N", help="Of a model.", rich_help_panel="Model", min=1)
+        int,
+        typer.Option(
+            "--workers",
+            "-w",
+            metavar="N",
+            help="Number of workers to draw for (of a model).",
+            rich_help_panel="Model",
+            min=1,
+        ),
     ] = 30,
     steps: Annotated[
-        int, typer.Option("--steps", "-n", metavar="N", help="Drawn of a model.", rich_help_panel="Model", min=1)
+        int,
+        typer.Option(
+            "--steps", "-n", metavar="N", help="Number of steps to draw (of a model).", rich_help_panel="Model", min=1
+        ),
     ] = 1000,
     output: OutputOptions,
 ) -> None:
-    """Show what a trace or a model is like."""
+    """Describe a trace or a model."""
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import MODELS, summarize, summarize_model
 
@@ -182,7 +200,7 @@ def convert(
     ],
     reading: TraceOptions,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT if it is there.", rich_help_panel="Output")
+        bool, typer.Option("--overwrite", help="Replace OUT if it exists.", rich_help_panel="Output")
     ] = False,
     output: OutputOptions,
 ) -> None:
@@ -195,9 +213,9 @@ def convert(
     if not path.name.endswith(_ENDINGS):
         raise invalid("OUT", f"must end in {', '.join(_ENDINGS)}", out)
     if path.exists() and not overwrite:
-        raise invalid("OUT", "must not be there yet", out, "say --overwrite to replace it")
+        raise invalid("OUT", "must not exist yet", out, "say --overwrite to replace it")
     if not path.absolute().parent.is_dir():
-        raise invalid("OUT", "must lie in a folder that is there", out)
+        raise invalid("OUT", "must be in a folder that exists", out)
     screen = Screen(output)
     samples = reading.read(trace, screen)
     write_trace(samples, path)

@@ -52,7 +52,7 @@ _FAULTS, _RUN = "Fault schedule", "Workers and steps"
 
 @dataclass(frozen=True)
 class FaultOptions:
-    """What befalls the run."""
+    """The faults that are injected."""
 
     lives: Annotated[
         int | None,
@@ -60,38 +60,41 @@ class FaultOptions:
             "--lives",
             panel=_FAULTS,
             metavar="N",
-            text="In place of one long run, so many short ones, each killed in another way: workers, coordinator or "
-            "both, at the start, in the middle or while files are written. One verdict.",
+            text="Instead of one long run, N short ones, each killed in another way: workers, coordinator or both, at "
+            "the start, in the middle or while files are written. One verdict for all.",
         ),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the schedule.", rich_help_panel=_FAULTS)] = 0
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Seed of the fault schedule.", rich_help_panel=_FAULTS)
+    ] = 0
     kinds: Annotated[
         str | None,
         option(
             "--kinds",
             panel=_FAULTS,
             metavar="A,B,...",
-            text="Of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
+            text="Kinds of faults, of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by "
+            "default all.",
         ),
     ] = None
     schedule: Annotated[
         str | None,
-        option("--schedule", panel=_FAULTS, metavar="FILE", text="The faults themselves, as TOML, in place of a draw."),
+        option("--schedule", panel=_FAULTS, metavar="FILE", text="Faults from a TOML file, instead of drawn ones."),
     ] = None
 
 
 @dataclass(frozen=True)
 class SubjectOptions:
-    """The run that it befalls."""
+    """The run that they are injected into."""
 
     engine: Annotated[str, shared("run.engine", text="virtual, processes, mpi or ray.", default=True)] = "virtual"
-    workers: Annotated[int, shared("run.workers", text="How many.", default=True)] = 30
+    workers: Annotated[int, shared("run.workers", text="Number of workers.", default=True)] = 30
     seconds: Annotated[
         float,
         typer.Option(
             "--seconds",
             metavar="SECONDS",
-            help="How long the baseline run takes, by the engine's clock; it makes the number of steps.",
+            help="How long the baseline run takes, by the engine's clock; the number of steps follows from it.",
             rich_help_panel=_RUN,
         ),
     ] = 600.0
@@ -111,7 +114,7 @@ class SubjectOptions:
             "--peers",
             panel=_RUN,
             metavar="POLICY",
-            text="In place of workers with a coordinator, peers that wait by this policy: 'full()', 'dynamic()', "
+            text="Instead of workers with a coordinator, peers that wait by this policy: 'full()', 'dynamic()', "
             "'local()', ... (see erasurehead consensus --help).",
         ),
     ] = None
@@ -127,24 +130,27 @@ class SubjectOptions:
     label: Annotated[str | None, shared("data.target", panel=_RUN)] = None
     categorical: Annotated[bool, shared("data.categorical", panel=_RUN, off=False)] = False
     drop: Annotated[str | None, shared("data.drop", panel=_RUN)] = None
-    delays: Annotated[str, shared("delays.model", text="Injected, faults or not.", panel=_RUN, default=True)] = (
-        "exponential(mean=0.5, seed=0)"
-    )
+    delays: Annotated[
+        str, shared("delays.model", text="Delays that are injected into both runs.", panel=_RUN, default=True)
+    ] = "exponential(mean=0.5, seed=0)"
     on_suspected: Annotated[
         str,
         shared(
             "faults.suspected",
-            text="What becomes of workers that seem to hang: report (they are named) or replace.",
+            text="What to do about workers that seem to hang: report (name them), replace or ignore.",
             panel=_RUN,
             default=True,
         ),
     ] = "report"
-    address: Annotated[str | None, shared("run.address", text="Of a Ray cluster that is there.")] = None
+    address: Annotated[
+        str | None, shared("run.address", text="Address of a running Ray cluster, as HOST:PORT, or auto.")
+    ] = None
     records: Annotated[
         str,
         shared(
             "run.records",
-            text="What a full disk does: training ends and is continued (required), or goes on (optional).",
+            text="What a full disk does: training ends and is resumed (required), or continues without records "
+            "(optional).",
             default=True,
         ),
     ] = "required"
@@ -152,7 +158,7 @@ class SubjectOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is kept of it."""
+    """What is kept of the drill."""
 
     out: Annotated[
         str | None,
@@ -161,7 +167,7 @@ class ReportOptions:
             "-o",
             panel="Output",
             metavar="FOLDER",
-            text="For the fault schedule, the runs and the report; by default a new folder in drills.",
+            text="Folder for the fault schedule, the runs and the report; by default a new one in drills.",
         ),
     ] = None
     figures: Annotated[

@@ -51,13 +51,13 @@ def ended_text(experiment: Experiment, done: Run) -> str:
     """Return what ended a run before its last step without anything having gone wrong; empty if nothing did."""
     section, steps = experiment.config.run, len(done.steps)
     if done.ended == "until":
-        return f"ended as {section.until} is reached, after {steps} of {section.steps} steps"
+        return f"ended because {section.until} is reached, after {steps} of {section.steps} steps"
     if done.ended == "patience":
-        return f"ended as nothing got better in {section.patience} steps, after {steps} of {section.steps}"
+        return f"ended because nothing improved in {section.patience} steps, after {steps} of {section.steps}"
     if done.ended == "max_seconds":
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {section.steps} steps"
     if done.ended == "converged":
-        return f"ended as it has converged, after {steps} of {section.steps} steps"
+        return f"ended because it has converged, after {steps} of {section.steps} steps"
     return ""
 
 

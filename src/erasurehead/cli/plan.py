@@ -73,12 +73,13 @@ def run(
     if tried is not None:
         wanted = None if goal is None else goal.measured
         page = tried.page(page, wanted, target is None, search.repeats, screen)
+    facts = plan_pages.facts(page)
     if not page.reached:
         said = "\n".join(plan_pages.nothing(page))
-        screen.result({**plan_pages.facts(page), "files": []}, plan_pages.table(page, printed.top), "", said)
+        screen.result({**facts, "files": []}, plan_pages.table(page, printed.top), "", said)
         raise typer.Exit(1)
-    files = plan_files.write(folder, page, found, options, printed.figures, screen)
-    data = {**plan_pages.facts(page), "files": [str(path) for path in files]}
+    files = plan_files.write(folder, page, facts, found, options, printed.figures, screen)
+    data = {**facts, "files": [str(path) for path in files]}
     said = explain(page.plan, page.trials, page.goal).splitlines()
     begin = said if printed.explain else [said[0], *plan_pages.caveats(page)]
     shown = [*begin, *plan_pages.beyond(page), *(plan_pages.three_sentences(page) if printed.explain else ())]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.cli.options import RunOptions
-from erasurehead.cli.plan_pages import Page, facts
+from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.planned_delays import TRACE, Planned
 from erasurehead.cli.screen import Screen
 from erasurehead.errors import MissingExtra, invalid
@@ -36,8 +36,10 @@ def folder(out: str | None, overwrite: bool) -> Path:
     return place
 
 
-def write(place: Path, page: Page, found: Planned, options: RunOptions, figures: bool, screen: Screen) -> list[Path]:
-    """Write everything, and return the files."""
+def write(
+    place: Path, page: Page, facts: dict[str, Any], found: Planned, options: RunOptions, figures: bool, screen: Screen
+) -> list[Path]:
+    """Write everything, the page's facts as plain data among it, and return the files."""
     made_folder(place, "private")
     tables = run_tables(page, options)
     build_config(tables)  # a run file that cannot be read would be no answer
@@ -48,7 +50,7 @@ def write(place: Path, page: Page, found: Planned, options: RunOptions, figures:
             'by source = "FILE" and target = "COLUMN".\n'
         )
     write_whole(place / RUN, [f"{head}{to_toml(tables)}".encode()])
-    write_whole(place / PLAN, [to_text(facts(page)).encode()])
+    write_whole(place / PLAN, [to_text(facts).encode()])
     files = [place / RUN, place / PLAN]
     if found.trace is not None:
         from erasurehead.delays import write_trace

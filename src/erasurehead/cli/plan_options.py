@@ -76,7 +76,7 @@ class SearchOptions:
     scheme: Annotated[
         list[str] | None,
         option("--scheme", "-s", panel=_SEARCH, metavar="SCHEME",
-               text="Try these settings only; say it once for each. By default a grid: 38 for 8 workers, 129 for 30, "
+               text="Try these settings only; repeat it for each. By default a grid: 38 for 8 workers, 129 for 30, "
                "with loads up to 10."),
     ] = None  # fmt: skip
     max_load: Annotated[
@@ -99,7 +99,7 @@ class SearchOptions:
             "--target",
             panel=_SEARCH,
             metavar="METRIC=VALUE",
-            text="What to reach: gap=0.01, the part of the first gap of the objective that may remain (the default), "
+            text="Target to reach: gap=0.01, the part of the first gap of the objective that may remain (the default), "
             "or a metric with --data, such as auc=0.84. Or error=VALUE, above the minimum of the objective, with "
             "--data or --constants.",
         ),
@@ -130,10 +130,12 @@ class SearchOptions:
 class PageOptions:
     """How much is printed and drawn."""
 
-    explain: Annotated[bool, typer.Option("--explain", help="Say it in words.", rich_help_panel=_OUTPUT)] = False
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain the advice in words.", rich_help_panel=_OUTPUT)
+    ] = False
     top: Annotated[
-        int, typer.Option("--top", metavar="N", help="Settings that are printed.", rich_help_panel=_OUTPUT, min=1)
+        int, typer.Option("--top", metavar="N", help="Number of settings to print.", rich_help_panel=_OUTPUT, min=1)
     ] = 10
     figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Draw (needs matplotlib).", rich_help_panel=_OUTPUT)
+        bool, typer.Option("--figures/--no-figures", help="Draw a picture (needs matplotlib).", rich_help_panel=_OUTPUT)
     ] = True

@@ -78,7 +78,7 @@ def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
     """Return what is to be reached, or None if nothing was named.
 
     Raises:
-        InvalidArgument: the target is none, or needs what is not there.
+        InvalidArgument: the target is not valid, or needs what is not given.
     """
     if search.target is None:
         if search.constants is not None:
@@ -132,7 +132,7 @@ class Tried:
 
         Arguments:
             options: of the command.
-            n_workers: so many rows at least are taken.
+            n_workers: at least this many rows are taken.
             sample: rows of the training data, and as many of the test data.
             screen: to print on.
         """

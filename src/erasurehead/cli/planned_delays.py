@@ -30,7 +30,7 @@ class Planned:
 
     Arguments:
         delays: how slow the workers are.
-        n_workers: how many.
+        n_workers: number of workers.
         said: what the delays are, for people.
         trace: what is drawn from, if it is a trace.
         current: the setting of the run that the trace is of, if it is one.
@@ -64,8 +64,8 @@ def planned(
         screen: to print on what is odd.
     """
     if (source.trace is None) == (options.delays is None):
-        said = "--trace or --delays must be given, and not both."
-        raise InvalidArgument("--trace", "must be given, or --delays, and not both", sentence=said)
+        said = "Exactly one of --trace and --delays must be given."
+        raise InvalidArgument("--trace", "must be given if --delays is not, and left out if it is", sentence=said)
     given = source.seconds_per_task
     if given is not None and not 0.0 <= given < math.inf:
         raise invalid("--seconds-per-task", "must be finite and at least 0", given)

@@ -19,7 +19,7 @@ HELP = """
 Apply a trained model to rows that need no labels.
 
 [bold]erasurehead predict runs/houses new_houses.csv > predictions.csv[/bold]
-  One line a row: the predicted class and the probability of each, or the
+  One line per row: the predicted class and the probability of each, or the
   predicted number.
 
 The encoding of the training data is saved with the model. Values that

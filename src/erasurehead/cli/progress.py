@@ -143,7 +143,7 @@ class ProgressLines(Callback):
 
     def on_evaluated(self, done: int, of: int) -> None:
         if self._is_time():
-            self._say(f"training is over; {done} of {of} models are evaluated")
+            self._say(f"training is done; {done} of {of} models are evaluated")
 
     def _is_time(self) -> bool:
         return self._clock() - self._last >= self._every

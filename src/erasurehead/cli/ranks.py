@@ -44,7 +44,8 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
 
 def _first(key: str, tables: Sequence[Mapping[str, Any]]) -> Any:
     """Return what the first of some tables that says it says of a key of `[run]`."""
-    named = (table.get("run", {}).get(key) for table in tables)
+    sections = (table.get("run") for table in tables)  # as they were read: what they hold is checked later
+    named = (section.get(key) for section in sections if isinstance(section, Mapping))
     return next((value for value in named if value is not None), None)
 
 
@@ -55,7 +56,7 @@ def _warn_of_many(engine: str) -> None:
         if os.environ.get(rank) == "0" and ranks != "1":
             typer.echo(
                 f"Each of the {ranks} ranks of this job makes a run of its own, as the engine is {engine}; for one run "
-                "on all of them say --engine mpi.",
+                "on all of them, add --engine mpi.",
                 err=True,
             )
             return

@@ -43,7 +43,7 @@ _WHAT, _DATA, _RUN = "What", "Data", "Workers and steps"
 
 def run(
     *,
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="erasurehead or dybw.", show_default=False)],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: erasurehead or dybw.", show_default=False)],
     figure: Annotated[
         list[str] | None,
         option(
@@ -52,13 +52,13 @@ def run(
             panel=_WHAT,
             metavar="ID",
             text="table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
-            "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Say it once for each; by default "
+            "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Repeat it for each; by default "
             "everything.",
         ),
     ] = None,
     path: Annotated[
         str | None,
-        option("--path", panel=_DATA, metavar="FOLDER", text="Where the public data are (else ERASUREHEAD_DATA, ...)."),
+        option("--path", panel=_DATA, metavar="FOLDER", text="Folder of the public data (else ERASUREHEAD_DATA, ...)."),
     ] = None,
     synthetic: Annotated[
         str | None,
@@ -71,16 +71,24 @@ def run(
     ] = None,
     rows: Annotated[
         int | None,
-        option("--rows", panel=_DATA, metavar="N", text="Of the synthetic stand-ins, with --synthetic always."),
+        option("--rows", panel=_DATA, metavar="N", text="Rows of the synthetic stand-ins, with --synthetic always."),
     ] = None,
     engine: Annotated[
         str | None,
-        option("--engine", panel=_RUN, metavar="NAME", text="virtual (the default) or processes, in real time."),
+        option("--engine", panel=_RUN, metavar="NAME", text="virtual (the default), or processes (in real time)."),
     ] = None,
-    steps: Annotated[int | None, option("--steps", "-n", panel=_RUN, metavar="N", text="Of each run (100).")] = None,
+    steps: Annotated[
+        int | None, option("--steps", "-n", panel=_RUN, metavar="N", text="Steps of each run (100).")
+    ] = None,
     out: Annotated[
         str | None,
-        option("--out", "-o", panel="Output", metavar="FOLDER", text="By default a new folder in runs."),
+        option(
+            "--out",
+            "-o",
+            panel="Output",
+            metavar="FOLDER",
+            text="Folder for the results; by default a new one in runs.",
+        ),
     ] = None,
     output: OutputOptions,
 ) -> None:

@@ -11,7 +11,7 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
 
 HELP = """
-Give a run that is going on more workers, or take some away.
+Add workers to a run that is going on, or take some away.
 
 [bold]erasurehead resize runs/houses 20[/bold]
   From its next step on, the run in that folder has 20 workers.
@@ -25,10 +25,12 @@ on every record names the number of workers.
 def run(
     *,
     folder: Annotated[str, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)],
-    workers: Annotated[int, typer.Argument(metavar="WORKERS", help="How many there should be.", show_default=False)],
+    workers: Annotated[
+        int, typer.Argument(metavar="WORKERS", help="Number of workers that the run should have.", show_default=False)
+    ],
     output: OutputOptions,
 ) -> None:
-    """Give a run that is going on more workers, or take some away."""
+    """Add workers to a run that is going on, or take some away."""
     from erasurehead.runs.control import ask_for_workers
 
     screen = Screen(output)

@@ -32,10 +32,10 @@ Cut a file into shards, so that each worker reads its own part of the data.
   needs the task files of its tasks only; this machine needs the others.
 
 [bold]erasurehead shard --check /scratch/clicks[/bold]
-  Is a copy whole? Every file is read, and its checksum compared.
+  Is a copy complete? Every file is read, and its checksum compared.
 
-What is said of the columns, the labels and the split is said here, and not
-when training: it is settled in the shards.
+The columns, the labels and the split are chosen here, and not when training:
+they are fixed in the shards.
 """
 
 _DATA, _SHARDS = "Data", "Shards"
@@ -65,7 +65,7 @@ class EncodingOptions:
     ] = True
     loss: Annotated[str | None, shared("problem.loss", panel=_DATA)] = None
     test_fraction: Annotated[float, shared("data.test_fraction")] = 0.2
-    seed: Annotated[int, option("--seed", panel=_DATA, metavar="N", text="Of that random split (0).")] = 0
+    seed: Annotated[int, option("--seed", panel=_DATA, metavar="N", text="Seed of that random split (0).")] = 0
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `shard`."""
@@ -92,10 +92,10 @@ def run(
         str, typer.Argument(metavar="FILE", help="CSV, Parquet, LIBSVM, .npy or .npz; with --check a folder.")
     ],
     tasks: Annotated[
-        int | None, option("--tasks", "-t", panel=_SHARDS, metavar="N", text="How many shards to make.")
+        int | None, option("--tasks", "-t", panel=_SHARDS, metavar="N", text="Number of shards to make.")
     ] = None,
     out: Annotated[
-        str | None, option("--out", "-o", panel=_SHARDS, metavar="FOLDER", text="To be made, or empty.")
+        str | None, option("--out", "-o", panel=_SHARDS, metavar="FOLDER", text="Folder for the shards, new or empty.")
     ] = None,
     check: Annotated[
         bool, option("--check", panel=_SHARDS, text="Compare the files of a folder with their checksums.")
@@ -107,7 +107,7 @@ def run(
             panel=_SHARDS,
             metavar="WHO",
             text="Who may read the folder: private (the default: only "
-            "you), group or all; workers that run under other ids are one of these.",
+            "you), group or all; workers that run under other user ids need one of these.",
         ),
     ] = None,
     encoding: EncodingOptions,
@@ -150,7 +150,7 @@ def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> Non
     folder = ShardFolder.open(path)
     complaints = folder.check()
     count = len(folder.manifest.files)
-    said = [*complaints, f"{folder.path}: {count - len(complaints)} of {count} files are as they were written"]
+    said = [*complaints, f"{folder.path}: {count - len(complaints)} of {count} files are intact"]
     screen.result({**_facts(folder), "damaged": complaints}, "\n".join(said))
     if complaints:
         raise typer.Exit(1)
@@ -177,12 +177,13 @@ def _described(folder: ShardFolder) -> str:
     manifest = folder.manifest
     sizes = [file.rows for file in manifest.tasks]
     rows = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-    size = sum(file.bytes for file in manifest.files) / 1e6
+    size = sum(file.bytes for file in manifest.files)
+    shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
     return "\n".join(
         [
             f"{manifest.name}: {manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for training, "
             f"{manifest.n_test:,} rows for testing ({manifest.origin.file})",
             *(f"  {note}" for note in manifest.notes),
-            f"{manifest.n_tasks} shards of {rows} rows, {manifest.form}, {size:,.1f} MB in {folder.path}",
+            f"{manifest.n_tasks} shards of {rows} rows, {manifest.form}, {shown} in {folder.path}",
         ]
     )

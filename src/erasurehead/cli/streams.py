@@ -105,7 +105,7 @@ def results() -> Generator[IO[str]]:
         lead_nowhere()
         raise OutputError(
             f"The result cannot be written to standard output: {error.strerror}. What a run or a plan leaves in its "
-            "folder is whole."
+            "folder is complete."
         ) from None
 
 

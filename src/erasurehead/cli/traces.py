@@ -29,7 +29,7 @@ class TraceOptions:
             panel=_TRACE,
             metavar="OURS=THEIRS",
             text="Which column of the file is our worker, step, seconds, load or censored: --column seconds=latency. "
-            "Say it once for each; columns that are called so already need not be named.",
+            "Repeat it for each; columns that already have these names need not be given.",
         ),
     ] = None
     where: Annotated[
@@ -38,11 +38,12 @@ class TraceOptions:
             "--where",
             panel=_TRACE,
             metavar="COLUMN=VALUE",
-            text="Take only the rows with this value: --where region=Tokyo. All of several must hold.",
+            text="Take only the rows with this value: --where region=Tokyo. If repeated, all must hold.",
         ),
     ] = None
     unit: Annotated[
-        str | None, option("--unit", panel=_TRACE, metavar="UNIT", text="Of the seconds: s (the default), ms, us, ns.")
+        str | None,
+        option("--unit", panel=_TRACE, metavar="UNIT", text="Unit of the delays: s (the default), ms, us, ns."),
     ] = None
 
     def read(self, place: str, screen: Screen) -> Trace:

@@ -27,14 +27,14 @@ Train one model, and record the run in a folder.
 
 [bold]erasurehead train --data houses.csv --label price --drop address \\
     --scheme 'exact(load=3)'[/bold]
-  A file of your own; exact gradients, whoever of three is late.
+  A file of your own; exact gradients, whichever two workers are late.
 
 [bold]erasurehead train run.toml --steps 50[/bold]
   A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
 
 [bold]erasurehead train runs/x/config.toml --engine virtual \\
     --delays "recorded('runs/x/arrivals.jsonl', rounds=True)"[/bold]
-  A run once more, on the virtual clock: same arrivals, same model.
+  The same run again, on the virtual clock: same arrivals, same model.
 
 [bold]erasurehead train --resume runs/x[/bold]
   A run that was cut off, from its newest checkpoint; a run that is finished
@@ -88,7 +88,7 @@ def run(
             "--target",
             panel="Output",
             metavar="METRIC=VALUE",
-            text="Say when it was reached, such as auc=0.84 or mse=0.05. Training goes on to its last step.",
+            text="Report when this was reached, such as auc=0.84 or mse=0.05. Training goes on to its last step.",
         ),
     ] = None,
     options: RunOptions,
@@ -175,7 +175,7 @@ def _way_on(experiment: Experiment) -> str:
             return ""
         return f" To resume it from its last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
     begun = has_steps(out)
-    return "" if begun else f" It had not begun; to begin it: erasurehead train --resume {shlex.quote(str(out))}"
+    return "" if begun else f" It had not begun; to start it: erasurehead train --resume {shlex.quote(str(out))}"
 
 
 def _checkpoints(experiment: Experiment) -> set[str]:

@@ -35,6 +35,9 @@ _PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "
 _SECTIONS = frozenset(key.section for key in keys() if key.options)
 """Of a run file, some of which are called as an option is."""
 
+_OTHER_SECTIONS = frozenset({"consensus", "run"})
+"""Sections with keys that only run files of other commands have, where options are called as keys are."""
+
 _MAY_BE_EMPTY = frozenset({"address"})
 """Options whose own check says more of an empty text."""
 
@@ -80,8 +83,9 @@ def _rule(message: str) -> str:
     if "range" not in message and "integer" in message:
         return "must be a whole number"
     if message.startswith("Input should "):  # as pydantic says it, with which newer versions of typer check
-        return f"must {message.removeprefix('Input should ').partition(', unable')[0].removesuffix('.')}"
-    return "must be a number" if "float" in message else f"must be fit for use: {message.removesuffix('.')}"
+        rule = f"must {message.removeprefix('Input should ').partition(', unable')[0].removesuffix('.')}"
+        return rule.replace("a valid number", "a number").replace("greater than or equal to", "at least")
+    return "must be a number" if "float" in message else f"must be valid: {message.removesuffix('.')}"
 
 
 def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | None]:
@@ -111,7 +115,7 @@ def _refuse_empty(ctx: Any) -> None:
         texts = cast("list[Any]", [*given] if isinstance(given, list | tuple) else [given])
         if parameter.name not in _MAY_BE_EMPTY and any(isinstance(text, str) and not text.strip() for text in texts):
             name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
-            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", "leave it out to have the default")
+            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", "leave it out for the default")
 
 
 def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
@@ -129,7 +133,8 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         return error
     parameter = _parameter(subject, ctx)
     if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
-        key = subject if parameter is None or subject in _SECTIONS else _key(parameter.opts, subject)
+        named = parameter is None or "." in subject or subject in _SECTIONS
+        key = subject if named else _key(parameter.opts, subject)
         return _in_file(error.about(key) if key != subject else error, key, ctx)
     if parameter.param_type_name == "argument":
         return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
@@ -140,7 +145,9 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
 def _option(subject: str) -> str:
     if subject.startswith("--"):
         return subject
-    return _SPELLED.get(subject) or _WORDS.get(subject) or f"--{subject.replace('_', '-')}"
+    section, _, key = subject.rpartition(".")
+    name = key if section in _OTHER_SECTIONS else subject
+    return _SPELLED.get(subject) or _WORDS.get(subject) or f"--{name.replace('_', '-')}"
 
 
 def _parameter(subject: str, ctx: Any) -> Any:

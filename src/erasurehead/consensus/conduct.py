@@ -17,7 +17,7 @@ class Conduct:
     """What a run is told besides its plan.
 
     Arguments:
-        steps: of each peer, on the mean.
+        steps: of each peer, on average.
         evaluate_every: steps a peer from one look at the mean model to the next.
         metrics: whether the test samples are looked at, too.
         records: whether a row is kept of each step of each peer.

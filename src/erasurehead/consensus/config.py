@@ -12,7 +12,7 @@ from erasurehead.runs.config.sections import CheckpointsSection, DataSection, Pr
 class ConsensusSection(Section):
     """`[consensus]`: who talks to whom, whom they wait for, and how their models move."""
 
-    peers: int = key(10, "How many.", option="--peers, -n", metavar="N", ge=2)
+    peers: int = key(10, "Number of peers.", option="--peers, -n", metavar="N", ge=2)
     graph: str = key(
         "erdos_renyi(p=0.4, seed=0)",
         "Who is whose neighbour: 'ring()', 'path()', 'torus()', 'star()', 'complete()', 'exponential()', "
@@ -30,7 +30,7 @@ class ConsensusSection(Section):
     )
     mixing: str = key(
         "metropolis()",
-        "With which weights neighbours average: metropolis (the default), max_degree or fixed.",
+        "Weights by which neighbours average: metropolis (the default), max_degree or fixed.",
         option="--mixing",
         metavar="MIXING",
     )
@@ -42,7 +42,7 @@ class ConsensusSection(Section):
     )
     split: str = key(
         "even()",
-        "How the samples are dealt out: 'even()' (the default) or 'dirichlet(alpha=0.3)'.",
+        "How the samples are split among the peers: 'even()' (the default) or 'dirichlet(alpha=0.3)'.",
         option="--split",
         metavar="SPLIT",
     )
@@ -60,12 +60,12 @@ class ConsensusSection(Section):
         metavar="N",
         ge=0,
     )
-    batch: int = key(32, "Samples of a gradient; 0 for all that a peer has.", option="--batch", metavar="N", ge=0)
+    batch: int = key(32, "Samples per gradient; 0 for all that a peer has.", option="--batch", metavar="N", ge=0)
     rate: float | str = key(
         0.05, "Step size, or a schedule such as 'geometric(0.1, 0.99)'.", option="--rate", metavar="RATE"
     )
     orphans: Literal["out", "taken over"] = key(
-        "out", "What becomes of the share of one who leaves: out (the default), or taken over by its neighbours.",
+        "out", "What becomes of the samples of a peer that leaves: out (the default), or taken over by its neighbours.",
         option="--orphans", metavar="WHAT",
     )  # fmt: skip
     faults: str | None = key(
@@ -73,7 +73,7 @@ class ConsensusSection(Section):
         option="--faults", metavar="FILE",
     )  # fmt: skip
     notice: float = key(
-        1.0, "Seconds until it is noticed that somebody is gone.", option="--notice", metavar="SECONDS", ge=0,
+        1.0, "Seconds until it is noticed that a peer is gone.", option="--notice", metavar="SECONDS", ge=0,
         allow_inf_nan=False,
     )  # fmt: skip
 
@@ -83,14 +83,14 @@ class PeerDataSection(DataSection):
 
     source: str = key(
         "mnist",
-        "A data set of images: mnist (the default) or cifar10; or one of the paper, or a file of your own, as for "
+        "A data set of images: mnist (the default) or cifar10; or a data set of the paper, or your own file, as for "
         "erasurehead train.",
         option="--data, -d",
         metavar="NAME|FILE",
     )
     rows: int | None = key(
         None,
-        "Training rows of mnist or cifar10 that are read (10,000 by default), or of a synthetic stand-in.",
+        "Number of training rows of mnist or cifar10 to read (10,000 by default), or of a synthetic stand-in.",
         option="--rows",
         metavar="N",
         ge=1,
@@ -102,29 +102,29 @@ class PeerDelaysSection(Section):
 
     model: str | None = key(
         None,
-        "What a gradient takes, such as 'exponential(mean=0.5)'; by default 1 + Exp(1) seconds, and five times as much "
+        "Seconds that a gradient takes, such as 'exponential(mean=0.5)'; by default 1 + Exp(1), and five times as much "
         "for peer 0.",
         option="--delays",
         metavar="MODEL",
     )
     late: Literal["carry", "preempt"] = key(
         "carry",
-        "What becomes of work that nobody waits for any more: it is carried to its end (carry, the default), or "
-        "dropped (preempt).",
+        "What becomes of work that no peer waits for any more: carry (the default: it is finished) or preempt (it is "
+        "dropped).",
         option="--late",
         metavar="HOW",
     )
     rows_every: float | None = key(
         None,
-        "Seconds of the clock after which the next row of the model holds, for traces; by default each step of a peer "
-        "draws its own.",
+        "For traces: seconds of the clock after which the next row of the delay model applies; by default each step of "
+        "a peer draws its own.",
         option="--rows-every",
         metavar="SECONDS",
         gt=0,
         allow_inf_nan=False,
     )
     seconds_per_step: float = key(
-        0.0, "On the virtual clock: seconds that a gradient takes besides.", ge=0, allow_inf_nan=False
+        0.0, "On the virtual clock: seconds that are added to each gradient.", ge=0, allow_inf_nan=False
     )
     latency: float = key(
         0.0, "On the virtual clock: seconds that a message takes.", option="--latency", metavar="SECONDS", ge=0,
@@ -137,33 +137,40 @@ class PeerRunSection(Section):
 
     engine: Literal["virtual", "processes", "mpi"] = key(
         "virtual",
-        "Where peers run: virtual (the default: a clock that jumps), processes, or mpi, with one rank more than there "
-        "are peers. Real peers sit their delays out.",
+        "Where peers run: virtual (the default: a clock on which waiting takes no time), processes, or mpi, with one "
+        "more rank than peers. Real peers sit out their delays.",
         option="--engine, -e",
         metavar="ENGINE",
         panel="Peers",
     )
     start_patience: float | None = key(
-        None, "For MPI: seconds for which a rank may be missing at the start.", gt=0, allow_inf_nan=False
+        None, "For MPI: seconds to wait for missing ranks at the start.", gt=0, allow_inf_nan=False
     )
-    start_limit: float | None = key(None, "For MPI: seconds that its start may take in all.", gt=0, allow_inf_nan=False)
-    steps: int = key(200, "Of each peer, on the mean.", option="--steps", metavar="N", panel="Output", ge=1)
+    start_limit: float | None = key(
+        None, "For MPI: seconds that the start of all ranks may take.", gt=0, allow_inf_nan=False
+    )
+    steps: int = key(200, "Steps per peer, on average.", option="--steps", metavar="N", panel="Output", ge=1)
     evaluate_every: float = key(
-        2.0, "Steps a peer between two looks at the mean model.", option="--evaluate-every", metavar="N",
+        2.0, "Steps per peer between two evaluations of the mean model.", option="--evaluate-every", metavar="N",
         panel="Output", gt=0, allow_inf_nan=False,
     )  # fmt: skip
     model_of: int | None = key(
-        None, "The peer whose model is saved; by default it is the mean of those who are there.", option="--model-of",
+        None, "The peer whose model is saved; by default the mean model of all present peers.", option="--model-of",
         metavar="PEER", panel="Output", ge=0,
     )  # fmt: skip
     seed: int = key(
-        0, "Of mini-batches, and of the first model of a network.", option="--seed", metavar="N", panel="Output", ge=0
+        0,
+        "Seed of mini-batches, and of the first model of a network.",
+        option="--seed",
+        metavar="N",
+        panel="Output",
+        ge=0,
     )
     out: str | None = key(
         None, "The run folder; by default a new one in runs.", option="--out, -o", metavar="FOLDER", panel="Output"
     )
     overwrite: bool = key(
-        False, "Remove an earlier run that is in the run folder.", option="--overwrite", panel="Output"
+        False, "Remove an earlier run from the run folder first.", option="--overwrite", panel="Output"
     )
     access: Access = key("private", "Who may read a new run folder.", option="--access", metavar="WHO", panel="Output")
 

@@ -47,7 +47,7 @@ def tupled(value: Any) -> Any:
 
 
 class Port(ABC):
-    """A peer's way to the world. An engine of one's own implements it."""
+    """A peer's way to the world. An engine of your own implements it."""
 
     peer: int
     """The peer's number."""
@@ -111,7 +111,7 @@ class Peer(ABC):
 
     @abstractmethod
     def begin(self, port: Port) -> None:
-        """Begin: to be called once, when all peers are there."""
+        """Begin: to be called once, when all peers have started."""
 
     @abstractmethod
     def on_work(self, gradient: Array) -> None:

@@ -1,4 +1,4 @@
-"""The delays of all peers, drawn in blocks, whoever asks for them when."""
+"""The delays of all peers, drawn in blocks, whichever peer asks first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DrawnDelays:
 
     Arguments:
         delays: drawn from.
-        n_peers: how many.
+        n_peers: number of peers.
         rows_every: seconds of the clock after which the next row holds; None for a row a step.
     """
 

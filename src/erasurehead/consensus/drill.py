@@ -46,7 +46,7 @@ class PeerDrill:
         policy: whom a peer waits for.
         graph: who is whose neighbour.
         engine: of `ENGINES`.
-        peers: how many.
+        peers: number of peers.
         seconds: how long each of the two runs takes, by the engine's clock.
         seed: of who is struck.
         delays: of gradients, in both runs alike.
@@ -146,7 +146,7 @@ class PeerFindings:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether every guarantee was kept."""
         return all(verdict.kept is not False for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:
@@ -171,11 +171,13 @@ def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) ->
     for row in faulty.troubles:
         view = View(faulty.graph, frozenset(row.gone), tuple(frozenset(side) for side in row.sides))
         if not row.sides and len(view.parts) > 1:
-            yield Verdict(f"after {row.time:.3g} s the graph was in {len(view.parts)} parts, and not knit again", False)
+            yield Verdict(
+                f"after {row.time:.3g} s the graph was in {len(view.parts)} parts, and no new links joined them", False
+            )
     yield from _going_on(drill, faulty)
     held = sum(map(len, faulty.shares))
     there = drill.plan.problem.n_samples
-    yield Verdict(f"{held} of {there} samples are with somebody at the end", held == there)
+    yield Verdict(f"{held} of {there} samples belong to a peer at the end", held == there)
     yield from _worth(baseline, faulty)
 
 
@@ -205,15 +207,23 @@ def _going_on(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
         enough = len(within) >= 5 * drill.peers  # or the time was too short to tell
         idle = [peer for peer, count in steps.items() if not count and peer not in gone and enough]
         wrong += [f"peer {peer} stood still from {row.time:.3g} to {end:.3g} s" for peer in idle]
-        wrong += [f"peer {one.peer} met one who is gone after {one.end:.3g} s" for one in within if gone & {*one.links}]
         wrong += [
-            f"peer {one.peer} met one across the cut after {one.end:.3g} s" for one in within if _across(one, sides)
+            f"peer {one.peer} averaged with a peer that is gone after {one.end:.3g} s"
+            for one in within
+            if gone & {*one.links}
         ]
-    yield Verdict(wrong[0] if wrong else "after each change all who were left went on, and with nobody else", not wrong)
+        wrong += [
+            f"peer {one.peer} averaged with a peer across the cut after {one.end:.3g} s"
+            for one in within
+            if _across(one, sides)
+        ]
+    yield Verdict(
+        wrong[0] if wrong else "after each change all remaining peers went on, and only with each other", not wrong
+    )
     for fault in drill.plan.troubles:
         if isinstance(fault, Leave) and fault.back is not None:
             met = sum(one.peer == fault.peer and one.begin > fault.back and bool(one.links) for one in faulty.rows)
-            yield Verdict(f"peer {fault.peer} came back, and met others in {met} steps", met > 0)
+            yield Verdict(f"peer {fault.peer} came back, and averaged with others in {met} steps", met > 0)
         elif isinstance(fault, Cut) and fault.until is not None:
             sides = [{*fault.peers}, {*range(drill.peers)} - {*fault.peers}]
             met = sum(one.begin > fault.until and _across(one, sides) for one in faulty.rows)
@@ -225,14 +235,14 @@ def _across(row: PeerRow, sides: list[set[int]]) -> bool:
 
 
 def _worth(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
-    """The mean model does not jump when the network changes, and both runs come about as far."""
+    """The mean model does not jump when the network changes, and both runs make about the same progress."""
     way = baseline.means[0].objective - min(row.objective for row in baseline.means)
     worst = 0.0
     for row in faulty.troubles:
         before = [one.objective for one in faulty.means if one.time <= row.time][-1:]
         after = [one.objective for one in faulty.means if one.time > row.time][:1]
         worst = max([worst, *(now - then for then, now in zip(before, after, strict=False))])
-    text = f"a change set the mean model's objective back by {worst:.3g} at most, of {_JUMP * way:.3g} that are allowed"
+    text = f"a change set the mean model's objective back by at most {worst:.3g} ({_JUMP * way:.3g} is allowed)"
     yield Verdict(text, worst <= _JUMP * way)
     apart = faulty.objective - baseline.objective
     text = f"it is {faulty.objective:.4g} at the end, and {baseline.objective:.4g} in the baseline run"

@@ -141,18 +141,18 @@ class ConsensusExperiment:
         tables = opened.tables
         if "consensus" not in tables:
             raise DataError(
-                f"{str(folder)!r} is no run without a coordinator: erasurehead train --resume goes on with it."
+                f"{str(folder)!r} is not a run without a coordinator; erasurehead train --resume resumes it."
             )
         engine = tables.get("run", {}).get("engine", "virtual")
         if engine != "virtual":
             raise DataError(
                 f"{str(folder)!r} is a run with peers on {engine}, which leaves no checkpoints: only runs on the "
-                "virtual clock go on."
+                "virtual clock can be resumed."
             )
         for section, keys in (above or {}).items():
             for key in keys:
                 if (section, key) != ("run", "steps"):
-                    raise invalid(f"{section}.{key}", "must be left out when a run goes on", keys[key])
+                    raise invalid(f"{section}.{key}", "must be left out when a run is resumed", keys[key])
         experiment = cls.from_tables(merged(tables, above or {}), options, opened.path)
         steps, told = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
         done = int(told.get("steps") or 0) // experiment.plan.graph.n_peers
@@ -213,7 +213,7 @@ class ConsensusExperiment:
 
 
 class _Ending:
-    """Takes note of the signals that end a run in good order; a second one ends it at once."""
+    """Records the signals that end a run in good order; a second one ends it at once."""
 
     def __init__(self) -> None:
         self._said = ""

@@ -1,4 +1,4 @@
-"""What befalls peers and their network in a run: leaving, coming back, being cut off."""
+"""What happens to peers and their network in a run: leaving, coming back, being cut off."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Leave:
     """A peer is killed, and may come back with nothing but its place in the graph.
 
     Arguments:
-        peer: who.
+        peer: its number.
         at: seconds since training began.
-        back: when it is there again; None for never.
+        back: when it comes back; None for never.
     """
 
     peer: int

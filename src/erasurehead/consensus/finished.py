@@ -17,7 +17,7 @@ from erasurehead.runs.names import MEANS
 def compare_finished(
     folders: Sequence[str | os.PathLike[str]], target: tuple[str, float] | str | None = None
 ) -> FinishedComparison:
-    """Put finished runs on the same data beside each other, whoever gathered: a coordinator, or peers among themselves.
+    """Put finished runs on the same data beside each other, with a coordinator or without one.
 
     Arguments:
         folders: of the runs, two or more; speed-ups are over the first.
@@ -52,7 +52,7 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
         raise DataError(f"{os.fspath(folder)!r} is a run that is still going on, or was cut off: there is no summary.")
     made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
     if not made.steps:
-        raise DataError(f"{os.fspath(folder)!r} is a run without a step: there is nothing to compare.")
+        raise DataError(f"{os.fspath(folder)!r} is a run without any steps: there is nothing to compare.")
     return made
 
 

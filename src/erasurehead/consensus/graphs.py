@@ -1,4 +1,4 @@
-"""Who is whose neighbour: topologies by name, edge lists of the user's own, and what a graph is worth."""
+"""Who is whose neighbour: topologies by name, the user's own edge lists, and how well a graph mixes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from erasurehead._internal.text_parser import read
 from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
 
 _DRAWS = 200
-"""How often a random graph is drawn before it is said that it will not be connected."""
+"""How often a random graph is drawn before the draw is given up as not connected."""
 
 _DENSE = 1_500
 """So many peers have their eigenvalues computed from a dense matrix."""
@@ -182,7 +182,8 @@ def torus(n_peers: int, rows: int | None = None) -> Graph:
     fitting = [count for count in range(3, n_peers // 3 + 1) if n_peers % count == 0]
     if rows is None:
         if not fitting:
-            raise invalid("n_peers", "must be rows times columns of at least 3 each for a torus", n_peers, "9, 12, 15 "
+            raise invalid("n_peers", "must be the product of at least 3 rows and 3 columns for a "
+            "torus", n_peers, "9, 12, 15 "
                           "and 16 are")  # fmt: skip
         rows = min(fitting, key=lambda count: (abs(count - n_peers / count), count))
         name = "torus()"
@@ -257,7 +258,7 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
     """
     n_peers = check_count("n_peers", n_peers)
     if check_count("neighbours", neighbours, 2, max(2, n_peers - 1)) % 2:
-        raise invalid("neighbours", "must be even, as many on either side", neighbours)
+        raise invalid("neighbours", "must be even, with as many on either side", neighbours)
     if not 0.0 <= real(rewired) <= 1.0:
         raise invalid("rewired", "must lie in [0, 1]", rewired)
     name = f"small_world(neighbours={neighbours}, rewired={rewired}, seed={seed})"
@@ -277,7 +278,7 @@ def _connected(name: str, n_peers: int, seed: int, draw: Callable[[int], Any]) -
             return Graph(n_peers, tuple((int(a), int(b)) for a, b in drawn.edges), name)
     raise invalid(
         "the graph", "must be connected", f"{name} of {n_peers} peers, which fell apart in each of {_DRAWS} draws",
-        "ask for more edges",
+        "take more edges",
     )  # fmt: skip
 
 
@@ -304,7 +305,7 @@ def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = No
             raise invalid("every edge", "must be a pair such as 'a-b'", pair)
         ends.append((parts[0].strip(), parts[1].strip()))
     if not ends:
-        raise invalid("edges", "must name one edge at least, such as 'a-b'", list(pairs))
+        raise invalid("edges", "must name at least one edge, such as 'a-b'", list(pairs))
     seen = list(dict.fromkeys(name for pair in ends for name in pair))
     if peers is None:
         names = sorted(seen, key=int) if all(name.isdecimal() for name in seen) else seen
@@ -318,7 +319,7 @@ def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = No
     for name in seen:
         if name not in numbers:
             raise invalid("every edge", f"must name two of the peers {', '.join(names)}", name, "add it to the peers, "
-                          "or mend the edge")  # fmt: skip
+                          "or correct the edge")  # fmt: skip
     text = "edges([" + ", ".join(repr(f"{a}-{b}") for a, b in ends) + "])"
     return Graph(len(names), tuple((numbers[a], numbers[b]) for a, b in ends), text, tuple(names))
 
@@ -345,7 +346,7 @@ def parse_graph(text: str, n_peers: int) -> Graph:
         n_peers: how many there are.
 
     Raises:
-        InvalidArgument: if it is no such text, the graph cannot be, or an edge list is of another number of peers.
+        InvalidArgument: if the text is not valid, no such graph exists, or an edge list is of another number of peers.
 
     >>> parse_graph("ring()", 4).edges
     ((0, 1), (0, 3), (1, 2), (2, 3))
@@ -356,7 +357,7 @@ def parse_graph(text: str, n_peers: int) -> Graph:
     except InvalidArgument as error:
         raise error.inside("graph", text) from None
     if made.n_peers != n_peers:
-        raise invalid("peers", f"must be {made.n_peers}, as the edge list names so many", n_peers)
+        raise invalid("peers", f"must be {made.n_peers}, which is how many the edge list names", n_peers)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Watching, while a run goes on, that the graphs of its steps are connected together: what convergence rests on."""
+"""Checks, while a run goes on, that the graphs of its steps are connected together: what convergence rests on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, final
 
 @final
 class JointConnectivity:
-    """The union of the links that were realised, begun anew each time that it connects all who are there.
+    """The union of the links that were realised, started over each time that it connects all who are there.
 
     Arguments:
         n_peers: how many there are.
@@ -27,7 +27,7 @@ class JointConnectivity:
         self._parts = n_peers
 
     def add(self, peer: int, links: Iterable[int], time: float) -> None:
-        """Take note of a step of a peer."""
+        """Record a step of a peer."""
         self._steps += 1
         for other in links:
             low, high = self._find(peer), self._find(other)
@@ -39,7 +39,7 @@ class JointConnectivity:
             self._begin(time)
 
     def change(self, there: int, time: float) -> None:
-        """So many peers are there now: the union begins anew."""
+        """So many peers are there now: the union starts over."""
         self._there = there
         self._begin(time)
 

@@ -31,7 +31,7 @@ PREPARE, BEGIN = "prepare", "begin"
 
 _REPORTS = 16  # that may be unread before a peer has to wait: so many ticks, twice, may pass without a reader
 _ROWS = 256  # of a report
-_LONGEST = 1e9  # seconds; longer delays are as good as endless
+_LONGEST = 1e9  # seconds; longer delays count as endless
 _REMEMBERED = 1 << 27  # bytes of earlier models that a peer keeps, to tell which one it had at the end
 
 
@@ -127,7 +127,7 @@ class PeerProgram(Program):
 
     def compute(self, spec: MessageSpec, taken: Order, out: Array) -> None:
         made = self.plan
-        if taken.kind == PREPARE:  # what is compiled, or opened, at the first gradient is none of the clock's business
+        if taken.kind == PREPARE:  # what is compiled, or opened, at the first gradient does not count on the clock
             gradients = LocalGradients(made.problem, made.shares, made.batch, made.seed)
             gradients.gradients([self.peer], made.x[None], [0])
             Report(0.0, [], 0, 0, 0.0, False, made.x).write(out)
@@ -289,7 +289,7 @@ class Life:
         """Tell the peer of a message, unless its sender has heard of a change that we shall hear of: then, after that.
 
         So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more. What
-        was written before a cut was heard of is void after it: a link that has lost letters begins anew at both ends.
+        was written before a cut was heard of is void after it: a link that has lost letters starts over at both ends.
         """
         if view > self._view:
             self._early.append((view, sender, life, message))

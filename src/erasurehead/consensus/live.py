@@ -88,7 +88,7 @@ class LiveRun:
         if conduct.resume is not None or conduct.keep_state:
             raise invalid(
                 "resume" if conduct.resume is not None else "keep_state", f"must be left out on {engine.name}", True,
-                "only a run on the virtual clock has a state that it goes on from",
+                "only a run on the virtual clock has a state to resume from",
             )  # fmt: skip
         if getattr(engine, "delays", None) is not None:
             raise invalid("engine", "must have no delays of its own", engine.name, "those of the plan are the peers'")
@@ -111,7 +111,7 @@ class LiveRun:
         self._dead: dict[int, list[tuple[int, int, float]]] = {}  # of the others: who has noticed it, whom, when
         self._rows: list[tuple[float, int, int, PeerRow]] = []
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
-        self._expected = set[int]()  # who is being started anew
+        self._expected = set[int]()  # who is being started again
         self._began = 0.0
         self._planned = 0
 
@@ -153,7 +153,7 @@ class LiveRun:
             elif isinstance(event, Died | Failed):
                 raise EngineError(f"peer {event.worker} could not be started: {event.reason}.")
             elif event is None:
-                raise EngineError(f"{len(missing)} of {self.n_peers} peers were not there within {PATIENCE:.0f} s.")
+                raise EngineError(f"{len(missing)} of {self.n_peers} peers had not started within {PATIENCE:.0f} s.")
         self._began = engine.now()
         self.seen = {peer: _Seen(0.0, self._began, made.x) for peer in range(self.n_peers)}
         for trouble in made.troubles:
@@ -282,7 +282,7 @@ class LiveRun:
             self.kept.run.status, self.kept.run.stopped = "interrupted", said
             self.end = tick
 
-    # What befalls peers
+    # What happens to peers
 
     def _kill(self, peer: int) -> None:
         if peer in self.seen:
@@ -308,7 +308,7 @@ class LiveRun:
             self._gather(peer)
 
     def _recall(self, peer: int) -> None:
-        """Start a peer anew that was killed."""
+        """Start a peer again that was killed."""
         if peer not in self.gone:
             return
         self._write_down(peer, self._lives[peer])

@@ -117,7 +117,7 @@ class Fixed(Mixing):
         if self.matrix is None:
             degrees = _degrees(graph.n_peers, pairs)
             made._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
-        else:  # a link that was knit since has no weight in the user's matrix
+        else:  # a link that was added since has no weight in the user's matrix
             made._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
         return made
 
@@ -132,12 +132,12 @@ class Fixed(Mixing):
         if (extra := np.argwhere((self.matrix != 0.0) & ~linked)).size:
             row, column = (int(place) for place in extra[0])
             raise invalid(
-                f"the mixing matrix at [{row}, {column}]", "must be 0, as these peers are no neighbours",
+                f"the mixing matrix at [{row}, {column}]", "must be 0, as these peers are not neighbours",
                 float(self.matrix[row, column]),
             )  # fmt: skip
 
     def __str__(self) -> str:
-        return "fixed()" if self.matrix is None else "a matrix of one's own"
+        return "fixed()" if self.matrix is None else "a matrix of your own"
 
 
 def _stochastic(matrix: Any) -> Array:

@@ -51,7 +51,7 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
     key, model = ("hidden", section.hidden) if section.model == "network" else ("model", section.model)
     if data.task == "least_squares":
         wanted = 0 if key == "hidden" else "linear"
-        raise invalid(f"consensus.{key}", f"must be {wanted} for a target that is no class", model,
+        raise invalid(f"consensus.{key}", f"must be {wanted} for a target that is not a class", model,
                       "a linear model learns it")  # fmt: skip
     labels = _numbered(data, data.y_train)
     test = None if data.X_test is None or data.y_test is None else (data.X_test, _numbered(data, data.y_test))
@@ -61,7 +61,7 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
         return TwoLayerNetwork(_dense(data.X_train), labels, hidden=section.hidden, l2=l2, test=held,
                                seed=config.run.seed)  # fmt: skip
     if config.data.source not in datasets.IMAGES:
-        raise invalid("consensus.model", "must be linear or network for data that are no images", model,
+        raise invalid("consensus.model", "must be linear or network for data that are not images", model,
                       f"images are {', '.join(datasets.IMAGES)}")  # fmt: skip
     from erasurehead.problems.convolutional import image_classes
 

@@ -186,7 +186,7 @@ class LocalPeer(Peer):
         return False
 
     def _join(self) -> None:
-        """Begin anew at the mean of the neighbours' models, when all of them are there."""
+        """Start over at the mean of the neighbours' models, when all of them are there."""
         models = [vector for _, (_, vector) in sorted(self.awaited.items())]
         if any(vector is None for vector in models):
             return

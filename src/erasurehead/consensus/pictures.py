@@ -59,7 +59,7 @@ def draw_progress(
 
     Arguments:
         runs: policy -> looks at the mean model.
-        seconds: policy -> seconds in which each peer takes a step, on the mean.
+        seconds: policy -> seconds in which each peer takes a step, on average.
         title: above it.
         folder: where to.
         best: the least objective there is, which the losses are drawn above; None to draw them as they are.

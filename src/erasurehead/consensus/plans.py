@@ -124,15 +124,7 @@ def plan(
     Raises:
         InvalidArgument: naming what does not fit.
     """
-    if isinstance(graph, str):
-        if peers is None:
-            raise invalid("peers", "must be stated where the graph is a text", peers)
-        if check_count("peers", peers) > problem.n_samples:  # before a graph of millions is drawn
-            raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
-                          "each peer has at least one")  # fmt: skip
-        graph = parse_graph(graph, peers)
-    elif peers is not None and peers != graph.n_peers:
-        raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)
+    graph = _graph(graph, peers, problem)
     chosen, weights = parse_policy(policy), parse_mixing(mixing)
     try:
         chosen.check(graph)
@@ -152,19 +144,37 @@ def plan(
             raise invalid(name, "must be a finite number of seconds of at least 0", value)
     troubles = check_troubles(faults, graph)
     if troubles and isinstance(weights, Fixed) and weights.matrix is not None:
-        raise invalid("mixing", "must not be a matrix of one's own where peers leave", str(weights), "metropolis() "
-                      "goes with any graph")  # fmt: skip
+        raise invalid("mixing", "must not be a matrix of your own where peers leave", str(weights), "metropolis() "
+                      "works on any graph")  # fmt: skip
     if isinstance(split, str | Split):
         shares = parse_split(split).shares(problem, graph.n_peers)
     else:
         shares = checked_shares(split, problem.n_samples, graph.n_peers)
-    x = problem.initial() if initial is None else np.array(initial, dtype=np.float64)
-    if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
-        raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
-    x.flags.writeable = False
+    x = _first_model(problem, initial)
     LocalGradients(problem, shares, batch, seed)
     return Plan(
         problem, graph, chosen, weights, parse_algorithm(algorithm), as_schedule(rate), shares, batch, model, late,
         rows_every, float(seconds_per_step), float(latency), troubles, float(notice), orphans,
         check_count("seed", seed, at_least=0), x,
     )  # fmt: skip
+
+
+def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
+    if isinstance(graph, str):
+        if peers is None:
+            raise invalid("peers", "must be stated where the graph is a text", peers)
+        if check_count("peers", peers) > problem.n_samples:  # before a graph of millions is drawn
+            raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
+                          "each peer has at least one")  # fmt: skip
+        return parse_graph(graph, peers)
+    if peers is not None and peers != graph.n_peers:
+        raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)
+    return graph
+
+
+def _first_model(problem: Problem, initial: Array | None) -> Array:
+    x = problem.initial() if initial is None else np.array(initial, dtype=np.float64)
+    if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
+        raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
+    x.flags.writeable = False
+    return x

@@ -54,8 +54,8 @@ class PeerRecorder(Watcher):
                 checkpoint = self.store.load()
                 if checkpoint.facts.get("configuration") != self.facts.get("configuration"):
                     raise DataError(
-                        f"The newest checkpoint in {str(folder.path)!r} is of other settings: only run.steps may change"
-                        " when a run goes on."
+                        f"The newest checkpoint in {str(folder.path)!r} has other settings: only run.steps may change "
+                        "when a run is resumed."
                     )
                 self.state, sizes = checkpoint.state["training"], checkpoint.records
             self.store.tidy()
@@ -105,7 +105,7 @@ class PeerRecorder(Watcher):
         """Save the last checkpoint, the mean model and the summary, and let the folder go.
 
         Arguments:
-            done: the run, whose last look is a moment between two events; None where it was cut off in the midst of
+            done: the run, whose last look is a moment between two events; None where it was cut off in the middle of
                 one, so that it goes on from the checkpoint before.
             status: how it ended.
             reason: why it ended early.

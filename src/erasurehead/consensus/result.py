@@ -28,7 +28,7 @@ class ConsensusRun:
         there: who was there at the end.
         means: how good the mean model was, at the beginning, along the way and at the end.
         rows: one a step of a peer, in the order in which they ended; empty if they were not to be kept.
-        troubles: what befell the network.
+        troubles: what happened to the network.
         steps: of all peers together.
         seconds: of the clock.
         messages: that were sent; `vectors` of them carried a model, the others a few numbers.
@@ -96,12 +96,12 @@ class ConsensusRun:
 
     @property
     def seconds_per_step(self) -> float:
-        """Seconds of the clock in which each peer takes a step, on the mean."""
+        """Seconds of the clock in which each peer takes a step, on average."""
         return self.seconds * len(self.there) / self.steps if self.steps else math.nan
 
     @property
     def backups(self) -> float:
-        """Neighbours that a step does not wait for, on the mean; NaN where no rows were kept."""
+        """Neighbours that a step does not wait for, on average; NaN where no rows were kept."""
         return float(np.mean([row.backups for row in self.rows])) if self.rows else math.nan
 
     def time_to(self, objective: float) -> float | None:

@@ -54,7 +54,7 @@ class MeanRow:
     """How good the mean of the peers' models was at a time.
 
     Attributes:
-        step: steps a peer, on the mean.
+        step: steps a peer, on average.
         time: seconds since training began.
         objective: of the mean model over all training data, penalty included.
         distance: root mean square distance of the peers' models from it.
@@ -76,13 +76,13 @@ class MeanRow:
 
 @dataclass(frozen=True)
 class TroubleRow:
-    """What befell the network.
+    """What happened to the network.
 
     Attributes:
         time: when those who are left noticed it.
         gone: who was gone by then.
         sides: of a cut; empty for none.
-        knitted: links that were knit because the graph had fallen apart.
+        knitted: links that were added because the graph had fallen apart.
         shares: what became of the data of those who are gone: `"out"`, or `"taken over"`; empty where nobody is.
         noticed: of deaths, which neighbour noticed whose, and when: peer, whom, seconds since training began; the
             others have it from them.

@@ -49,7 +49,7 @@ class RunRecords:
             watcher.on_begin(self.made, self.conduct.steps)
 
     def step(self, row: PeerRow) -> None:
-        """Take note of a step of a peer; steps are told in the order in which they ended."""
+        """Record a step of a peer; steps are told in the order in which they ended."""
         if row.links:
             self.joint.add(row.peer, row.links, row.end)
         if self.conduct.records:
@@ -70,7 +70,7 @@ class RunRecords:
         """
         mean = models.mean(axis=0)
         if not np.isfinite(mean).all():
-            raise Diverged("The peers' models are not finite any more: the rate is too large.")
+            raise Diverged("The peers' models are no longer finite: the rate is too large.")
         problem, n_peers = self.made.problem, self.made.graph.n_peers
         measured = problem.metrics(mean) if self.conduct.metrics else {}
         row = MeanRow(steps / n_peers, time, problem.objective(mean), distance_of(models), measured, len(models))
@@ -98,7 +98,7 @@ class RunRecords:
         sides: Sequence[frozenset[int]],
         noticed: Sequence[tuple[int, int, float]] = (),
     ) -> bool:
-        """Take note of who is gone now, and of cuts; return whether samples have changed hands.
+        """Record who is gone now, and of cuts; return whether samples have changed hands.
 
         Arguments:
             time: when the first have noticed it.

@@ -108,7 +108,7 @@ def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str 
         InvalidArgument: if there is not one a peer, a peer has no data, or a sample is not there or is held twice.
     """
     if len(shares) != n_peers:
-        raise invalid("shares", f"must be {n_peers}, one a peer", len(shares))
+        raise invalid("shares", f"must be {n_peers}, one per peer", len(shares))
     made = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
     if empty := [peer for peer, share in enumerate(made) if not len(share)]:
         raise invalid(
@@ -146,17 +146,17 @@ class LocalGradients:
                     batch,
                 )  # fmt: skip
         if (own := getattr(problem, "batch_size", None)) is not None:
-            raise invalid("problem.batch_size", "must be None for peers, who draw batches of their own", own,
-                          "say batch to them")  # fmt: skip
+            raise invalid("problem.batch_size", "must be None for peers, which draw their own batches", own,
+                          "use their batch")  # fmt: skip
         self._penalty = problem.regularizer
         if self._penalty.sharp:
-            raise invalid("penalty", "must have a gradient everywhere for peers, who average models", self._penalty,
+            raise invalid("penalty", "must have a gradient everywhere for peers, which average models", self._penalty,
                           "take L2")  # fmt: skip
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
         self.assign(shares)
 
     def assign(self, shares: Shares) -> None:
-        """Deal the samples out anew; who has none is not there."""
+        """Deal the samples out again; who has none is not there."""
         self.shares = shares
         total, there = sum(map(len, shares)), sum(1 for share in shares if len(share))
         if not total:
@@ -235,7 +235,7 @@ def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
         InvalidArgument: if there is no heir.
     """
     if not heirs:
-        said = f"Nobody is left to take over the data of peer {leaver}."
+        said = f"No peer is left to take over the data of peer {leaver}."
         raise InvalidArgument("heirs", "must be one or more", heirs, sentence=said)
     made = list(shares)
     for heir, part in zip(heirs, np.array_split(shares[leaver], len(heirs)), strict=True):
@@ -262,7 +262,7 @@ class Holdings:
         self.shares, self.gone = shares, frozenset[int]()
 
     def change(self, gone: frozenset[int]) -> bool:
-        """Take note of who is gone now; return whether samples have changed hands."""
+        """Record who is gone now; return whether samples have changed hands."""
         if gone == self.gone:
             return False
         shares = self._first

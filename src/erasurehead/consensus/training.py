@@ -55,7 +55,7 @@ def train(
         graph: who is whose neighbour, or the text of it, such as `"ring()"`, with `peers`.
         policy: whom a peer waits for, or the text of it: `full()`, `static(wait_for=2)`, `dynamic()` (cb-DyBW),
             `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
-        steps: of each peer, on the mean.
+        steps: of each peer, on average.
         rate: step size or schedule, by a peer's own steps.
         peers: how many, where the graph is a text.
         engine: `"virtual"`, the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can write to each
@@ -94,7 +94,7 @@ def _engine(name: str) -> Engine:
     from erasurehead import engines
 
     if name not in ENGINES:
-        hint = "a letter between actors of Ray is a call, at more than twenty times its cost between processes"
+        hint = "a letter between actors of Ray is a call, at more than twenty times the cost between processes"
         raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
     return engines.MPIEngine() if name == "mpi" else engines.ProcessEngine()
 
@@ -127,7 +127,7 @@ class _OnVirtualClock:
             total = min(conduct.steps * n_peers, math.ceil((self.looks + 1) * conduct.evaluate_every * n_peers))
             going = clock.run(total, until)
             if not going and clock.time < until and math.isinf(until):
-                done.status, done.stopped = "failed", "nothing can happen any more: every peer waits, or is gone"
+                done.status, done.stopped = "failed", "the run is stuck: every peer waits, or is gone"
             if going:
                 self.looks += 1
             row = self._look()

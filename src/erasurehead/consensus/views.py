@@ -35,7 +35,7 @@ class View:
 
     @cached_property
     def knitted(self) -> tuple[tuple[int, int], ...]:
-        """Links that were knit because the graph fell apart: between the smallest neighbours of the leavers in each
+        """Links that were added because the graph fell apart: between the smallest neighbours of the leavers in each
         part, one link fewer than parts."""
         parts = self.graph.components(self.living)
         if len(parts) < 2:

@@ -160,7 +160,7 @@ class VirtualClock:
         self._working[peer] = 0
 
     def run(self, total: int, until: float = np.inf) -> bool:
-        """Go on until there are so many steps in all, or the clock has come so far.
+        """Continue until this many steps are done in all, or the clock has reached this time.
 
         Returns:
             Whether there are; False if the time was over before, or nothing can happen any more.
@@ -186,7 +186,7 @@ class VirtualClock:
             elif kind == _NOTICE:
                 self._tell(*payload, heals=peer < 0 and not payload)
             else:
-                self._befall(peer, payload)
+                self._strike(peer, payload)
             self._drain()
         return True
 
@@ -242,9 +242,9 @@ class VirtualClock:
         assert found is not None
         return found
 
-    # What befalls peers
+    # What happens to peers
 
-    def _befall(self, peer: int, what: tuple[Any, ...]) -> None:
+    def _strike(self, peer: int, what: tuple[Any, ...]) -> None:
         if what[0] == "leave":
             self.gone.add(peer)
             self.drop_work(peer)
@@ -263,7 +263,7 @@ class VirtualClock:
     def _tell(self, *cut: frozenset[int], returning: int = -1, heals: bool = False) -> None:
         """Let all who are there know who is gone, and of a cut; of one that has healed meanwhile, too.
 
-        Letters were lost then, and a link that has lost some begins anew at both ends.
+        Letters were lost then, and a link that has lost some starts over at both ends.
         """
         self._noticed = frozenset(self.gone)
         if cut or heals:

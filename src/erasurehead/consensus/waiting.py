@@ -29,7 +29,7 @@ class SlowestPeer(Watcher):
 
     @property
     def peer(self) -> int | None:
-        """The one whose gradients take longest, on the mean; None before the first step."""
+        """The one whose gradients take longest, on average; None before the first step."""
         return max(self._steps, key=lambda peer: self._seconds[peer] / self._steps[peer], default=None)
 
     @property
@@ -40,7 +40,7 @@ class SlowestPeer(Watcher):
 
     @property
     def times(self) -> float:
-        """How many times as long as the others' its gradients take, on the mean; NaN for one peer alone."""
+        """How many times as long as the others' its gradients take, on average; NaN for one peer alone."""
         peer = self.peer
         others = [self._seconds[one] / self._steps[one] for one in self._steps if one != peer]
         if peer is None or not sum(others):

@@ -15,7 +15,7 @@ class Watcher:
     """Hooks that watch a run; empty by default."""
 
     def on_begin(self, plan: Plan, steps: int) -> None:
-        """Training begins, and each peer is to take so many steps on the mean."""
+        """Training begins; each peer is to take this many steps on average."""
 
     def on_step(self, row: PeerRow) -> None:
         """A peer has taken a step."""
@@ -30,4 +30,4 @@ class Watcher:
         """Something was noticed that a person should know."""
 
     def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
-        """A moment between two events, after so many steps a peer, at which the state can be taken."""
+        """A moment between two events, after this many steps a peer, at which the state can be taken."""

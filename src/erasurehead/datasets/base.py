@@ -87,7 +87,7 @@ class Dataset:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is doubtful in the columns, and what would mend it, one sentence each without a full stop."""
+        """What may be wrong with the columns, and what would help, one sentence each without a full stop."""
         return tuple(use.warning for use in self.uses if use.warning)
 
     @property

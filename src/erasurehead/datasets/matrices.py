@@ -68,7 +68,7 @@ def unmasked(given: Any, said: str) -> NDArray[Any]:
         )
     array = as_array(given)
     if array is None:
-        raise DataError(f"{said} must be a matrix, but its rows are not of one length.")
+        raise DataError(f"{said} must be a matrix, but its rows have different lengths.")
     return array
 
 
@@ -80,7 +80,7 @@ def check_sparse_indices(given: Any, said: str) -> None:
     """
     fault = fault_of_sparse(given)
     if fault:
-        raise DataError(f"{said} is a damaged sparse matrix: {fault}.")
+        raise DataError(f"{said} is an invalid sparse matrix: {fault}.")
 
 
 def _check_sparse(given: Any, said: str) -> SparseMatrix:

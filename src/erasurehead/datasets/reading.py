@@ -61,7 +61,7 @@ def read(
       categorical type are one-hot encoded without being named; an index is no column.
 
     How a file begins goes before the ending of its name: gzip, Parquet and NumPy files are known by it. A pipe, or `-`
-    for standard input, is read to its end first. What is none of these is refused, and the message says what to do.
+    for standard input, is read to its end first. Anything else is refused, and the message says what to do.
 
     Missing values of tables (an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `null`, `NULL`, `?`;
     Parquet and frames: null and NaN): a missing number counts as the mean of the training rows, a missing category has
@@ -107,7 +107,7 @@ def is_table(path: Path, columns: Columns, delimiter: str | None = None) -> bool
     """Say whether a file is a table of named columns, and not a matrix.
 
     Raises:
-        InvalidArgument: if it is a matrix, and something is said of its columns; or a delimiter, and it is no text.
+        InvalidArgument: if it is a matrix, and options about columns are given; or a delimiter, and it is no text.
     """
     found = form(path, delimited=delimiter is not None)
     if delimiter is not None and found != "csv":

@@ -38,7 +38,7 @@ def status(op: str, backend: str) -> str:
     if op == "custom_linear_solve" or lower.CALLS.get(op):
         return "inlined"
     if op in lower.COLLECTIVES:
-        return "over one device"
+        return "for one device"
     if op in lower.IDENTITIES or op == "platform_index" or (op == "optimization_barrier" and backend == "numpy"):
         return "left out"
     if expand.expands(op, backend):

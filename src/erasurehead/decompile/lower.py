@@ -241,7 +241,7 @@ class Lowering:
         into: list[Statement], where: Where | None,
     ) -> Sequence[Operand]:  # fmt: skip
         name = str(equation.params.get("name") or user_names.function_name(jaxpr))
-        key = (op, name, str(jaxpr), *map(id, consts))  # rules are traced anew, and call the same function again
+        key = (op, name, str(jaxpr), *map(id, consts))  # rules are traced again, and call the same function again
         first = key not in self._kept
         if first:
             self._alive.append(consts)

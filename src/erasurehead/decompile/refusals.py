@@ -5,9 +5,9 @@ from __future__ import annotations
 _EFFECT = "it is an effect: the order of the calls would matter"
 _REFERENCE = "it works on a mutable reference, which is an effect"
 _INTERNAL = "it only exists while JAX differentiates or compiles, and not in what a user traces"
-_MEMORY = "its elements are whatever memory holds"
+_MEMORY = "its elements are uninitialised memory"
 _CALLBACK = "it calls back into Python while it runs; compute that outside of the function"
-_FOREIGN = "it is foreign code, not JAX"
+_FOREIGN = "it is not JAX but a foreign function"
 _DEVICES = "it works across several devices, and sources run on one"
 
 REASONS: dict[str, str] = {
@@ -21,7 +21,7 @@ REASONS: dict[str, str] = {
     "ffi_call": _FOREIGN, "debug_callback": "it is an effect; leave it out, or have it kept as a comment with "
     "effects='comment'", "debug_print": "it is an effect; leave it out, or have it kept as a comment with "
     "effects='comment'",
-    "select_and_scatter": "JAX has no public function for it with operations of one's own",
+    "select_and_scatter": "JAX has no public function for it with user-defined operations",
     "scaled_dot": "it is a product in formats for accelerators",
 }  # fmt: skip
 
@@ -29,7 +29,7 @@ NUMPY: dict[str, str] = {
     "rng_bit_generator": "XLA's own generators have no counterpart in numpy; use keys of threefry2x32",
     "approx_top_k": "XLA's approximation has no counterpart in numpy; use top_k",
     "ragged_dot_general": "a product of ragged groups has no counterpart in numpy",
-    "symmetric_product": "it fills one triangle only, and leaves the other to chance",
+    "symmetric_product": "it fills one triangle only, and leaves the other undefined",
     "ormqr": "LAPACK's product with reflectors is not known there; use householder_product",
 }
 

@@ -48,12 +48,10 @@ def find_function(target: str) -> Callable[..., Any]:
 
 
 def _file(place: str) -> Any:
-    path = Path(place)
-    if not path.is_file():
-        raise DataError(f"{place} is not there, or is no file.")
+    path = readable(place)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise DataError(f"{place} is no Python file.")
+        raise DataError(f"{place} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.parent.resolve()))
@@ -118,7 +116,7 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
                 elif key.startswith("arr_") or not key:
                     values.append(array)
                 else:
-                    said = f"which is no argument of the function; it has {', '.join(sorted(names))}"
+                    said = f"which is not an argument of the function; it has {', '.join(sorted(names))}"
                     raise InvalidArgument(
                         "--example",
                         "must hold arguments of the function",
@@ -164,7 +162,7 @@ def _arrays(place: str) -> dict[str, Any]:
             return {key: loaded[key] for key in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DataError(
-            f"{printable(place)} is no file of numpy.save or numpy.savez, without Python objects."
+            f"{printable(place)} is not a file of numpy.save or numpy.savez without Python objects."
         ) from None
 
 

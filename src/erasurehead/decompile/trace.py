@@ -226,9 +226,9 @@ def trace(
     if total > LARGEST_CONSTANTS:
         most = f"{LARGEST_CONSTANTS // 2**20} MiB"
         raise InvalidArgument(
-            "function", f"must be closed over arrays of at most {most}", hint="pass them as arguments",
-            sentence=f"{title} is closed over arrays of {total / 2**20:.0f} MiB, and a source may carry {most}; pass "
-            "them as arguments.",
+            "function", f"must close over arrays of at most {most}", hint="pass them as arguments",
+            sentence=f"{title} closes over arrays of {total / 2**20:.0f} MiB, and a source may hold at most {most}; "
+            "pass them as arguments.",
         )  # fmt: skip
     return program
 
@@ -239,10 +239,10 @@ def check_leaf(place: str, leaf: Any, backend: str) -> None:
         return
     dtype = getattr(leaf, "dtype", None)
     if dtype is None or not hasattr(leaf, "shape"):
-        raise invalid(place, "must be an array or a number", leaf, "bind it before, with functools.partial")
+        raise invalid(place, "must be an array or a number", leaf, "bind it first, with functools.partial")
     if str(dtype).startswith("key<"):
         if backend == "numpy" and "fry" not in str(dtype):
-            raise Unsupported(str(dtype), backend, "only keys of threefry2x32 are known there")
+            raise Unsupported(str(dtype), backend, "only keys of threefry2x32 can be written for numpy")
         return
     kind = np.dtype(dtype)
     if kind.kind in "OSUMm" or kind.fields is not None:

@@ -13,7 +13,7 @@ from erasurehead.decompile.program import Block, Literal, Operand, Program, Stat
 from erasurehead.decompile.texts import WIDTH, Expr, Names, wrapped
 
 FOLDED_COST, FOLDED_LENGTH = 4, 56
-"""An expression becomes a part of another one up to so many operations and so many columns."""
+"""An expression becomes a part of another one up to this many operations and columns."""
 
 Rule = Callable[["Scope", Statement], "Expr | None"]
 """Writes a statement: returns the expression (a tuple's, if there are several results), or writes lines itself."""
@@ -282,7 +282,7 @@ class Scope:
         return isinstance(value, Variable) and self.unspread(value) is None
 
     def unspread(self, value: Operand) -> Operand | None:
-        """Return what a variable is a plain broadcast of, numpy's rules taken; None if it is none, or has a name."""
+        """Return what a variable is a plain broadcast of, numpy's rules taken; None if it is not one, or has a name."""
         if not isinstance(value, Variable) or self.unfold or value in self.known:
             return None
         statement = self.definitions.get(value)

@@ -25,6 +25,7 @@ Kind: TypeAlias = Literal["exponential", "uniform", "normal"]
 _KINDS: tuple[Kind, ...] = ("exponential", "uniform", "normal")
 _MASK = (1 << 128) - 1
 _MIXERS = (0x9E3779B97F4A7C15F39CC0605CEDC835, 0xDA942042E4DD58B5C2B2AE3D27D4EB4F)
+_ASKED_AGAIN = 1 << 18  # numbers of a block so small that its tiles are kept: a plan asks for it for each setting
 
 
 class _Level(NamedTuple):
@@ -116,7 +117,7 @@ def draw(
         if not columns.shape[1]:
             break
         whole = first % level.steps == 0 and (first + count) % level.steps == 0
-        if whole:
+        if whole and columns.size > _ASKED_AGAIN:
             _drawn(columns, _source(kind, seed, unit, stream), index, first, factor)
         else:
             _copied(columns, (kind, seed, unit, stream), index, first, factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import final
 
@@ -16,9 +17,41 @@ from erasurehead.errors import check_count, invalid, real
 _BACK = 64  # steps looked back at a time
 
 
+class _UsualOrSlow(Delays):
+    """Workers whose messages have one of two delays; which of them, subclasses say."""
+
+    usual: Delays
+    slow: Delays
+
+    @abstractmethod
+    def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
+        """Return who is slow when, shape (count, n_workers)."""
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = rows_of(self.usual, first, count, n_workers, unit, work, out)
+        slow = self.is_slow(first, count, n_workers, unit)
+        np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
+        return values
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.usual.follows_clock or self.slow.follows_clock
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        slow = self.is_slow(step, 1, n_workers, unit)
+        usual, other = (rows_at_of(model, step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
+        return np.where(slow, other, usual)
+
+    def check_workers(self, n_workers: int) -> None:
+        self.usual.check_workers(n_workers)
+        self.slow.check_workers(n_workers)
+
+
 @final
 @dataclass(frozen=True)
-class Bimodal(Delays):
+class Bimodal(_UsualOrSlow):
     """Each message is slow with a fixed probability, independently of all others.
 
     Arguments:
@@ -42,26 +75,8 @@ class Bimodal(Delays):
     def expected(self) -> float | None:
         return _mixed(self.share, self.usual, self.slow)
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        values = rows_of(self.usual, first, count, n_workers, unit, work, out)
-        slow = draw("uniform", self.seed, first, count, n_workers, unit, stream=1) < self.share
-        np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
-        return values
-
-    @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.usual.follows_clock or self.slow.follows_clock
-
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        slow = draw("uniform", self.seed, step, 1, n_workers, unit, stream=1) < self.share
-        usual, other = (rows_at_of(model, step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
-        return np.where(slow, other, usual)
-
-    def check_workers(self, n_workers: int) -> None:
-        self.usual.check_workers(n_workers)
-        self.slow.check_workers(n_workers)
+    def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
+        return draw("uniform", self.seed, first, count, n_workers, unit, stream=1) < self.share
 
     def __str__(self) -> str:
         return written("bimodal", self)
@@ -69,7 +84,7 @@ class Bimodal(Delays):
 
 @final
 @dataclass(frozen=True)
-class MarkovModulated(Delays):
+class MarkovModulated(_UsualOrSlow):
     """Each worker is usual or slow, and stays so for a while: a two-state Markov chain over the steps.
 
     A worker is slow for 1/leave steps on average, and in a share enter / (enter + leave) of all steps, the first
@@ -103,7 +118,7 @@ class MarkovModulated(Delays):
     def expected(self) -> float | None:
         return _mixed(self.enter / (self.enter + self.leave), self.usual, self.slow)
 
-    def is_slow(self, first: int, count: int, n_workers: int) -> BoolArray:
+    def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
         """Return who is slow when, shape (count, n_workers).
 
         One uniform number u moves a worker from either state: below `enter` it is slow afterwards, above
@@ -135,27 +150,6 @@ class MarkovModulated(Delays):
                 known |= moves != 0
             first = low
         return state
-
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        values = rows_of(self.usual, first, count, n_workers, unit, work, out)
-        slow = self.is_slow(first, count, n_workers)
-        np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
-        return values
-
-    @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.usual.follows_clock or self.slow.follows_clock
-
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        slow = self.is_slow(step, 1, n_workers)
-        usual, other = (rows_at_of(model, step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
-        return np.where(slow, other, usual)
-
-    def check_workers(self, n_workers: int) -> None:
-        self.usual.check_workers(n_workers)
-        self.slow.check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("markov", self)

@@ -19,7 +19,7 @@ from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills.supervisor import Performance, Supervisor
 from erasurehead.drills.verdicts import Findings
-from erasurehead.errors import InvalidArgument, check_count, invalid, real
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.runs.config.checking import build_config
 from erasurehead.runs.config.parts import check_reachable
 from erasurehead.runs.config.sections import Config
@@ -49,7 +49,7 @@ class Settings:
 
     Arguments:
         engine: virtual, processes, mpi or ray.
-        workers: how many.
+        workers: number of workers.
         seconds: how long the baseline run is to take, by the engine's clock.
         seed: of the fault schedule, if it is drawn, and of nothing else.
         kinds: of the faults that are drawn.
@@ -172,7 +172,7 @@ class Drill:
 
     @property
     def compares_bits(self) -> bool:
-        """Whether the faulty run is run once more, to hold its bits against one whose coordinator nothing befell."""
+        """Whether the faulty run is run once more, to hold its bits against one whose coordinator nothing struck."""
         return self.settings.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
 
     def perform(self, role: Role, say: Callable[[str], None] = lambda text: None) -> Performance:
@@ -190,7 +190,7 @@ class Drill:
         say({
             "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock",
             "faulty": f"the faulty run: {len(self.schedule.faults)} faults",
-            "unbroken": "the faulty run once more, with nothing befalling its coordinator",
+            "unbroken": "the faulty run again, without faults of its coordinator",
         }[role])  # fmt: skip
         limit = 6 * settings.seconds + 300
         return Supervisor(self.out, settings.engine, settings.workers, self.schedule, limit).perform(role, say)
@@ -232,7 +232,7 @@ def _steps(experiment: Experiment, seconds: float) -> int:
     mean = float(np.mean(waits))
     if not (math.isfinite(mean) and mean > 0):
         raise invalid(
-            "delays", "must make each step wait for a finite time, so that the run takes a while",
+            "delays", "must make each step take a positive, finite time",
             experiment.config.delays.model,
         )  # fmt: skip
     return max(2, math.ceil(seconds / mean))
@@ -251,11 +251,8 @@ def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
     kinds: Iterable[Kind] = settings.kinds
     if not groups:
         if tuple(settings.kinds) == ("corrupt",):
-            raise InvalidArgument(
-                "kinds", "must not be corrupt alone where no three workers send the same", settings.kinds,
-                sentence="kinds: lies can only be told where at least three workers send the same, but "
-                f"{scheme.name} has no such workers; take a load of at least 3.",
-            )  # fmt: skip
+            rule = f"must not be corrupt alone for {scheme.name}, where no three workers send the same message"
+            raise invalid("kinds", rule, ",".join(settings.kinds), "take a load of at least 3, or other kinds")
         kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
     return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
 

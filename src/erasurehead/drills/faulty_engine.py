@@ -22,13 +22,11 @@ from erasurehead.engines.base import (
     Event,
     Failed,
     Joined,
-    LateWork,
-    Moment,
     Order,
     Program,
     rounds_kept,
 )
-from erasurehead.engines.fault_injection import FaultInjection, injection
+from erasurehead.engines.engine_around import EngineAround
 from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
 
@@ -36,7 +34,7 @@ Told: TypeAlias = Callable[[dict[str, Any]], None]
 """Takes down something that happened, as plain data."""
 
 Upon: TypeAlias = Callable[[Fault, bool], None]
-"""Does what befalls the coordinator, when it begins (True) and when it is over."""
+"""Does what happens to the coordinator, when it begins (True) and when it is over."""
 
 
 def _nobody(entry: dict[str, Any]) -> None:
@@ -48,13 +46,13 @@ def _nothing(fault: Fault, begins: bool) -> None:
 
 
 @final
-class FaultyEngine(Engine, FaultInjection):
+class FaultyEngine(EngineAround):
     """Any engine, in a fault schedule.
 
     Faults are injected by the engine's own clock, counted from the first order, whether anything happens at that time
     or not: kills, stops and continuations by the engine itself; cuts and slowness by holding back what passes between
     coordinator and worker; lies by a note on the orders, which the worker's program obeys. A fault ends with the
-    process that it befell. What befalls the coordinator is left to `upon`.
+    process that it struck. What happens to the coordinator is left to `upon`.
 
     Arguments:
         engine: where the workers run.
@@ -63,7 +61,7 @@ class FaultyEngine(Engine, FaultInjection):
             due by then is over.
         spent: numbers of the fault schedule's faults that are not injected any more.
         told: is told what is injected, and what became of it here: what follows of it is for the run's records to tell.
-        upon: does what befalls the coordinator.
+        upon: does what happens to the coordinator.
         assigning: entered while a worker is started.
     """
 
@@ -80,13 +78,10 @@ class FaultyEngine(Engine, FaultInjection):
         upon: Upon = _nothing,
         assigning: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.schedule = schedule
         self.spent = frozenset(spent)
         self._told, self._upon, self._assigning = told, upon, assigning
-        self.late: LateWork = engine.late
-        self.message_error, self.message_rounding = engine.message_error, engine.message_rounding
-        self.virtual = engine.virtual
         self._interceptor = Interceptor(rounds_kept(engine.late))
         ends = [
             (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
@@ -109,9 +104,6 @@ class FaultyEngine(Engine, FaultInjection):
         return self._elapsed if self._origin is None else self.now() - self._origin
 
     # --- the contract -----------------------------------------------------------------------------------------------
-
-    def hosts(self) -> Mapping[str, int | None]:
-        return self.engine.hosts()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._free(worker)
@@ -159,24 +151,6 @@ class FaultyEngine(Engine, FaultInjection):
     def release(self, arrived: Arrived) -> None:
         if not self._interceptor.release(arrived):
             self.engine.release(arrived)
-
-    def kill(self, worker: int) -> None:
-        injection(self.engine).kill(worker)
-
-    def pause(self, worker: int) -> None:
-        injection(self.engine).pause(worker)
-
-    def proceed(self, worker: int) -> None:
-        injection(self.engine).proceed(worker)
-
-    def now(self) -> float:
-        return self.engine.now()
-
-    def stamp(self, moment: Moment, order_round: int) -> float:
-        return self.engine.stamp(moment, order_round)
-
-    def close(self) -> None:
-        self.engine.close()
 
     def state(self) -> Tree | None:
         inner = self.engine.state()
@@ -252,7 +226,7 @@ class FaultyEngine(Engine, FaultInjection):
         self._note_silence(worker)
 
     def _note_silence(self, worker: int) -> None:
-        """Take note of when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
+        """Record when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
         suffering = self._suffering.get(worker, ())
         mute = [number for number in suffering if self.schedule.faults[number].kind in ("stop", "disconnect")]
         for number in self._pending.silenced(worker, mute) if mute else ():
@@ -315,7 +289,7 @@ class FaultyEngine(Engine, FaultInjection):
         return event
 
     def _delivered(self, event: Arrived | Failed) -> Event:
-        """Take note of what is not owed any more, and of the first lie that gets through."""
+        """Record what is not owed any more, and of the first lie that gets through."""
         number = self._pending.answered(event)
         if number is not None:
             self._log("lied", self.time, fault=number)

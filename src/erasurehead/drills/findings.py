@@ -82,10 +82,10 @@ class Finder:
             return Finding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
         joined = self.event_log.first(died, "joined", lambda entry: entry.worker == fault.worker)
         if joined is not None:
-            effect = f"another was there {joined.time - begin.time:.3g} s on"
+            effect = f"a replacement had started {joined.time - begin.time:.3g} s later"
         else:
             ended = self.event_log.next_life(died) is not None
-            effect = "the coordinator ended before another was there" if ended else "nobody took its place"
+            effect = "the coordinator ended before a replacement had started" if ended else "it was not replaced"
         told = f"worker {fault.worker} died: {died.text}"
         return Finding(number, fault, begin.time, died.time - begin.time, told, effect)
 
@@ -94,7 +94,7 @@ class Finder:
         times = self.outcome.get("late", {}).get(str(fault.worker), [])
         until = fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
-        effect = f"late in {late} steps; the longest took {self._longest(begin.time, until):.3g} s"
+        effect = f"late in {late} step{'s' * (late != 1)}; the longest took {self._longest(begin.time, until):.3g} s"
         said = self._of_worker(begin, "suspected", fault)
         if said is None or said.time > until:
             return Finding(number, fault, begin.time, noticed="", effect=effect)
@@ -111,7 +111,7 @@ class Finder:
         if said is None:
             said, effect = self._of_worker(begin, "refused", fault), "refused"
         if said is None:
-            why = "no lie of it came in time" if lied is None else "not noticed"
+            why = "none of its wrong messages came in time" if lied is None else "not noticed"
             return Finding(number, fault, begin.time, noticed=why, excused=lied is None)
         told = f"worker {fault.worker} lies, and is put aside: {said.text}" if effect == NAMED else said.text
         return Finding(number, fault, begin.time, said.time - begin.time, told, effect)
@@ -133,7 +133,7 @@ class Finder:
 
     def _coordinator(self, number: int, fault: Fault, begin: Entry) -> Finding:
         resumed = self._resumed(begin)
-        said = "the process was gone" if resumed else "not noticed"
+        said = "the process had ended" if resumed else "not noticed"
         return Finding(number, fault, begin.time, None, said, resumed)
 
     def _resumed(self, entry: Entry) -> str:

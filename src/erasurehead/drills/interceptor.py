@@ -133,7 +133,7 @@ class Interceptor:
         self._orders.pop(worker, None)
 
     def new_round(self, number: int) -> None:
-        """Take note that a newer order is out: vectors that were handed out are freed, and what is too old is dropped.
+        """Record that a newer order is out: vectors that were handed out are freed, and what is too old is dropped.
 
         Arguments:
             number: of its round.

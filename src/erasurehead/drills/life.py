@@ -1,7 +1,7 @@
 """One life of a fault schedule: a run that is struck once, and continued.
 
 `python -m erasurehead.drills.life FOLDER NAME SEED LIFE` trains in the folder's subfolder NAME; where there is a run
-already it goes on with that, and nothing befalls it any more. LIFE is -1 for the baseline run.
+already it goes on with that, and nothing strikes it any more. LIFE is -1 for the baseline run.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Striker(Callback):
             injection(self.engine).kill(worker)
 
     def begin(self) -> None:
-        """Begin what befalls the coordinator at the start."""
+        """Begin what happens to the coordinator at the start."""
         if self.strike.who != "workers" and self.strike.moment == "start":
             timer = threading.Timer(_START * self.strike.share, _end)
             timer.daemon = True

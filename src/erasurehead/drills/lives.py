@@ -45,7 +45,7 @@ class Life:
 
     Attributes:
         number: of the life.
-        strike: what befell it.
+        strike: what happened to it.
         processes: that coordinated it, one after the other.
         broken: the promises that were not kept, in sentences; none if all were.
     """
@@ -125,7 +125,7 @@ class Lives:
         self._free = SimpleQueue[Nursery]()
 
     def strike(self, life: int) -> Strike:
-        """Return what befalls a life."""
+        """Return what happens to a life."""
         return Strike.drawn(self.settings.seed, life, self.settings.workers, self.drill.steps)
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Outcome:
@@ -151,7 +151,7 @@ class Lives:
         baseline = self._play("baseline", -1)
         if baseline.code != 0:
             raise EngineError(
-                f"the baseline run of a drill ended with code {baseline.code}: {baseline.said or 'it said nothing'}"
+                f"the baseline run of a drill ended with code {baseline.code}: {baseline.said or 'it printed nothing'}"
             )
         expected = RunFolder.open(self.drill.out / "baseline").x
         found: list[Life] = []
@@ -195,7 +195,7 @@ class Lives:
             if self._over:
                 break
             if played[-1].code is None:
-                said.append(f"a process was not over within {_LIMIT:.0f} s")
+                said.append(f"a process had not ended within {_LIMIT:.0f} s")
                 break
         said += [f"left running: {', '.join(one.left)}" for one in played if one.left]
         if self.settings.engine in ("virtual", "processes"):  # the others have files of their own there
@@ -220,23 +220,23 @@ def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, e
     """Yield the promises that a run folder shows to be broken, reading what a user would read."""
     summary, rows, x = folder.summary, folder.step_rows(), folder.x
     if summary.get("status") != "finished":
-        yield f"the run did not come to its end: {summary.get('reason') or summary.get('status')}"
+        yield f"the run did not finish: {summary.get('reason') or summary.get('status')}"
         return
     if [row.step for row in rows] != list(range(steps)) or not all(row.stepped for row in rows):
-        yield f"{len(rows)} of {steps} steps are on record, not each once and in its order"
+        yield f"{len(rows)} of {steps} steps are recorded, but not each once and in order"
     apart = float(np.abs(x - expected).max(initial=0.0)) / max(float(np.abs(expected).max(initial=0.0)), 1e-300)
     if strike.who == "coordinator" and settings.engine == "virtual":
         if not np.array_equal(x, expected):
-            yield f"the model has other bits than that of the baseline run: a relative difference of {apart:.2g}"
+            yield f"the model differs from that of the baseline run: relative difference {apart:.2g}"
     elif not apart <= CLOSE:
-        yield f"the model differs from that of the baseline run by {apart:.2g}, of {CLOSE:g} that are allowed"
+        yield f"the model differs from that of the baseline run by {apart:.2g} (at most {CLOSE:g} is allowed)"
     died = {worker for row in rows for worker in row.workers_noticed("died")}
     if strike.who == "workers":
         if died != set(strike.workers):
-            yield f"the records tell of the deaths of workers {sorted(died)}, but {list(strike.workers)} were killed"
+            yield f"the records report the deaths of workers {sorted(died)}, but {list(strike.workers)} were killed"
         if summary.get("deaths") != sum(len(row.workers_noticed("died")) for row in rows):
-            yield f"the summary tells of {summary.get('deaths')} deaths, but the steps of others"
+            yield f"the summary reports {summary.get('deaths')} deaths, but the steps of others"
     elif died - set(strike.workers):
-        yield f"workers {sorted(died - set(strike.workers))} died, and nobody had killed them"
+        yield f"workers {sorted(died - set(strike.workers))} died without having been killed"
     if summary.get("workers_at_end") != settings.workers:
-        yield f"{summary.get('workers_at_end')} of {settings.workers} workers were there at the end"
+        yield f"{summary.get('workers_at_end')} of {settings.workers} workers were present at the end"

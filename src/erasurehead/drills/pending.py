@@ -27,13 +27,13 @@ class PendingOrders:
         self._lied: set[int] = set()  # numbers of the faults of which a lie got through
 
     def ordered(self, worker: int, order_round: int) -> None:
-        """Take note that a worker was sent an order."""
+        """Record that a worker was sent an order."""
         self._round = order_round
         if worker in self.messages:
             self._owed[worker] = self.messages[worker]
 
     def left(self, worker: int) -> None:
-        """Take note that a worker's process is gone, or about to be."""
+        """Record that a worker's process is gone, or about to be."""
         self._owed.pop(worker, None)
 
     def silenced(self, worker: int, faults: Iterable[int]) -> list[int]:
@@ -45,7 +45,7 @@ class PendingOrders:
         return new
 
     def answered(self, event: Arrived | Failed) -> int | None:
-        """Take note of an answer; return the fault whose first lie it is, if it is one."""
+        """Record an answer; return the fault whose first lie it is, if it is one."""
         if event.order_round != self._round:
             return None
         if self._owed.get(event.worker):

@@ -102,7 +102,7 @@ def conclusion(found: Verdicts) -> str:
     said = f"{broken} promise{'s were' if broken > 1 else ' was'} broken"
     if not broken:
         some = any(verdict.kept is None for verdict in found.verdicts)
-        said = f"every promise{' that was put to the test' if some else ''} was kept"
+        said = f"every promise{' that was tested' if some else ''} was kept"
     return f"{said}; the fault schedule, both runs and this report are in {found.folder}"
 
 

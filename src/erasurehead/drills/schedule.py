@@ -19,7 +19,7 @@ from erasurehead.runs.config.toml import read_tables, to_toml
 Kind: TypeAlias = Literal["kill", "stop", "slow", "corrupt", "disconnect", "disk_full", "coordinator"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Every kind of fault: the first five befall a worker, the others the coordinator."""
+"""Every kind of fault: the first five strike a worker, the others the coordinator."""
 
 OF_WORKERS: tuple[Kind, ...] = ("kill", "stop", "slow", "corrupt", "disconnect")
 
@@ -38,8 +38,8 @@ class Fault:
             seconds later), `"corrupt"` (its messages are wrong), `"disconnect"` (no order and no message gets
             through), `"disk_full"` (the coordinator can write to no file), `"coordinator"` (it is killed by SIGKILL).
         at: seconds since the first order of the run was submitted, at least 0.
-        worker: who; None for those that befall the coordinator.
-        lasting: seconds until it is over; None for good. Kills know no end.
+        worker: who; None for those that strike the coordinator.
+        lasting: seconds until it is over; None if it never is. Kills are never over.
         by: seconds, of `"slow"`.
         lie: one of `LIES`, of `"corrupt"`.
     """
@@ -58,16 +58,18 @@ class Fault:
         if self.kind in OF_WORKERS:
             check_count(f"worker of {self.kind}", self.worker, at_least=0)
         elif self.worker is not None:
-            raise invalid(f"worker of {self.kind}", "must be left out, as it befalls the coordinator", self.worker)
+            raise invalid(
+                f"worker of {self.kind}", "must be left out, as it is the coordinator that is struck", self.worker
+            )
         if self.lasting is not None:
             if self.kind in ("kill", "coordinator"):
-                raise invalid(f"lasting of {self.kind}", "must be left out, as it is over at once", self.lasting)
+                raise invalid(f"lasting of {self.kind}", "must be left out, as it takes no time", self.lasting)
             _check_seconds("lasting", self.lasting, 0.0)
         elif self.kind in _LASTING:
             raise invalid(f"lasting of {self.kind}", "must be a number of seconds", self.lasting)
         _check_seconds("by", self.by, 0.0)
         if (self.by > 0.0) != (self.kind == "slow"):
-            raise invalid(f"by of {self.kind}", "must be positive for slow, and left out for all else", self.by)
+            raise invalid(f"by of {self.kind}", "must be positive for slow, and left out for other kinds", self.by)
         if self.lie not in (LIES if self.kind == "corrupt" else ("",)):
             raise invalid(f"lie of {self.kind}", f"must be one of {', '.join(LIES)} for corrupt, and left out for all "
                           "else", self.lie)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What befalls one life: who is killed, and at which moment. It is plain data, drawn from a seed."""
+"""What happens to one life: who is killed, and at which moment. It is plain data, drawn from a seed."""
 
 from __future__ import annotations
 

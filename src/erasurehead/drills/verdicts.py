@@ -45,8 +45,8 @@ class Findings:
         steps: that each run was to take.
         baseline, faulty: how the runs went.
         faults: what became of each.
-        same_bits: whether the faulty run ended as the same schedule without what befell the coordinator; None if that
-            was not asked.
+        same_bits: whether the faulty run ended as the same schedule without the faults of the coordinator; None if
+            that was not asked.
         patience: seconds of silence that must raise suspicion, unless answers have come after about as long before.
         telling: whether lies can be told: at least three workers send the same, and messages are compared.
     """
@@ -68,7 +68,7 @@ class Findings:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether every guarantee was kept."""
         return all(verdict.kept is not False for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:
@@ -104,13 +104,13 @@ def _run(run: Performance) -> dict[str, Any]:
 def _verdicts(found: Findings) -> Iterator[Verdict]:
     baseline, faulty = found.baseline.outcome, found.faulty.outcome
     if baseline is None:
-        yield Verdict(f"the baseline run did not come to its end: {found.baseline.failure}", False)
+        yield Verdict(f"the baseline run did not finish: {found.baseline.failure}", False)
         return
     if faulty is None:
-        yield Verdict(f"the faulty run did not come to its end: {found.faulty.failure}", False)
+        yield Verdict(f"the faulty run did not finish: {found.faulty.failure}", False)
     else:
         whole = faulty["steps"] == found.steps and faulty["in_order"] and faulty["all_stepped"]
-        yield Verdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in its order", whole)
+        yield Verdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in order", whole)
         yield _accuracy(baseline, faulty)
     yield from _deaths(found)
     yield from _lies(found)
@@ -125,9 +125,9 @@ def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> Verdict:
     apart = abs(faulty["loss"] - baseline["loss"]) / max(abs(baseline["loss"]), 1e-300)
     said = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
     if baseline["residual"] > _EXACT:
-        return Verdict(f"{said}; the scheme is not exact, and promises nothing", None)
+        return Verdict(f"{said}; the scheme is not exact, and guarantees nothing", None)
     exact = faulty["residual"] <= _EXACT and apart <= CLOSE
-    return Verdict(f"{said}: a relative difference of {apart:.2g}, of {CLOSE:g} that are allowed", exact)
+    return Verdict(f"{said}: a relative difference of {apart:.2g} (at most {CLOSE:g} is allowed)", exact)
 
 
 def _deaths(found: Findings) -> Iterator[Verdict]:
@@ -141,7 +141,7 @@ def _deaths(found: Findings) -> Iterator[Verdict]:
     deaths = EventLog(found.faulty.journal).all("died")
     others = sorted({entry.worker for entry in deaths} - killed)
     if others:
-        yield Verdict(f"workers {', '.join(map(str, others))} died, and nobody had killed them", False)
+        yield Verdict(f"workers {', '.join(map(str, others))} died without having been killed", False)
 
 
 def _lies(found: Findings) -> Iterator[Verdict]:
@@ -183,7 +183,7 @@ def _untested(found: Findings) -> Iterator[Verdict]:
             why.append(f"{one.fault} (silence that may be slowness)")
     if why:
         of = f"{len(why)} of {len(found.faults)} faults"
-        yield Verdict(f"{of} put nothing to the test but that training went on: {'; '.join(why)}", None)
+        yield Verdict(f"{of} tested nothing but that training went on: {'; '.join(why)}", None)
 
 
 def _length(one: Finding, found: Findings) -> float:
@@ -204,10 +204,10 @@ def _coordinators(found: Findings) -> Iterator[Verdict]:
             continue
         if one.fault.kind == "disk_full":
             yield Verdict(
-                f"the full disk was told in a sentence, and training {one.effect or 'ended'}", bool(one.effect)
+                f"the full disk was reported in a sentence, and training {one.effect or 'ended'}", bool(one.effect)
             )
         elif one.fault.kind == "coordinator":
             yield Verdict(f"the coordinator was killed, and training {one.effect or 'ended'}", bool(one.effect))
     if found.same_bits is not None:
         text = "the same bits" if found.same_bits else "other bits"
-        yield Verdict(f"with and without what befell the coordinator, the run ended with {text}", found.same_bits)
+        yield Verdict(f"with and without the faults of the coordinator, the run ended with {text}", found.same_bits)

@@ -24,14 +24,14 @@ class Playback:
         self._flights: dict[int, Round] = {}
         self._due = deque[ScriptedMessage]()
         self._failing = deque[int]()
-        self._befalling = deque(script.start)
+        self._upcoming = deque(script.start)
         self._given = 0  # messages of this round
         self._round = -1
 
     @property
     def done(self) -> bool:
         """Whether nothing more happens in this round."""
-        return not (self._due or self._befalling)
+        return not (self._due or self._upcoming)
 
     @property
     def tells_of_workers(self) -> bool:
@@ -50,7 +50,7 @@ class Playback:
         recorded = self._recorded()
         self._due = deque(recorded.messages)
         self._failing = deque(recorded.failed)
-        self._befalling, self._given = deque(recorded.events), 0
+        self._upcoming, self._given = deque(recorded.events), 0
 
     def _recorded(self) -> ScriptedRound:
         recorded = self._script.rounds.get(self._round)
@@ -95,13 +95,13 @@ class Playback:
         return self._due[0] if self._due else None
 
     def peek_event(self) -> ScriptedEvent | None:
-        """Return what befalls a worker before the next message; None if nothing does."""
-        event = self._befalling[0] if self._befalling else None
+        """Return what happens to a worker before the next message; None if nothing does."""
+        event = self._upcoming[0] if self._upcoming else None
         return event if event is not None and (event.place <= self._given or not self._due) else None
 
     def take_event(self) -> None:
         """Take note that what `peek_event` returned has happened."""
-        self._befalling.popleft()
+        self._upcoming.popleft()
 
     def take(self) -> tuple[ScriptedMessage, Round | None]:
         """Return the next message of this round, and the order that it answers."""
@@ -126,4 +126,4 @@ class Playback:
         self._flights = {flight.order.round: flight for flight in rounds_from(state["orders"])}
         self._due.clear()
         self._failing.clear()
-        self._befalling.clear()
+        self._upcoming.clear()

@@ -196,13 +196,13 @@ class VirtualEngine(Engine, FaultInjection):
 
     def _play(self, playback: Playback, until: float | None) -> Event | None:
         """Return what came next in the recorded round; None if that was the end of it, or the time is not yet come."""
-        befallen = playback.peek_event()
-        if befallen is not None:
-            if until is not None and befallen.time > until:
+        struck = playback.peek_event()
+        if struck is not None:
+            if until is not None and struck.time > until:
                 return None
             playback.take_event()
-            self._clock = max(self._clock, playback.stop if playback.done else befallen.time)
-            return self._befall(befallen)
+            self._clock = max(self._clock, playback.stop if playback.done else struck.time)
+            return self._play_event(struck)
         coming = playback.peek()
         if coming is None:
             while (worker := playback.take_failure()) is not None:
@@ -229,7 +229,7 @@ class VirtualEngine(Engine, FaultInjection):
         started = playback.started(message)
         return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
 
-    def _befall(self, told: ScriptedEvent) -> Event:
+    def _play_event(self, told: ScriptedEvent) -> Event:
         """Return what befell a worker in a recorded run, as it happens again."""
         worker, time = told.worker, told.time
         if told.kind == "died":

@@ -11,7 +11,7 @@ different part on each machine, and replicas could not be compared any more.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, TypeAlias, cast, final
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from erasurehead._internal import text_parser
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Moment, Order, Program
-from erasurehead.engines.fault_injection import FaultInjection, injection
+from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
+from erasurehead.engines.engine_around import EngineAround
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
 Key: TypeAlias = tuple[int, int]
@@ -110,7 +110,7 @@ class Cast(Wire):
 
     def __post_init__(self) -> None:
         if self.dtype not in self._DIGITS:
-            raise invalid("dtype", f"must be one of {sorted(self._DIGITS)}", self.dtype)
+            raise invalid("dtype", f"must be one of {', '.join(sorted(self._DIGITS))}", self.dtype)
 
     @property
     def error(self) -> float:
@@ -364,7 +364,7 @@ class _Decoded(Lease):
 
 
 @final
-class WiredEngine(Engine, FaultInjection):
+class WiredEngine(EngineAround):
     """Any engine, its messages on a wire: `train(..., wire=)` makes one. It is closed with the engine.
 
     Messages are told with the bytes that they take (`Arrived.spec`), and read as they were computed but for the loss of
@@ -378,14 +378,10 @@ class WiredEngine(Engine, FaultInjection):
     name: ClassVar[str] = "wired"
 
     def __init__(self, engine: Engine, wire: Wire) -> None:
-        self.engine, self.wire = engine, wire
+        super().__init__(engine)
+        self.wire = wire
         setattr(self, "name", engine.name)  # noqa: B010  # of the engine's class: what runs are told to have run on
-        self.virtual = engine.virtual
-        self.late = engine.late
         self.message_error, self.message_rounding = wire.error, wire.rounding
-
-    def hosts(self) -> Mapping[str, int | None]:
-        return self.engine.hosts()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self.engine.assign(worker, None if program is None else self._wired(program), host)
@@ -393,9 +389,6 @@ class WiredEngine(Engine, FaultInjection):
     @cache  # noqa: B019  # Ray knows a program that it is asked for again by its identity; as many as there are workers
     def _wired(self, program: Program) -> WiredProgram:
         return WiredProgram(program, self.wire)
-
-    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
-        self.engine.submit(order, workers)
 
     def next_event(self, until: float | None = None) -> Event | None:
         event = self.engine.next_event(until)
@@ -410,26 +403,5 @@ class WiredEngine(Engine, FaultInjection):
             self.engine.release(lease.sent)
             lease.end()
 
-    def kill(self, worker: int) -> None:
-        injection(self.engine).kill(worker)
-
-    def pause(self, worker: int) -> None:
-        injection(self.engine).pause(worker)
-
-    def proceed(self, worker: int) -> None:
-        injection(self.engine).proceed(worker)
-
-    def state(self) -> Tree | None:
-        return self.engine.state()
-
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
         self.engine.restore(state, {worker: self._wired(program) for worker, program in programs.items()})
-
-    def stamp(self, moment: Moment, order_round: int) -> float:
-        return self.engine.stamp(moment, order_round)
-
-    def now(self) -> float:
-        return self.engine.now()
-
-    def close(self) -> None:
-        self.engine.close()

@@ -26,14 +26,14 @@ class FaultPolicy:
             can be started; `"spread"` resizes the code over the living at once; `"leave"` goes on with those that
             are left, as long as the wait rule can be met.
         replacements: how often one worker is replaced before it is given up, at least 0.
-        lost: when the wait rule cannot be met any more, whatever is done: `"stop"`, or `"go_on"` with what can still
+        lost: when the wait rule can no longer be met, whatever is done: `"stop"`, or `"go_on"` with what can still
             come: tasks that nobody can bring are left out, the estimate is scaled to those that are left, and every
             record names them.
         grow: whether to take more workers when the engine offers room for them.
         suspected: `"report"` names workers that seem to hang; `"replace"` replaces them as if they had died; `"ignore"`
             does not even look.
         suspect_after: seconds of silence after which a worker is suspected; None derives them from the arrivals.
-        verify: whether replicas' messages are compared, and liars outvoted and put aside, before anything is decoded.
+        verify: whether replicas' messages are compared, and Byzantine workers outvoted and put aside, before decoding.
     """
 
     death: OnDeath = field(
@@ -46,7 +46,8 @@ class FaultPolicy:
         ),
     )
     replacements: int = field(
-        default=3, metadata=_said("How often one worker is replaced.", "--replacements", "N", ge=0)
+        default=3,
+        metadata=_said("How often one worker is replaced before it is given up.", "--replacements", "N", ge=0),
     )
     lost: OnLoss = field(
         default="stop",
@@ -56,11 +57,13 @@ class FaultPolicy:
             "WHAT",
         ),
     )
-    grow: bool = field(default=False, metadata=_said("Take more workers when the cluster has room for them.", "--grow"))
+    grow: bool = field(
+        default=False, metadata=_said("Start more workers when the cluster has room for them.", "--grow")
+    )
     suspected: OnSuspected = field(
         default="report",
         metadata=_said(
-            "report workers that seem to hang (the default), replace them, or ignore: nobody looks.",
+            "report workers that seem to hang (the default), replace them, or ignore them (hanging is not detected).",
             "--on-suspicion",
             "WHAT",
         ),
@@ -76,7 +79,8 @@ class FaultPolicy:
         ),
     )
     verify: bool = field(
-        default=False, metadata=_said("Compare messages before they are used, and put liars aside.", "--verify")
+        default=False,
+        metadata=_said("Compare messages before they are used, and exclude workers that send wrong ones.", "--verify"),
     )
 
     def __post_init__(self) -> None:

@@ -76,7 +76,10 @@ class DybwReproduction:
 
     def to_markdown(self) -> str:
         """Return the page that shows everything."""
-        parts = ["# cb-DyBW, in its setting\n", "Our figures on our clock; none of the paper's was verified.\n"]
+        parts = [
+            "# cb-DyBW, in its setting\n",
+            "These figures are ours, on our clock; none of the paper's was verified.\n",
+        ]
         for exhibit, files in self.exhibits:
             parts.append(f"## {exhibit.title}\n")
             parts += [f"![{exhibit.title}]({path.name})\n" for path in files if path.suffix == ".png"]
@@ -163,7 +166,7 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
         rows.append((name, run.seconds_per_step, 1.0 - run.seconds_per_step / full.seconds_per_step,
                      run.means[-1].objective, reached))  # fmt: skip
     summary = Numbers.of(
-        ("policy", "seconds an iteration", "less than cb-Full by", "loss at the end", f"seconds to loss {goal:.4g}"),
+        ("policy", "seconds per iteration", "less than cb-Full by", "loss at the end", f"seconds to loss {goal:.4g}"),
         rows,
     )
     notes = [

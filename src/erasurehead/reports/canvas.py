@@ -210,7 +210,7 @@ def line_key(colour: str, label: str) -> Any:
 
 
 def curve(axes: Axes, times: Array, values: Array, style: Look, label: str, index: int) -> None:
-    """Draw one run's curve against time, with marks at places of its own, so that runs in one place are told apart.
+    """Draw one run's curve against time, with marks at places of its own, so that runs in one place are distinguished.
 
     Arguments:
         axes: where.
@@ -239,7 +239,8 @@ def plain_ticks(axis: Any) -> None:
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if 0.0 < low < high else math.inf
     subs, most = ((1.0,), 5) if decades > 3.0 else ((1.0, 3.0), 7) if decades > 1.2 else ((1.0, 2.0, 5.0), 10)
-    axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
+    few = decades < 0.5  # 1, 2 and 5 may then be but one tick, or none
+    axis.set_major_locator(ticker.AutoLocator() if few else ticker.LogLocator(subs=subs, numticks=most))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(ticker.NullFormatter())
 

@@ -105,7 +105,7 @@ def draw_adversary(axes: Axes, found: Analysis) -> None:
         if not curves.worst_proven.all():
             axes.fill_between(
                 share, 100 * curves.worst / tasks, 100 * curves.bound / tasks, where=~curves.worst_proven, color=FAINT,
-                alpha=0.5, linewidth=0, label="the worst is in here",
+                alpha=0.5, linewidth=0, label="includes the worst",
             )  # fmt: skip
         if np.allclose(curves.mean, curves.bound, atol=1e-6 * tasks):
             _remark(axes, "all stragglers are alike: one line")

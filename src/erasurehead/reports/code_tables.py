@@ -19,7 +19,8 @@ SHARES = (0.1, 0.2, 0.3, 0.5)
 """Stragglers, as shares of the workers, of which a table tells if nobody asks for others."""
 
 _COSTS = (
-    "Code", "Workers", "Tasks", "Load", "Copies of\nthe data", "Sent a step\n(gradients)", "Bears any\n(stragglers)",
+    "Code", "Workers", "Tasks", "Load", "Copies of\nthe data", "Sent per step\n(gradients)", "Tolerates "
+    "any\n(stragglers)",
     "Rounding\n(times)", "Decoder",
 )  # fmt: skip
 _RESIDUALS = (
@@ -94,7 +95,7 @@ def check_analyses(analyses: Mapping[str, Analysis]) -> Mapping[str, Analysis]:
 
 def _costs(found: Analysis) -> list[str]:
     code, cost = found.code, found.cost
-    tolerance = "none said" if code.tolerance is None else str(code.tolerance)
+    tolerance = "none stated" if code.tolerance is None else str(code.tolerance)
     return [
         str(code.n_workers), str(code.n_tasks), str(cost.load), f"{cost.storage:.3g}", f"{cost.upload:.3g}",
         tolerance, times(found.conditioning.amplification), cost.decoder,

@@ -98,6 +98,6 @@ def draw_tails(axes: Axes, trace: Trace, fits: Sequence[Fit], scale_with_load: b
     canvas.plain_ticks(axes.yaxis)
     axes.set_ylim(least, 1.3)
     axes.grid(color=FAINT, linewidth=0.5)
-    axes.set_xlabel("seconds a task" if scale_with_load else "seconds")
+    axes.set_xlabel("seconds per task" if scale_with_load else "seconds")
     axes.set_ylabel("share that is slower")
     axes.set_title("Tail: samples (thin) and fits")

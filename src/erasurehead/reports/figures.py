@@ -27,7 +27,7 @@ def draw_comparison(
     access: Access | None = None,
     descents: Sequence[Descent] = (),
 ) -> list[Path]:
-    """Draw several runs against each other, in the manner of the ErasureHead paper's Figures 2 to 4.
+    """Draw several runs against each other, after the ErasureHead paper's Figures 2 to 4.
 
     The files are `comparison` (all panels), `progress` (quality against time), `step_times`, `speed_up`
     and `timeline` (who was late in the first steps); with descents, `gap` (objective above the least, against time, on

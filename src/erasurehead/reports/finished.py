@@ -1,4 +1,4 @@
-"""Finished runs in one table and one figure, whoever gathered: a coordinator, or peers among themselves."""
+"""Finished runs in one table and one figure, with a coordinator or without one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from erasurehead._internal.storage import Access
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
-from erasurehead.reports.rendering import Column, as_markdown, as_table, final_values, measured_column
-from erasurehead.reports.units import plain_unit, time_unit
+from erasurehead.reports.rendering import Column, as_markdown, as_table, final_values, race_columns
+from erasurehead.reports.units import time_unit
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,9 +38,9 @@ class FinishedRun:
         peers: whether it had no coordinator.
         workers: how many there were.
         virtual: whether its seconds are those of a virtual clock.
-        steps: of each worker, on the mean.
+        steps: of each worker, on average.
         seconds: of training, all waiting included.
-        seconds_per_step: in which each worker takes a step, on the mean.
+        seconds_per_step: in which each worker takes a step, on average.
         curves: metric -> its values along the way: those on the test samples, and `loss`, the training objective: of
             peers that of their mean model, with a coordinator the estimate that came with each gradient.
         facts: what runs are compared on, such as `{"delays": "none()"}`, for what is said of differences.
@@ -206,7 +206,7 @@ class FinishedComparison:
             axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
             canvas.plain_ticks(axes.yaxis)
         elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
-            # Without the first model, which would flatten all that is to be told apart.
+            # Without the first model, which would flatten all that is to be distinguished.
             room = 0.08 * (max(later) - min(later)) or 0.01
             axes.set_ylim(min(later) - room, max(later) + room)
         if measures.is_wide([last for last in lasts if last > 0.0]):
@@ -228,13 +228,7 @@ class FinishedComparison:
             Column(("Run",), self.names),
             Column(("Workers",), [str(run.workers) for run in self.runs]),
             Column(("Steps",), [f"{run.steps:.0f}" for run in self.runs]),
-            measured_column(("Time per", "step"), [run.seconds_per_step for run in self.runs], time_unit),
-        ]
-        if self.target is not None:
-            header = "Time to", measures.target_name(self.target)
-            columns.append(measured_column(header, self.times, time_unit))
-        columns += [
-            measured_column(("Speed-up",), self.speed_ups, plain_unit, "×"),
+            *race_columns([run.seconds_per_step for run in self.runs], self.times, self.speed_ups, self.target),
             Column(("Final", "loss"), final_values([run.final(LOSS) for run in self.runs])),
         ]
         if self.metric != LOSS:

@@ -197,5 +197,5 @@ def check_target(target: tuple[str, float] | None, runs: Sequence[Run]) -> None:
     for run in runs:
         known = sorted({name for evaluation in run.evaluations for name in evaluation.metrics})
         if target[0] not in known:
-            instead = f"measured are {', '.join(known)}" if known else "the run has no evaluations"
+            instead = f"the metrics are {', '.join(known)}" if known else "the run has no evaluations"
             raise invalid("target", f"must name a metric of the run of {run.scheme}", target[0], instead)

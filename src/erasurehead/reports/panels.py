@@ -102,7 +102,7 @@ def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
 
 
 def _set_heights(axes: Axes, comparison: Comparison, curves: Sequence[Array]) -> None:
-    # The first point is a model that has learnt nothing; it would flatten all that is to be told apart.
+    # The first point is a model that has learnt nothing; it would flatten all that is to be distinguished.
     others: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
     heights = np.concatenate([*(values[1:] for values in curves), others])
     heights = heights[np.abs(heights) < measures.HIGHEST]
@@ -182,7 +182,7 @@ def draw_speed_ups(axes: Axes, comparison: Comparison) -> None:
     for index, (value, style) in enumerate(zip(values, comparison.looks, strict=True)):
         axes.barh(index, value, height=0.6, color=style.colour)
         known = math.isfinite(comparison.rows[index].speed_up)
-        _write_beside(axes, value if known or not wide else 1.0, index, f"{value:.1f}×" if known else "cannot be said")
+        _write_beside(axes, value if known or not wide else 1.0, index, f"{value:.1f}×" if known else "not known")
     _name_rows(axes, comparison)
     if wide:
         _leave_room(axes)

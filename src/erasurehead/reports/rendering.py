@@ -117,13 +117,12 @@ def _columns(rows: Sequence[ComparisonRow]) -> list[Column]:
     basis = rows[0].basis
     columns = [
         Column(("Scheme",), [row.scheme for row in rows]),
-        measured_column(("Time per", "step"), [row.seconds_per_step for row in rows], time_unit),
-    ]
-    if basis.target is not None:
-        header = "Time to", measures.target_name(basis.target)
-        columns.append(measured_column(header, [row.seconds_to_target for row in rows], time_unit))
-    columns += [
-        measured_column(("Speed-up",), [row.speed_up for row in rows], plain_unit, "×"),
+        *race_columns(
+            [row.seconds_per_step for row in rows],
+            [row.seconds_to_target for row in rows],
+            [row.speed_up for row in rows],
+            basis.target,
+        ),
         measured_column(("Residual",), [row.residual for row in rows], plain_unit, "tasks"),
         Column(("Gradient", "left out", "(%)"), [_write(100 * row.left_out, 1) for row in rows]),
         Column(("Waited", "for"), [_write(row.arrivals, 1) for row in rows]),
@@ -137,6 +136,26 @@ def _columns(rows: Sequence[ComparisonRow]) -> list[Column]:
     if any(row.incidents for row in rows):
         columns.append(Column(("Other", "failures"), [str(row.incidents) for row in rows]))
     return columns
+
+
+def race_columns(
+    seconds_per_step: Sequence[float],
+    seconds_to_target: Sequence[float | None],
+    speed_ups: Sequence[float | None],
+    target: tuple[str, float] | None,
+) -> list[Column]:
+    """Return the columns that say who was how fast: of a step, to the target if there is one, and in comparison.
+
+    Arguments:
+        seconds_per_step: run by run.
+        seconds_to_target: run by run; None where it was not reached.
+        speed_ups: over one of the runs, run by run; None where it cannot be said.
+        target: metric and value; None for none.
+    """
+    columns = [measured_column(("Time per", "step"), seconds_per_step, time_unit)]
+    if target is not None:
+        columns.append(measured_column(("Time to", measures.target_name(target)), seconds_to_target, time_unit))
+    return [*columns, measured_column(("Speed-up",), speed_ups, plain_unit, "×")]
 
 
 def measured_column(

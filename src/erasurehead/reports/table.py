@@ -48,7 +48,7 @@ class ComparisonRow:
         received: mean bytes a step of the messages that were in when the waiting stopped; late ones are not counted.
         final: `basis.metric` of the last model; None if there was nothing to evaluate it on.
         died: workers that died.
-        incidents: what went wrong besides: exceptions and refused messages; suspicions are none.
+        incidents: what went wrong besides: exceptions and refused messages; suspicions do not count.
         stopped: why training ended early; empty if it did not.
         basis: what the numbers mean.
     """

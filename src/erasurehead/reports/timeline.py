@@ -25,7 +25,7 @@ class Stretch:
     """What one worker did for one message.
 
     Attributes:
-        worker: who.
+        worker: its id.
         begin: when it began, in seconds since training began.
         end: when its message arrived; for a message that did not, when the step ended.
         fate: what became of the message.

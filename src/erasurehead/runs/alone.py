@@ -50,7 +50,7 @@ class Alone:
         return asdict(self)
 
     def __str__(self) -> str:
-        whole = "converges in" if self.converged else "is not done in"
+        whole = "converges in" if self.converged else "has not converged in"
         said = f"{self.method} {whole} {self.seconds:.3g} s"
         return said if self.to_target is None else f"{said}, and is at the target after {self.to_target:.3g} s"
 

@@ -136,7 +136,7 @@ class Comparison:
         """On what the runs ran, and what computing costs there, in a line without a full stop."""
         section = self.experiments[0].config.run
         if section.engine != "virtual":
-            return f"Engine: {section.engine}, {section.workers} workers; computing takes the time that it takes"
+            return f"Engine: {section.engine}, {section.workers} workers; computation times are real"
         price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
         return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
 
@@ -344,5 +344,5 @@ def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
     """
     known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
     if target[0] not in known:
-        hint = f"measured are {', '.join(known)}" if known else "there are no test rows, or no evaluations"
+        hint = f"the metrics are {', '.join(known)}" if known else "there are no test rows, or no evaluations"
         raise invalid("target", "must name a metric that is measured", target[0], hint)

@@ -47,7 +47,7 @@ def ask_for_workers(folder: Path, workers: int) -> None:
         workers: at least 1.
 
     Raises:
-        InvalidArgument: if the number is none.
+        InvalidArgument: if the number is not one.
         DataError: if no run is going on there, or its folder is not as a run leaves it.
         RecordsError: if nothing can be written there.
     """
@@ -55,7 +55,7 @@ def ask_for_workers(folder: Path, workers: int) -> None:
     check_tame(folder)
     if not is_locked(folder / LOCK):
         raise DataError(
-            f"No run is under way in {str(folder)!r}, so nobody would take the workers; name the folder of one that is."
+            f"No run is under way in {str(folder)!r}, so nothing would use the workers; name the folder of one that is."
         )
     with writing(folder / CONTROL), Folder.open(folder) as opened:
         opened.write_whole(CONTROL, [json.dumps({"workers": workers}).encode()])

@@ -70,9 +70,9 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """
     changed = changes(before, now)
     if changed:
-        said = f"The run cannot be continued, as it would be another one: {'; '.join(changed)}."
+        said = f"The run cannot be continued, as what it depends on has changed: {'; '.join(changed)}."
         raise InvalidArgument(
-            "resume", "must go on as the same run", sentence=f"{said} Leave these as they were, or begin a new run."
+            "resume", "must go on as the same run", sentence=f"{said} Restore that, or begin a new run."
         )
 
 

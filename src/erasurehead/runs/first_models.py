@@ -27,7 +27,7 @@ class InitialModel:
         x: the parameters, shape (n_outputs * n_columns,).
         shared: how many columns both models have.
         new: columns that the other model lacks, which start at zero.
-        dropped: columns of the other model that there are none of here.
+        dropped: columns of the other model that do not exist here.
     """
 
     x: Array

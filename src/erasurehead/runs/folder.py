@@ -19,7 +19,18 @@ from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
 from erasurehead.errors import DataError
 from erasurehead.runs.jsonl import lines_in, to_text
-from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, ROWS, STEPS, SUMMARY, make_folder
+from erasurehead.runs.names import (
+    ARRIVALS,
+    CONFIG,
+    ENCODING,
+    EVALUATIONS,
+    MODEL,
+    ROWS,
+    STEPS,
+    SUMMARY,
+    make_folder,
+    no_run_folder,
+)
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
@@ -70,7 +81,7 @@ class RunFolder:
             access: who may read it: only its owner (`"private"`), its `"group"`, or `"all"`.
 
         Raises:
-            InvalidArgument: if it is used already, or cannot be written to.
+            InvalidArgument: if it is in use already, or cannot be written to.
         """
         place = make_folder(path, overwrite, access)
         made = cls(place, access)
@@ -97,10 +108,8 @@ class RunFolder:
                     raise DataError(f"{str(place)!r} is not a run folder: there is no {STEPS} in it.")
                 folder.check_file(STEPS)
                 read_checksums(folder)
-        except FileNotFoundError:
-            raise DataError(f"{str(place)!r} is not a run folder: it does not exist.") from None
-        except NotADirectoryError:
-            raise DataError(f"{str(place)!r} is not a run folder: it is a file.") from None
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise no_run_folder(place, error) from None
         except OSError as error:
             raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
         return cls(place, access)
@@ -163,7 +172,7 @@ class RunFolder:
         """The last model, shape (n_parameters,).
 
         Raises:
-            DataError: if there is none, as the run did not come to its end, or it is damaged.
+            DataError: if there is none, as the run did not finish, or it is damaged.
         """
         from erasurehead._internal.tensor_files import model_in
 

@@ -169,7 +169,7 @@ def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> l
     if names and not overwrite and (_has_steps(folder) or folder.kind(STEPS) != "file"):
         raise InvalidArgument(
             "run.out", "must be empty, or not there", str(folder.path), "name another one",
-            sentence=f"The run folder {str(folder.path)!r} is used already: it is not empty; name another one, leave "
+            sentence=f"The run folder {str(folder.path)!r} is already in use: it is not empty; name another one, leave "
             "it out to have a new one made, or say overwrite (--overwrite).",
         )  # fmt: skip
     return _found(folder, names, opened, whole=True)
@@ -220,7 +220,7 @@ def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
 def check_tame(place: Path) -> None:
     """Raise if something in the folder of a run, by a name that runs give, is not what runs make.
 
-    To be called before anything in it is changed. What is not of a run is none of ours.
+    To be called before anything in it is changed. Files that no run makes are left alone.
 
     Raises:
         DataError: naming it.
@@ -234,8 +234,16 @@ def check_tame(place: Path) -> None:
                             inner.check_file(file)
                 elif _of_a_run(name):
                     folder.check_file(name, single=name in (*ROWS, *ROWS_OF_PEERS, LOCK))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise no_run_folder(place, error) from None
     except OSError as error:
         raise DataError(f"{error.filename or place} cannot be used: {error.strerror}.") from None
+
+
+def no_run_folder(place: Path, error: OSError) -> DataError:
+    """Return what to raise where a run folder should be, and none can be opened: there is nothing, or a file."""
+    why = "it is a file" if isinstance(error, NotADirectoryError) else "it does not exist"
+    return DataError(f"{str(place)!r} is not a run folder: {why}.")
 
 
 def has_steps(place: Path) -> bool:

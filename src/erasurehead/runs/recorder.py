@@ -34,7 +34,7 @@ class Recorder(Callback):
     Arguments:
         folder: made by `RunFolder.create`.
         facts: what else is to stand in `summary.json`, such as the data's name and shape.
-        required: whether training is to end where the records cannot be written any more; else it continues without.
+        required: whether training is to end where the records can no longer be written; else it continues without.
         notify: takes a notice when it continues without.
 
     Attributes:
@@ -107,7 +107,7 @@ class Recorder(Callback):
             checkpoint = store.load()
             for name in ROWS:
                 if name not in checkpoint.records:
-                    raise DataError(f"The newest checkpoint in {str(folder.path)!r} says nothing of {name}.")
+                    raise DataError(f"The newest checkpoint in {str(folder.path)!r} has no record of {name}.")
             recorder.resumption = resumption(folder, checkpoint)
         except BaseException:
             recorder._release_lock()

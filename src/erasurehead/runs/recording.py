@@ -131,7 +131,7 @@ class Recording:
             self._notify(Notice("older_checkpoint", data={"reason": said}, text=text))
         if said := folder.damage(SUMMARY):
             data = {"file": SUMMARY, "reason": said}
-            self._notify(Notice("rewritten", data=data, text=f"the summary is written anew: {said}"))
+            self._notify(Notice("rewritten", data=data, text=f"the summary is written again: {said}"))
         if not folder.has(ENCODING):
             folder.write(ENCODING, self._data.encoding.to_json())
         return recorder

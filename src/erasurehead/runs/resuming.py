@@ -60,14 +60,14 @@ def can_be_resumed(path: Path) -> bool:
 
 
 def check_unfinished(folder: RunFolder, steps: int) -> None:
-    """Raise if there is nothing left to do in a run that is to take so many steps in all.
+    """Raise if there is nothing left to do in a run of this many steps in all.
 
     Raises:
         InvalidArgument: if it is finished after as many or more, or its checkpoints were removed when it finished.
     """
     try:
         summary = folder.summary
-    except DataError:  # a run is resumed without its summary, which it writes anew
+    except DataError:  # a run is resumed without its summary, which it writes again
         return
     if summary.get("status") != "finished":
         return

@@ -1,4 +1,4 @@
-"""Tests for engines of one's own and for what runs peers, and what they are made of, imported when they are used."""
+"""Tests for engines of your own and for what runs peers, and what they are made of, imported when they are used."""
 
 from __future__ import annotations
 

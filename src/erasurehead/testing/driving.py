@@ -39,7 +39,7 @@ def order(number: int, step: int | None = None, n_parameters: int = 3) -> Order:
 
 
 def take(engine: Engine, count: int) -> list[Event]:
-    """Return the next so many events."""
+    """Return this many next events."""
     events: list[Event] = []
     while len(events) < count:
         event = engine.next_event(engine.now() + PATIENCE)
@@ -50,7 +50,7 @@ def take(engine: Engine, count: int) -> list[Event]:
 
 
 def arrivals(engine: Engine, count: int) -> list[Arrived]:
-    """Return the next so many events, all of which must be arrivals."""
+    """Return this many next events, all of which must be arrivals."""
     found: list[Arrived] = []
     for event in take(engine, count):
         assert isinstance(event, Arrived), event

@@ -58,7 +58,7 @@ def as_wire(wire: Wire | str | None) -> Wire | None:
     if isinstance(wire, str):
         return parse_wire(wire)
     if wire is not None and not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("wire", "must be a wire, or the text of one", wire, "give engines.Cast('float32'), say")
+        raise invalid("wire", "must be a wire, or the text of one", wire, "such as engines.Cast('float32')")
     return wire
 
 
@@ -74,7 +74,7 @@ def check_wire(code: GradientCode, engine: Engine) -> None:
 
 
 def check_parts(problem: object, optimizer: object) -> None:
-    """Raise if the problem or the optimizer is none.
+    """Raise if the problem is not a problem, or the optimizer not an optimizer.
 
     Raises:
         InvalidArgument: naming which.

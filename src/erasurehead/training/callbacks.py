@@ -47,7 +47,7 @@ class Callback:
         Of optimizers that try points it is the newest one that nothing speaks against; where it turns out no better, it
         is the one before again (see `Optimizer.best`), and a run that ends before that is known compares the two.
 
-        Keep a reference to it at will: it is never changed.
+        You may keep a reference to it: it is never changed.
         """
 
     def on_last_step(self, step: int) -> None:

@@ -56,7 +56,7 @@ class Snapshots(Callback):
             self.kept.append(newest)
 
     def settle(self, x: Array) -> None:
-        """Take note of the model that a run ends with: the newest, or the one before if that was no better."""
+        """Record the model that a run ends with: the newest, or the one before if that was no better."""
         newest = self._newest
         if newest is not None and self.kept and self.kept[-1][0] == newest[0]:
             self.kept[-1] = (*newest[:2], x)

@@ -160,5 +160,5 @@ class Evaluator:
         return self._engine.pid(_JUDGE)
 
     def close(self) -> None:
-        """End the process; twice is as good as once."""
+        """End the process; calling it twice does no harm."""
         self._engine.close()

@@ -50,16 +50,16 @@ class HealthMonitor:
             check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
             if pool.engine.message_error >= _COARSE:
                 raise invalid(
-                    "wire", "must leave more to compare where messages are verified (verify)",
-                    f"a relative error of {pool.engine.message_error:g}", "use a cast, or more levels",
+                    "wire", "must lose less precision where messages are verified (verify)",
+                    f"a relative error of {pool.engine.message_error:g}", "take a cast, or more levels",
                 )  # fmt: skip
 
     def begin(self) -> None:
-        """Take note that a round begins, and who has which code position by now."""
+        """Record that a round begins, and who has which code position by now."""
         before, self._assignment = self._assignment, self.pool.assignment
         moved = before is not self._assignment
         if self._detector is not None and moved:
-            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started anew
+            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started again
                 self._detector.left(worker)
         if self.pool.fault_policy.verify:
             self._prepared(moved).begin()
@@ -77,7 +77,7 @@ class HealthMonitor:
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def ordered(self, workers: Iterable[int]) -> None:
-        """Take note that an order has gone out to some workers."""
+        """Record that an order has gone out to some workers."""
         if self._detector is not None:
             now = self.pool.engine.now()
             for worker in workers:
@@ -85,15 +85,17 @@ class HealthMonitor:
                     self._detector.ordered(worker, now)
 
     def heard(self, event: Arrived, current: Round) -> None:
-        """Take note of a message, in time or late; who was suspected is cleared by it."""
+        """Record a message, in time or late; who was suspected is cleared by it."""
         if self._detector is not None:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
+            silent = self._detector.silence(event.worker, event.time) if self._detector.suspects else 0.0
             if cleared := self._detector.heard(event.worker, event.time, event.started, done):
-                self.tell(Notice("cleared", event.worker, data={"reason": cleared}, text=cleared))
+                data = {"reason": cleared, "seconds": silent}
+                self.tell(Notice("cleared", event.worker, data=data, text=cleared))
 
     def failed(self, worker: int) -> None:
-        """Take note that a worker said that it cannot answer."""
+        """Record that a worker said that it cannot answer."""
         if self._detector is not None:
             self._detector.failed(worker)
 
@@ -117,7 +119,8 @@ class HealthMonitor:
         if self._detector is not None:
             for worker in self._detector.check(now):
                 why = self._detector.suspects[worker]
-                self.tell(Notice("suspected", worker, data={"reason": why}, text=why))
+                data = {"reason": why, "seconds": self._detector.silence(worker, now)}
+                self.tell(Notice("suspected", worker, data=data, text=why))
                 if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
         return gone

@@ -98,7 +98,7 @@ class LateWorkTaken:
         return [message.message for message in waiting]
 
     def reassigned(self, assignment: Assignment, step: int) -> list[LateArrival]:
-        """Take up, in a new round, what came in one that had no end as the code had to be resized.
+        """Take up, in a new round, what came in one that was broken off because the code had to be resized.
 
         Returns:
             What is left of it.

@@ -81,16 +81,16 @@ def train(
             process of its own, beside training, where this machine has a core to spare beyond those of the workers
             here and of the coordinator, and then as often as that process has time; else between steps. On a virtual
             clock that takes no time, and the run ends at the first model that is good enough.
-        patience: end after so many steps in which the target's metric (by default the objective) has not got better.
-        max_seconds: end after so many seconds of training, in the middle of a step if need be.
+        patience: end after this many steps in which the target's metric (by default the objective) has not got better.
+        max_seconds: end after this many seconds of training, in the middle of a step if need be.
         tolerance: end when the gradient is exact, and its length with the penalty at most so much of that of the
             first; None for never.
         wire: how messages cross, such as `engines.Cast("float32")`, or its text, as a run file has it; None for as they
             are, in float64.
 
     Returns:
-        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: what there is so
-        far, with `stopped` saying so.
+        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: the run up to
+        there, with `stopped` saying so.
 
     Raises:
         InvalidArgument: before any worker is started.

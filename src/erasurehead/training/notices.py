@@ -20,8 +20,8 @@ Of workers, where `reason` is in words:
 `died`                a worker is gone, or did not come up; `reason`, and `replaced`: whether another takes its place
 `ended`               it seemed to hang and was ended; `reason`, `replaced`
 `joined`              it, or another of its number, is there (again); `host`
-`suspected`           it seems to hang; `reason`
-`cleared`             it does not, it has answered; `reason`
+`suspected`           it seems to hang: silent for so many `seconds`; `reason`
+`cleared`             it does not, it has answered, after so many `seconds`; `reason`
 `lied`                it lied and is put aside; `reason`
 `failed`              it said that it cannot answer; `reason`
 `refused`             messages cannot be used: `messages`, of `workers`; `reason`
@@ -51,7 +51,7 @@ Of the records:
 
 ===================== ================================================================================================
 `older_checkpoint`    the run goes on from an older checkpoint than its newest; `reason`
-`rewritten`           a damaged `file` of the run folder is written anew; `reason`
+`rewritten`           a damaged `file` of the run folder is written again; `reason`
 `unrecorded`          records or checkpoints could not be written; `reason`
 `model_moved`         the model could not be saved in the run folder; it is in `folder`
 `model_lost`          it could not be saved anywhere

@@ -1,4 +1,4 @@
-"""The least value of an objective, found alone and off the clock: what a gap is measured from."""
+"""The minimum of an objective, found alone and off the clock: what a gap is measured from."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TIGHT = 1e-9
 
 _PATIENCE = 100  # steps in which the gradient must have become shorter
 _MOST_ROUNDS = 40
-_PASSES = 2_000  # of L-BFGS in a round; it begins anew where its line search ends at rounding
+_PASSES = 2_000  # of L-BFGS in a round; it starts over where its line search ends at rounding
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The least value of an objective.
+    """The minimum of an objective.
 
     Attributes:
         objective: the value, f*.
@@ -57,7 +57,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     if problem.regularizer.sharp:
         raise _refused(f"the penalty {problem.regularizer} is not smooth, which L-BFGS needs")
     if not problem.convex:
-        raise _refused("the objective need not be convex, so a minimum that is found need not be the least")
+        raise _refused("the objective may not be convex, so a minimum that is found may not be the global one")
 
     def both(x: Array) -> tuple[float, Array]:
         try:
@@ -117,7 +117,7 @@ def _polished(problem: Problem, x: Array, short: float) -> tuple[Array, float, f
 
 def _refused(why: str) -> InvalidArgument:
     return InvalidArgument(
-        "until", "must not be a gap where the least value of the objective cannot be found",
-        sentence=f"until 'gap ...' needs the least value of the objective, which cannot be found: {why}. Another "
+        "until", "must not be a gap where the minimum of the objective cannot be found",
+        sentence=f"until 'gap ...' needs the minimum of the objective, which cannot be found: {why}. Another "
         "target, such as 'objective < 0.3', needs none.",
     )  # fmt: skip

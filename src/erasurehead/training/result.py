@@ -118,7 +118,7 @@ class Run:
             `"patience"`, nothing got better; `"max_seconds"`, its time was up; or `"converged"`, the gradient has
             vanished or the optimizer finds nothing to gain any more. None if it was stopped.
         measured: values of the metric of `until` or `patience`, along the way.
-        optimum: the least value of the objective, if gaps were asked for.
+        optimum: the minimum of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never
             in the whole run.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
-    "time at which to ask it again: let its `verdict` stop when nothing is pending, or at the time that `wake` says."
+    "time at which to ask it again; let its `verdict` stop when nothing is pending, or at the time that `wake` says."
 )
 
 TELL_EVERY = 0.05
@@ -49,11 +50,21 @@ WATCH_EVERY = 1.0
 
 
 class TimeIsUp(ErasureHeadError):
-    """The time that the run was given is over, in the middle of a round."""
+    """The time limit of the run has passed, in the middle of a round."""
 
 
 class PoolShrunk(ErasureHeadError):
     """The wait rule cannot be met with the workers that are left, but may be once the code is resized over them."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimated:
+    """What the messages of a round came to: None if there is nothing to go by, or (overflowed) what is not finite."""
+
+    estimate: Array | None
+    decoding: Decoding
+    used_late: Sequence[int]
+    overflowed: bool = False
 
 
 class RoundRunner:
@@ -64,7 +75,7 @@ class RoundRunner:
         callbacks: hooks that watch.
 
     Attributes:
-        log: of the step that is under way: what is noticed in it, and what befalls workers.
+        log: of the step that is under way: what is noticed in it, and what happens to workers.
         time_is_up: when, in the engine's seconds, a round is broken off; inf for never.
     """
 
@@ -89,7 +100,7 @@ class RoundRunner:
 
         Raises:
             PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
-            Unreachable: if the wait rule cannot be met any more.
+            Unreachable: if the wait rule can no longer be met.
             Diverged: if the estimate is not finite although every message is, or if no message that came is, or so few
                 that the rule cannot be met.
         """
@@ -97,13 +108,31 @@ class RoundRunner:
         assignment = self._pool.assignment
         self._monitor.begin()
         self.log.begin_round(order.step)
-        rule, aggregation = assignment.scheme.rules[order.kind], assignment.scheme.aggregation
+        rule = assignment.scheme.rules[order.kind]
         view = View(assignment.scheme.decoder, order.step, self._pool.able(), self._ages(assignment, order.step))
         current = Round(order, assignment, view, rule, self._engine.stamp("begin", order.round))
         self._intake.begin(current)
-        read = current.read
+        found = self._until_estimated(current, tried)
+        estimate, curvature = found.estimate, None
+        if estimate is not None and order.kind == CURVATURE:
+            estimate, curvature = np.split(estimate, 2)
+        received = current.late_bytes + sum(arrived.spec.nbytes for arrived in current.arrivals.values())
+        if self._seen is not None:
+            self._seen = order.step - self._ages_after(current)
+        self._intake.late.keep(current)
+        rows = current.rows(set(found.decoding.used.tolist()))
+        self.log.end_round(current)
+        self._seconds += time.perf_counter() - real
+        share = 1.0 if estimate is None else assignment.scheme.aggregation.share
+        return RoundResult(
+            estimate, found.decoding, current.view, assignment, current.begin, current.view.elapsed, rows, received,
+            current.lost, tuple(current.late_rows), tuple(found.used_late), share, found.overflowed, curvature,
+        )  # fmt: skip
+
+    def _until_estimated(self, current: Round, tried: bool) -> _Estimated:
+        """Wait and decode until nothing is wrong with what was decoded; messages that cannot be used are refused."""
+        aggregation, read = current.assignment.scheme.aggregation, current.read
         used_late: list[int] = []
-        overflowed = False
         while True:
             try:
                 self._wait(current)
@@ -113,11 +142,7 @@ class RoundRunner:
             except Diverged:
                 if not tried:
                     raise
-                overflowed = True
-            waited = current.view.elapsed
-            if overflowed:
-                found, estimate = current.view.session.decoding(), None
-                break
+                return _Estimated(None, current.view.session.decoding(), used_late, overflowed=True)
             if self._monitor.examine(current):
                 continue
             found = current.view.session.decoding()
@@ -130,34 +155,18 @@ class RoundRunner:
                 arrived = _Arrived(current)
                 vectors = Vectors([read(message) for message in used], arrived)
                 used_late += self._intake.late.deliver(aggregation)
-                estimate = _estimated(aggregation, found, vectors, assignment.layout, order)
+                estimate = _estimated(aggregation, found, vectors, current.assignment.layout, current.order)
             except MessageLost:
                 self._intake.refuse(current, unusable(current.arrivals, read))
                 continue
             if estimate is None or finite(estimate):
-                break
-            bad = unusable(sorted({*used, *arrived.looked_at}), read)
-            if not bad:
-                if not tried:
-                    raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
-                estimate, overflowed = None, True
-                break
-            self._intake.refuse(current, bad)
-        curvature: Array | None = None
-        if estimate is not None and order.kind == CURVATURE:
-            estimate, curvature = np.split(estimate, 2)
-        received = current.late_bytes + sum(arrived.spec.nbytes for arrived in current.arrivals.values())
-        if self._seen is not None:
-            self._seen = order.step - self._ages_after(current)
-        self._intake.late.keep(current)
-        rows = current.rows(set(found.used.tolist()))
-        self.log.end_round(current)
-        self._seconds += time.perf_counter() - real
-        return RoundResult(
-            estimate, found, current.view, assignment, current.begin, waited, rows, received, current.lost,
-            tuple(current.late_rows), tuple(used_late), 1.0 if estimate is None else aggregation.share, overflowed,
-            curvature,
-        )  # fmt: skip
+                return _Estimated(estimate, found, used_late)
+            if bad := unusable(sorted({*used, *arrived.looked_at}), read):
+                self._intake.refuse(current, bad)
+            elif tried:
+                return _Estimated(None, found, used_late, overflowed=True)
+            else:
+                raise Diverged(DIVERGED.format(step=current.order.step, what="gradient estimate is"))
 
     def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
         """Let the rules and the aggregation learn from a step that is over, by its records."""
@@ -226,7 +235,7 @@ class RoundRunner:
                 continue
             until = None if wake is None else current.begin + wake
             if now > self.time_is_up:
-                raise TimeIsUp("The time that the run was given is over.")
+                raise TimeIsUp("The time limit of the run has passed.")
             check = min(self._monitor.next_look(), self.time_is_up)
             if watched and self._pool.living and not engine.virtual:
                 check = min(check, now + WATCH_EVERY)
@@ -240,7 +249,7 @@ class RoundRunner:
                 raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule)) from error
             now = engine.now()
             if event is None and now >= self.time_is_up:
-                raise TimeIsUp("The time that the run was given is over.")
+                raise TimeIsUp("The time limit of the run has passed.")
             if event is not None:
                 alarm.stop()
                 self._intake.take(event, current)
@@ -353,7 +362,7 @@ class _Arrived(Mapping[int, Array]):
 def _mostly_mad(current: Round) -> str:
     """Return that the model has diverged if more messages than not are refused as not finite; else an empty text.
 
-    A worker or two whose data are bad, or that lie, are no sign of it; of a model that grows without end some tasks
+    A worker or two whose data are bad, or that lie, are no sign of it; when a model diverges, some tasks
     overflow before others.
     """
     came = len(current.view.arrived) + len(current.refused)

@@ -76,7 +76,7 @@ class Round:
         return sorted({self.assignment.workers_of_rows[message] for message in self.outstanding})
 
     def regain(self, worker: int) -> None:
-        """Take note that a worker, or its replacement, has joined: it answers anew."""
+        """Record that a worker, or its replacement, has joined: it answers again."""
         self.view.regain(self.assignment.positions[worker])
         self.failed.pop(worker, None)
         self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
@@ -91,7 +91,7 @@ class Round:
         return found
 
     def why_never(self, dead: Mapping[int, str]) -> str:
-        """Return why the rule cannot be met any more, as sentences.
+        """Return why the rule can no longer be met, as sentences.
 
         Arguments:
             dead: workers that have died and are not replaced, with the reason.

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from erasurehead.training.assignment import Assignment
 
 REMEMBERED = 1_000
-"""Rounds that are always told apart, whoever is at work."""
+"""Rounds that are always distinguished, whoever is at work."""
 
 MOST = 1 << 20
-"""Rounds that are told apart at most, be a worker as late as it may: 8 megabytes."""
+"""The most rounds that are distinguished, however late a worker is: 8 megabytes."""
 
 _SPARE = 512  # rounds more than are needed that may be kept: it is not looked after each
 
@@ -68,7 +68,7 @@ class RoundTable:
 
     def __init__(self, carried: bool) -> None:
         self._carried = carried
-        self._first = 0  # the oldest round that is told apart
+        self._first = 0  # the oldest round that is distinguished
         self._begins = array("d")
         self._assignments: list[tuple[int, int, _Numbers]] = []  # first round, generation, numbers
         self._answered: dict[int, int] = {}  # by worker the newest round that it has answered in full
@@ -78,13 +78,13 @@ class RoundTable:
         return len(self._begins)
 
     def add(self, number: int, begin: float, assignment: Assignment, greatest_age: float) -> None:
-        """Take note that a round begins.
+        """Record that a round begins.
 
         Arguments:
             number: of the round: one more than that of the last.
             begin: in the engine's seconds.
             assignment: of whom it is asked.
-            greatest_age: of messages that are of use, in rounds; they are told apart if somebody may send them.
+            greatest_age: of messages that are of use, in rounds; they are distinguished if somebody may send them.
         """
         if not self._begins or number != self._first + len(self._begins):
             self._first, self._assignments = number, []
@@ -97,7 +97,7 @@ class RoundTable:
             self._look = 2 * len(self._begins) + _SPARE
 
     def find(self, number: int) -> Begun | None:
-        """Return a round, or None if it is not known any more."""
+        """Return a round, or None if it is no longer known."""
         place = number - self._first
         if not 0 <= place < len(self._begins):
             return None
@@ -105,12 +105,12 @@ class RoundTable:
         return Begun(self._begins[place], generation, numbers)
 
     def answered(self, worker: int, number: int) -> None:
-        """Take note that a worker has sent all that a round asks of it, so that it is at no order up to there."""
+        """Record that a worker has sent all that a round asks of it, so that it is at no order up to there."""
         if number > self._answered.get(worker, -1):
             self._answered[worker] = number
 
     def joined(self, worker: int, number: int) -> None:
-        """Take note that a worker is new, or another has its number: the given round is the first that it is asked."""
+        """Record that a worker is new, or another has its number: the given round is the first that it is asked."""
         self._answered[worker] = number - 1
 
     def forget_old(self, workers: Iterable[int], greatest_age: float = 0.0) -> None:

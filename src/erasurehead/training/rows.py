@@ -22,7 +22,7 @@ BEFORE = -1
 
 @dataclass(frozen=True)
 class WorkerEvent:
-    """What befell a worker in a round, in its place among the messages of that round: what replays need to know of it.
+    """What happened to a worker in a round, in its place among the messages of that round, as replays need it.
 
     Attributes:
         kind: what it was.
@@ -81,9 +81,9 @@ class StepRow:
         late: messages of earlier rounds that came in this step.
         decision: what the optimizer decided at its end, by name, and by which numbers; empty for those that decide
             nothing.
-        events: what befell workers in this step, in order; in rounds of it that were broken off, too.
+        events: what happened to workers in this step, in order; in rounds of it that were broken off, too.
         rejected: whether the point that it asked for was only tried, and turned out no better: the model stays what it
-            was, and `loss` is none of it.
+            was, and `loss` is not its loss.
     """
 
     step: int
@@ -121,7 +121,7 @@ class StepRow:
 
     @property
     def failures(self) -> int:
-        """How many failures that nobody died of: exceptions and refused messages; suspicions are none."""
+        """How many failures that nobody died of: exceptions and refused messages; suspicions do not count."""
         return len(self.noticed("failed")) + sum(len(notice.data["messages"]) for notice in self.noticed("refused"))
 
     def as_dict(self) -> dict[str, Any]:

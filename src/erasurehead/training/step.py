@@ -69,7 +69,7 @@ class StepRunner:
 
         Raises:
             TimeIsUp: if the run's time is over first.
-            Unreachable: if the wait rule cannot be met any more.
+            Unreachable: if the wait rule can no longer be met.
             Diverged: if the estimate, or the model that it leads to, is not finite.
         """
         optimizer = self._optimizer
@@ -161,7 +161,7 @@ class StepRunner:
         return self._counting.neglected()
 
     def notice_neglected(self) -> None:
-        """Take down which tasks were hardly ever counted, now that training is over."""
+        """Record which tasks were hardly ever counted, now that training is over."""
         if found := self.neglected:
             self._notice_neglected("at the end of training ", found)
 

@@ -1,4 +1,4 @@
-"""What is noticed in a step, and what befalls workers in it: told to the callbacks, and kept for the step's row."""
+"""What is noticed in a step, and what happens to workers in it: told to the callbacks, and kept for the step's row."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StepLog:
     # --- what is noticed ------------------------------------------------------------------------------------------
 
     def notice(self, notice: Notice, again: bool = False) -> None:
-        """Take down what was noticed.
+        """Record what was noticed.
 
         Arguments:
             notice: step and time are filled in.
@@ -70,7 +70,7 @@ class StepLog:
             callback.on_notice(told)
 
     def notice_failure(self, worker: int, notice: Notice) -> None:
-        """Take down what a worker fails with: not told again in every round, until it answers properly."""
+        """Record what a worker fails with: not told again in every round, until it answers properly."""
         said = self._failing.setdefault(worker, set())
         self.notice(notice, again=notice.text in said)
         said.add(notice.text)
@@ -85,20 +85,20 @@ class StepLog:
         taken, self._notices = self._notices, []
         return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
 
-    # --- what befalls workers -------------------------------------------------------------------------------------
+    # --- what happens to workers ----------------------------------------------------------------------------------
 
     def begin_round(self, step: int) -> None:
-        """Take note that a round of a step begins."""
+        """Record that a round of a step begins."""
         self.step = step
         self._failed.clear()
 
     def end_round(self, current: Round) -> None:
-        """Take note that a round is over: whoever has answered, and did not fail, answers properly."""
+        """Record that a round is over: whoever has answered, and did not fail, answers properly."""
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
 
     def break_off(self, current: Round) -> None:
-        """Take down a round that has no end, and its messages: what a replay needs of it."""
+        """Record a round that was broken off, and its messages: what a replay needs of it."""
         origin = self.origin or 0.0
         now, begin = self._engine.now() - origin, current.begin - origin
         self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))
@@ -107,7 +107,7 @@ class StepLog:
                 callback.on_arrival(row)
 
     def event(self, event: Happened, order_round: int, place: int) -> None:
-        """Take down what befell a worker.
+        """Record what happened to a worker.
 
         Arguments:
             event: what it was.
@@ -125,13 +125,13 @@ class StepLog:
         self._events.append(WorkerEvent(_KINDS[type(event)], order_round, place, time, **facts))
 
     def start(self, pool: WorkerPool) -> None:
-        """Take down what befell workers while they were started, unless all of them just came up."""
+        """Record what happened to workers while they were started, unless all of them just came up."""
         if not all(isinstance(event, Joined) for event in pool.early):
             for event in pool.early:
                 self.event(event, BEFORE, 0)
 
     def come_back(self, workers: Iterable[int], pool: WorkerPool, order_round: int) -> None:
-        """Take down that workers which were dead are there again, as a run goes on with new ones.
+        """Record that workers which were dead have been started again, as a run is resumed with new ones.
 
         Arguments:
             workers: those that were dead.
@@ -143,7 +143,7 @@ class StepLog:
                 self.event(Joined(worker, pool.living[worker], self._engine.now()), order_round, 0)
 
     def take_events(self) -> list[WorkerEvent]:
-        """Return what befell workers since this was last called, for the row of the step."""
+        """Return what happened to workers since this was last called, for the row of the step."""
         taken, self._events = self._events, []
         return taken
 

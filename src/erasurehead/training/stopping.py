@@ -90,9 +90,9 @@ class Stopping:
         problem: what is minimised.
         first: the model that training begins with.
         until: the target; None for none.
-        patience: end after so many steps in which the target's metric (without a target: the objective) has not got
+        patience: end after this many steps in which the target's metric (without a target: the objective) has not got
             better; None for never.
-        max_seconds: of training, on the engine's clock; None for no end.
+        max_seconds: of training, on the engine's clock; None for no limit.
         tolerance: end when an exact gradient, with the penalty, is this much shorter than the first; None for never.
         every: measure after every so many steps.
 
@@ -102,7 +102,7 @@ class Stopping:
         ended: what has ended the run; None as long as nothing has.
 
     Raises:
-        InvalidArgument: if an argument is out of its range, or the metric is none that the problem has.
+        InvalidArgument: if an argument is out of its range, or the problem does not have the metric.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Stopping:
             self.optimum = find_optimum(self.problem, self.first)
 
     def converged(self, norm: float) -> bool:
-        """Take note of the length of an exact gradient; return whether the run has converged by it."""
+        """Record the length of an exact gradient; return whether the run has converged by it."""
         if self._first_norm is None:
             self._first_norm = norm
         self._norm = norm
@@ -179,7 +179,7 @@ class Stopping:
             tell(str(lost))
 
     def close(self) -> None:
-        """Measure nothing beside training any more; twice is as good as once."""
+        """Measure nothing beside training any more; calling it twice does no harm."""
         if self._beside is not None:
             self._beside.close()
             self._beside = None
@@ -207,7 +207,7 @@ class Stopping:
         return self.ended is not None
 
     def reached(self, done: int) -> bool:
-        """Return whether the run has ended as the model after so many steps was measured, and good enough."""
+        """Return whether the run has ended as the model after this many steps was measured, and good enough."""
         return self.ended == "until" and self.measured[-1].step == done
 
     def _measures(self) -> Metric:
@@ -270,7 +270,7 @@ class Stopping:
     def restore(self, state: Mapping[str, Any], elapsed: float) -> None:
         """Continue from a state.
 
-        Whether the run is at its end is judged anew, by the target, patience, time and tolerance that it has now: one
+        Whether the run is at its end is judged again, by the target, patience, time and tolerance that it has now: one
         that was ended by these takes no further step, and one that was given more goes on.
 
         Arguments:

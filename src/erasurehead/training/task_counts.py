@@ -56,7 +56,7 @@ class Counting:
         self._tell_at = WINDOW
 
     def add(self, decoding: Decoding, lost: Sequence[int] = (), late: Sequence[int] = ()) -> None:
-        """Take note of a step.
+        """Record a step.
 
         Arguments:
             decoding: what was decoded, of the tasks that are not lost.
@@ -130,7 +130,7 @@ def _counted(decoding: Decoding) -> Array | float:
     weights = np.zeros(code.n_messages)
     for piece in range(code.n_pieces):
         weights[decoding.messages] = decoding.weights[piece]
-        # The transposed product, without the transposed matrix: that would be made anew at each step.
+        # The transposed product, without the transposed matrix: that would be made again at each step.
         entries = rows.data * np.repeat(weights, np.diff(rows.indptr))
         counted += np.bincount(rows.indices, entries, minlength=rows.shape[1])[piece :: code.n_pieces]
     return np.clip(counted / code.n_pieces, 0.0, 1.0)

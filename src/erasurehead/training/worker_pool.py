@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class WorkerPool:
         gone: all workers that are given up for good, with the reason.
         wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
         tell: takes what is noticed of the workers.
-        early: what befell them while they were started, in order.
+        early: what happened to them while they were started, in order.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class WorkerPool:
         self.engine = engine
         self.fault_policy = fault_policy or FaultPolicy(death="leave")
         self.living: dict[int, str] = {}
-        self.coming: dict[int, float] = {}
+        self.coming: OrderedDict[int, float] = OrderedDict()  # by time, so that the first is the next to be looked for
         self.dead: dict[int, str] = {}
         self.gone: dict[int, str] = {}
         self.wanted: int | None = None
@@ -123,7 +124,7 @@ class WorkerPool:
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def join(self, event: Joined) -> bool:
-        """Take note that a worker is there; return whether it belongs to the assignment."""
+        """Record that a worker is there; return whether it belongs to the assignment."""
         worker = event.worker
         if self._started or self._deaths[worker]:
             self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
@@ -134,7 +135,7 @@ class WorkerPool:
         return worker in self.assignment.positions
 
     def die(self, event: Died) -> bool:
-        """Take note of a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
+        """Record a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
         unborn = event.worker in self.coming and not self._started
         what = f"{'did not start' if unborn else 'died'}: {event.reason}"
         self.living.pop(event.worker, None)
@@ -161,7 +162,7 @@ class WorkerPool:
 
     def wake(self) -> float:
         """Return when to `look` again, in the engine's seconds; inf if there is no need."""
-        return min(self.coming.values()) if self.coming else math.inf
+        return next(iter(self.coming.values()), math.inf)
 
     def look(self, now: float) -> list[int]:
         """Give up workers that were started, and are not there in time; return them."""
@@ -228,6 +229,7 @@ class WorkerPool:
             self.dead[worker] = "found no room"
             return False
         self.coming[worker] = self.engine.now() + START_TIMEOUT
+        self.coming.move_to_end(worker)
         return True
 
     def _hosts_for_positions(self) -> list[str | None]:
@@ -350,7 +352,7 @@ class WorkerPool:
         Arguments:
             state: what `state` returned.
             running: whether the workers are as they were then (on the virtual clock); else all positions are filled
-                anew by `start`.
+                again by `start`.
         """
         worker_ids: list[int] = list(state["worker_ids"])
         if state["generation"]:
@@ -368,7 +370,8 @@ class WorkerPool:
         self._started = running
         if running:
             self.living = {int(worker): host for worker, host in state["living"].items()}
-            self.coming = {int(worker): float(until) for worker, until in state["coming"].items()}
+            coming = {int(worker): float(until) for worker, until in state["coming"].items()}
+            self.coming = OrderedDict(sorted(coming.items(), key=itemgetter(1)))
             self.dead = {int(worker): reason for worker, reason in state["dead"].items()}
             self.gone = {int(worker): reason for worker, reason in state["gone"].items()}
             self._shrunk = bool(state["shrunk"])

@@ -27,19 +27,19 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"run": {"colour": 3}}, r"There is no key 'colour' in \[run\]; the keys of \[run\] are engine"),
         ({"schemes": "exact"}, r"no key 'schemes' in the run file; did you mean 'scheme'\? .*scheme, data, problem"),
         ({"run": 3}, "run must be a section of keys, but it is 3"),
-        ({"run": {"steps": "ten"}}, "run.steps must be a valid integer, but it is 'ten'"),
-        ({"run": {"steps": True}}, "run.steps must be a valid integer, but it is True"),
-        ({"run": {"steps": 0}}, "run.steps must be greater than or equal to 1, but it is 0"),
-        ({"run": {"workers": 0}}, "run.workers must be greater than or equal to 1, but it is 0"),
+        ({"run": {"steps": "ten"}}, "run.steps must be a whole number, but it is 'ten'"),
+        ({"run": {"steps": True}}, "run.steps must be a whole number, but it is True"),
+        ({"run": {"steps": 0}}, "run.steps must be at least 1, but it is 0"),
+        ({"run": {"workers": 0}}, "run.workers must be at least 1, but it is 0"),
         ({"run": {"engine": "spark"}}, "run.engine must be 'processes', 'virtual', 'mpi' or 'ray', but it is 'spark'"),
         ({"delays": {"late": "wait"}}, r"delays.late must be 'preempt' or 'carry' or 'drop\(R\)' with"),
-        ({"optimizer": {"rate": [1]}}, r"optimizer.rate must be a valid number or a valid string, but it is \[1\]"),
+        ({"optimizer": {"rate": [1]}}, r"optimizer.rate must be a number or a text, but it is \[1\]"),
         ({"optimizer": {"momentum": 1.0}}, "optimizer.momentum must be less than 1, but it is 1.0"),
         ({"data": {"one_hot": "town"}}, r"must be a list or 'all', but it is 'town'; write \[\"town\"\]\.$"),
         ({"data": {"one_hot": 3}}, r"data.one_hot must be a list or 'all', but it is 3\.$"),
         ({"data": {"interactions": "town"}}, r"data.interactions must be a list, but it is 'town'\.$"),
         ({"data": {"test_fraction": 1}}, "data.test_fraction must be less than 1, but it is 1"),
-        ({"problem": {"l2": -1}}, "problem.l2 must be greater than or equal to 0, but it is -1"),
+        ({"problem": {"l2": -1}}, "problem.l2 must be at least 0, but it is -1"),
         ({"problem": {"l2": float("nan")}}, "problem.l2 must be a finite number, but it is nan"),
         ({"problem": {"loss": "hinge"}}, "problem.loss must be 'logistic', 'least_squares' or 'softmax'"),
     ],
@@ -51,7 +51,7 @@ def test_what_is_wrong_is_said_with_the_key(tables: dict[str, Any], said: str) -
 
 
 def test_what_came_from_an_option_is_said_with_the_option() -> None:
-    with pytest.raises(InvalidArgument, match=r"run.steps \(--steps\) must be greater"):
+    with pytest.raises(InvalidArgument, match=r"run.steps \(--steps\) must be at least 1"):
         build_config({"run": {"steps": 0}}, {"run.steps": "--steps"})
 
 

@@ -54,7 +54,7 @@ def test_balanced_classes_weigh_the_same_and_the_step_size_is_safe(shop: Path) -
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
-        ({"l1": -0.1}, "problem.l1 must be greater than or equal to 0"),
+        ({"l1": -0.1}, "problem.l1 must be at least 0"),
         ({"l1": float("nan")}, "problem.l1 must be a finite number"),
         ({"class_weight": "fair"}, "problem.class_weight must be 'balanced'"),
         ({"class_weight": "balanced", "loss": "least_squares"}, "problem.class_weight must be left out for targets"),

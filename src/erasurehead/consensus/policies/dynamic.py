@@ -1,4 +1,4 @@
-"""cb-DyBW: backup workers chosen anew at each step, by the threshold rule DTUR (Xiong, Yan, Singh and Li, 2021)."""
+"""cb-DyBW: backup workers chosen again at each step, by the threshold rule DTUR (Xiong, Yan, Singh and Li, 2021)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Dynamic(Policy):
     makes another threshold, but both ends of a link compare the same two numbers, and agree.
 
     Arguments:
-        tree: `"measured"` has slow peers as leaves, by what their steps took, and is made anew after each epoch in
+        tree: `"measured"` has slow peers as leaves, by what their steps took, and is made again after each epoch in
             which that has changed; `"fixed"` is made once, without knowing who is slow.
     """
 

@@ -32,7 +32,7 @@ whoever has promised sends none before it is answered.
 A refusal is for good: the step that it is for is closed, or over, and stays so.
 
 Letters get lost where the network changes: those across a cut, and to or from who is gone. So after each change a ready
-peer repeats its offer, with what it has promised, to all of its neighbours; they answer anew, also for the step that
+peer repeats its offer, with what it has promised, to all of its neighbours; they answer again, also for the step that
 they have mixed last. Whatever comes twice changes nothing. Two ends that a cut parts while they agree may see it
 differently: one may have mixed, and the other not.
 
@@ -216,7 +216,7 @@ class RendezvousPeer(LocalPeer):
         self.finish(found, self.steps, 2 if self.mixing.needs_degrees and real else 1)
 
     def take_note(self, peers: list[int]) -> None:
-        """Take note of whom the peer mixes with."""
+        """Record whom the peer mixes with."""
         return
 
     def forget(self, peer: int) -> None:
@@ -239,8 +239,8 @@ class Static(Policy):
 
     def __post_init__(self) -> None:
         if (self.wait_for is None) == (self.backup is None):
-            said = "static needs either wait_for or backup, and not both."
-            raise InvalidArgument("wait_for", "must be given, or backup, and not both", sentence=said)
+            said = "static needs exactly one of wait_for and backup."
+            raise InvalidArgument("wait_for", "must be given if backup is not, and left out if it is", sentence=said)
         if self.wait_for is not None:
             check_count("wait_for", self.wait_for)
         if self.backup is not None:
@@ -255,7 +255,9 @@ class Static(Policy):
             )  # fmt: skip
         if self.wait_for is not None and self.wait_for > max(graph.degrees):
             raise invalid(
-                "wait_for", f"must be at most the most neighbours that a peer has ({max(graph.degrees)})", self.wait_for
+                "wait_for",
+                f"must be at most the largest number of neighbours of a peer ({max(graph.degrees)})",
+                self.wait_for,
             )
 
     def peer(self, setup: Setup) -> LocalPeer:
@@ -294,11 +296,11 @@ class Local(Policy):
     """Waiting for some neighbour, and for those that one has not met for long: dynamic backup by local means alone.
 
     An approximation of DTUR without its minimum over the network: no tree, no epochs, and no message but those of
-    the links. Every link is realised at least once in so many steps of its ends as the window says, so that the
+    the links. Every link is realised at least once in this many steps of its ends as the window says, so that the
     union of the graphs over a window is the whole graph, as long as everybody answers at all.
 
     A window is to leave time for all neighbours: a step meets one or two of them, and where it is as short as their
-    number every step waits for somebody, be it the slowest.
+    number every step waits for somebody, even if it is the slowest.
 
     Arguments:
         window: steps after which a neighbour that was not met is waited for; None for eight for each neighbour that a

@@ -84,7 +84,7 @@ class Target:
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
 
     def too_few(self, seen: int, n_rows: int) -> DataError:
-        """Return the error for training rows that hold only so many of the classes.
+        """Return the error for training rows that hold only this many of the classes.
 
         Arguments:
             seen: classes that they hold.

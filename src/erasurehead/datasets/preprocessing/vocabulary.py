@@ -17,7 +17,7 @@ from erasurehead.errors import DataError
 
 Codes = NDArray[np.int32]
 
-_TABLE_SPAN = 1 << 20  # whole numbers that span no more than this are told apart by a table instead of sorting
+_TABLE_SPAN = 1 << 20  # whole numbers that span no more than this are distinguished by a table instead of sorting
 _EXACT = 2.0**53  # whole numbers below are exact in float64
 
 

@@ -69,7 +69,7 @@ def read_idx(path: Path) -> Bytes:
     shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
     wanted, there = int(np.prod(shape, dtype=np.int64)), len(data) - 4 - 4 * dimensions
     if there != wanted:
-        raise DataError(f"{printable(str(path))} has {there} bytes of data, but its header speaks of {wanted}.")
+        raise DataError(f"{printable(str(path))} has {there} bytes of data, but its header announces {wanted}.")
     return np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
@@ -107,12 +107,12 @@ def _mnist(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list
         if path is None:
             return None
         if path.suffix == ".gz" and hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != digest:
-            notes.append(f"{path.name} is not the published file: its MD5 is another")
+            notes.append(f"{path.name} is not the published file: its MD5 differs")
         found.append(read_idx(path))
     images, labels, test_images, test_labels = found
     for pictures, numbers, name in ((images, labels, "train"), (test_images, test_labels, "t10k")):
         if pictures.ndim != 3 or numbers.ndim != 1 or len(pictures) != len(numbers) or numbers.max(initial=0) > 9:
-            raise DataError(f"The {name} files of MNIST in {folder} do not fit together: {pictures.shape} images, "
+            raise DataError(f"The {name} files of MNIST in {folder} do not match: {pictures.shape} images, "
                             f"{numbers.shape} labels.")  # fmt: skip
     return (images.reshape(len(images), -1), labels), (test_images.reshape(len(test_images), -1), test_labels), notes
 
@@ -125,7 +125,7 @@ def _cifar10(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], li
     parts = [read_cifar(path) for path in batches]
     notes = [] if len(batches) == 5 else [f"{len(batches)} of the 5 training batches are there"]
     if tests[0].name != "test_batch.bin":
-        notes.append("the first 1,000 test records stand for all 10,000")
+        notes.append("the first 1,000 test records are used for all 10,000")
     train = np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
     return train, read_cifar(tests[0]), notes
 

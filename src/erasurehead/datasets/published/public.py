@@ -96,7 +96,7 @@ def load(
         raise DataError(f"There is no {name} data: {looked}, also in a subfolder {name}.")
     try:
         if fetch is None:
-            raise DataError("the network was not to be used")
+            raise DataError("the network may not be used")
         table = fetch(recipe)
     except DataError as error:
         if fallback == "synthetic":

@@ -102,7 +102,7 @@ def follow(
     y, kept = recipe.target.apply(table.column(found or recipe.target.name), table.place)
     if recipe.target.classes is not None and len(np.unique(y)) < recipe.target.classes.size:
         both = " and ".join(recipe.target.classes.labels())
-        raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is absent.")
+        raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is missing.")
     train, test = split_rows(len(kept), TEST_FRACTION, SEED)
     layout = Layout(recipe.columns, recipe.header)
     encoding = fit_table(table, recipe.target, layout, one_hot=recipe.one_hot, rows=kept)
@@ -110,7 +110,7 @@ def follow(
     said = [*notes, recipe.target.meaning()]
     whole = whole or recipe.n_rows
     if table.n_rows < whole:
-        said.append(f"{table.n_rows} of {whole} rows: the shapes are not those of the paper")
+        said.append(f"{table.n_rows} of {whole} rows: the shapes differ from those of the paper")
     if len(kept) < table.n_rows:
         said.append(f"{table.n_rows - len(kept)} rows of other classes left out")
     said += [f"training rows: {sentence}" for sentence in trained.report.sentences()]

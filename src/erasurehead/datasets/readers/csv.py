@@ -177,7 +177,7 @@ def look(path: Path, delimiter: str | None = None) -> Layout:
     names = named(names)
     for place, name in enumerate(names):
         if not name or name in names[:place]:
-            said = f"has the name {name!r} a second time" if name else "has no name"
+            said = f"has the same name {name!r} as an earlier one" if name else "has no name"
             raise DataError(f"{path}, line 1: column {place + 1} {said}.")
     return Layout(names, True, delimiter)
 
@@ -245,7 +245,7 @@ def csv_blocks(
     Arguments:
         path: the file.
         layout: how it is laid out.
-        kind: as for `read_csv`; asked anew for each block, as `auto` is told from the block alone.
+        kind: as for `read_csv`; asked again for each block, as `auto` is told from the block alone.
         hint: as for `read_csv`.
         notes: what there is to say at the end is added to it.
 
@@ -273,7 +273,7 @@ def count_rows(path: Path, layout: Layout) -> int:
 def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
     if not lines.last or lines.last.endswith(("\n", "\r")):
         return ()
-    return (f"the last line of {path.name} ends without a newline: look whether the file is whole",)
+    return (f"the last line of {path.name} ends without a newline: check that the file is complete",)
 
 
 def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
@@ -309,7 +309,7 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
         except csv.Error as error:
             opened = _open_quote(path, layout.delimiter, first, reader.line_num)
             if opened:
-                raise DataError(f"{path}, line {opened}: a quote that opens there is never closed.") from None
+                raise DataError(f"{path}, line {opened}: a quote that opens here is never closed.") from None
             raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
         if not row or not (alone or len(row) > 1 or row[0].strip()):
             continue

@@ -22,7 +22,7 @@ from erasurehead.errors import DataError
 _INT, _UINT, _FLOAT, _BOOL, _STRING, _CATEGORICAL = 0, 1, 2, 20, 21, 23  # kinds of the protocol
 _NUMPY = {_INT: "i", _UINT: "u", _FLOAT: "f"}
 _NAN, _SENTINEL, _BITS, _BYTES = 1, 2, 3, 4  # the ways in which the protocol marks what is missing
-_LARGE = f"it holds whole numbers beyond {2**53}, which float64 cannot tell apart"
+_LARGE = f"it holds whole numbers beyond {2**53}, which float64 cannot represent"
 _HINT = "; turn it into numbers or texts, or leave it out (drop, --drop)"
 
 
@@ -41,7 +41,7 @@ def is_frame(source: object) -> TypeGuard[Frame]:
 
 
 def frame_layout(frame: Frame) -> Layout:
-    """Return the columns of a frame. Its index, which the protocol does not show, is none of them.
+    """Return the columns of a frame. Its index, which the protocol does not show, is not one of them.
 
     Raises:
         DataError: if there are none, or two have one name.
@@ -50,7 +50,7 @@ def frame_layout(frame: Frame) -> Layout:
     names = tuple(str(name) for name in (_interchange(frame).column_names() if _speaks(frame) else own.columns))
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None or not names:
-        said = "no columns" if twice is None else f"two columns of the name {twice!r}"
+        said = "no columns" if twice is None else f"two columns with the name {twice!r}"
         raise DataError(f"{frame_name(frame)} has {said}.")
     return Layout(names)
 

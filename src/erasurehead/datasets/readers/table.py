@@ -197,7 +197,7 @@ def plain(value: float) -> str:
 
 
 def parse(text: str) -> float:
-    """Return the number that a text is; NaN if it is none."""
+    """Return the number that a text is; NaN if it is not one."""
     try:
         return float(text)
     except ValueError:

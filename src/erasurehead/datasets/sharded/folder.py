@@ -25,7 +25,7 @@ from erasurehead.errors import DataError
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
 
-_REMEDY = "copy it again, or shard the data anew"
+_REMEDY = "copy it again, or shard the data again"
 
 _verdicts: dict[tuple[str, int, int, str], str] = {}
 """What the checksum of a file said in this process: path, length, time of change, checksum wanted -> the complaint."""

@@ -162,7 +162,7 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
         tasks=tuple(map(_file, data["tasks"])),
     )
     if made.task not in TASKS or made.form not in _FORMS or made.columns < 1 or not made.tasks:
-        raise ValueError("its values do not fit each other")
+        raise ValueError("its values contradict each other")
     return made
 
 

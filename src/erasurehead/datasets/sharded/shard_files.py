@@ -78,7 +78,9 @@ class RowFiles:
         some = slice(buckets.start, buckets.stop)
         entries = int(self.spool.entries[some].sum())
         if entries > MAX_INDEX:
-            raise DataError(f"a task of {n_rows} rows has {entries} entries, more than 32 bits count; take more tasks.")
+            raise DataError(
+                f"a task of {n_rows} rows has {entries} entries, more than 32-bit indices can count; take more tasks."
+            )
         values = {} if bool(self.spool.ones[some].all()) else {"values": Slot(_F64, (entries,))}
         return {**values, **labels, "columns": Slot(_I32, (entries,)), "edges": Slot(_I32, (n_rows + 1,))}
 

@@ -19,7 +19,7 @@ from erasurehead.errors import DataError, check_count, invalid, real
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
 
-CHANGED = "{path} has changed while it was read; shard it once nobody writes to it."
+CHANGED = "{path} has changed while it was read; shard it when nothing writes to it any more."
 EMPTY = "{path} has no rows of data."
 
 BLOCK_ROWS = 1 << 16
@@ -77,7 +77,7 @@ class Split:
             raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
 
     def places(self, n_rows: int) -> Places:
-        """Return where each of so many rows goes."""
+        """Return where each of this many rows goes."""
         if not self.test_fraction:
             return Places(n_rows, n_rows, None)
         return Places.of_split(*split_rows(n_rows, self.test_fraction, self.seed))

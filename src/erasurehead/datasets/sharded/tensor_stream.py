@@ -50,7 +50,7 @@ class TensorWriter:
     """A file of tensors, each of which is written from its beginning to its end, in as many pieces as one likes.
 
     Arguments:
-        path: of the file, which is made anew.
+        path: of the file, which is made again.
         slots: name -> room, those of larger elements first, so that all are aligned.
         about: what the file is, as texts.
     """

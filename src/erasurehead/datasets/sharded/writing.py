@@ -267,7 +267,7 @@ def _free(out: str | os.PathLike[str]) -> Path:
             "out", "must be a folder that can be made", os.fspath(out), why or "a NUL character is in its name"
         )
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        said = "is used already: it is not empty" if place.is_dir() else "is a file"
+        said = "is already in use: it is not empty" if place.is_dir() else "is a file"
         raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {said}")
     return place
 
@@ -288,7 +288,7 @@ def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
         scratch.replace(folder)
         _sync(folder.parent)
     except OSError as error:
-        said = f"{error.strerror or error}; nothing was left of the shards that were begun"
+        said = f"{error.strerror or error}; the shards that were begun were removed"
         culprit = str(error.filename or scratch)
         raise OSError(error.errno, said, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
     finally:

@@ -90,7 +90,7 @@ def check(
             break
     report.differences = list(worst.values())
     if report.drawn and not report.counted and report.passed:
-        report.notes.append("No draw says anything: the outputs are constant, all NaN, or flip.")
+        report.notes.append("No draw can tell them apart: the outputs are constant, all NaN, or flip.")
     if source.backend == "jax" and other_mode and report.passed:
         _other_mode(source, examples, report)
     return report
@@ -140,14 +140,14 @@ def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Differenc
     a, b = leaves(wanted), leaves(got)
     if [p for p, _ in a] != [p for p, _ in b]:
         names = [", ".join(p or "the array" for p, _ in side) or "nothing" for side in (a, b)]
-        return [Difference("", draw, "structure", f"the result should hold {names[0]}, and holds {names[1]}")]
+        return [Difference("", draw, "structure", f"the result should contain {names[0]}, but contains {names[1]}")]
     found: list[Difference] = []
     for (path, x), (_, y) in zip(a, b, strict=True):
         p, q = array_of(x), array_of(y)
         if p.shape != q.shape:
-            found.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, and is {q.shape}"))
+            found.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, but is {q.shape}"))
         elif p.dtype != q.dtype:
-            found.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, and is {q.dtype}"))
+            found.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, but is {q.dtype}"))
         elif backend == "jax" and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
             found.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
     return found or None
@@ -273,6 +273,6 @@ def _other_mode(source: Any, examples: Sequence[Any], report: Report) -> None:
     if here != there:
         report.differences.append(
             Difference(
-                "", 0, "structure", "it means another program when jax_enable_x64 is turned " + ("off" if on else "on")
+                "", 0, "structure", "it is a different program when jax_enable_x64 is turned " + ("off" if on else "on")
             )
         )

@@ -102,7 +102,7 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) 
             return diagnosis
         grown = grown or f"{statement.op}{place}"
     if grown:
-        diagnosis.text = f"every statement is right by itself, and rounding grows from {grown} on"
+        diagnosis.text = f"every statement alone is right, and rounding grows from {grown} on"
     return diagnosis
 
 

@@ -25,7 +25,7 @@ RUNS, TRIES = 4, 10
 """Disturbed runs that are kept, and how many are tried for them."""
 
 FACTOR = 8.0
-"""The tolerance is so many times the spread of the disturbed runs, times the root of what is summed (below)."""
+"""The tolerance is this many times the spread of the disturbed runs, times the root of what is summed (below)."""
 
 EXACT = {
     "neg", "abs", "max", "min", "clamp", "select_n", "reshape", "squeeze", "transpose", "broadcast_in_dim", "slice",

@@ -101,7 +101,7 @@ def _schur(scope: Scope, statement: Statement) -> Expr:
     if p.get("select_callable") is not None:
         from erasurehead.decompile.jax_rules.base import refuse
 
-        raise refuse("schur", "it sorts by a function of the user's")
+        raise refuse("schur", "it sorts by a user-defined function")
     expr = call(
         "lax.linalg.schur", scope.operand(statement.inputs[0]),
         compute_schur_vectors=flag(statement.params, "compute_schur_vectors"),

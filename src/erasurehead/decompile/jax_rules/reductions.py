@@ -131,7 +131,7 @@ def _select_and(scope: Scope, statement: Statement) -> Expr:
 
 @rule("select_and_scatter")
 def _select_and_scatter(scope: Scope, statement: Statement) -> Expr:
-    raise refuse("select_and_scatter", "JAX has no public function for it with operations of one's own")
+    raise refuse("select_and_scatter", "JAX has no public function for it with user-defined operations")
 
 
 @rule("sort")

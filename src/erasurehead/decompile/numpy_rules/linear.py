@@ -14,7 +14,7 @@ def _first(statement: Statement, expr: Expr) -> Expr:
 
 def _whole(statement: Statement) -> None:
     if statement.params.get("subset_by_index") is not None:
-        raise refuse(statement.op, "a part of the spectrum is not known there")
+        raise refuse(statement.op, "numpy has no counterpart for a part of the spectrum")
 
 
 @rule("cholesky")
@@ -79,7 +79,7 @@ def _hessenberg(scope: Scope, statement: Statement) -> Expr:
 def _schur(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     if p.get("select_callable") is not None or p.get("sort_eig_vals"):
-        raise refuse("schur", "a sorted Schur form is not known there")
+        raise refuse("schur", "numpy has no counterpart for a sorted Schur form")
     vectors = flag(statement.params, "compute_schur_vectors")
     return _first(statement, help_call(scope, "schur", scope.operand(statement.inputs[0]), vectors))
 
@@ -107,4 +107,4 @@ def _cholesky_update(scope: Scope, statement: Statement) -> Expr:
 
 @rule("symmetric_product")
 def _symmetric_product(scope: Scope, statement: Statement) -> Expr:
-    raise refuse(statement.op, "it fills one triangle only, and leaves the other to chance")
+    raise refuse(statement.op, "it fills one triangle only, and leaves the other undefined")

@@ -94,7 +94,7 @@ def _fft(scope: Scope, statement: Statement) -> Expr:
     lengths = [int(n) for n in p["fft_lengths"]]
     x = scope.operand(statement.inputs[0])
     if statement.inputs[0].type.kind not in "fc":
-        raise refuse("fft", "its input is no real or complex array")
+        raise refuse("fft", "its input is not a real or complex array")
     if len(lengths) == 1:
         given = str(lengths[0]) if name == "irfftn" else None
         return call(f"np.fft.{name[:-1]}", x, n=given)

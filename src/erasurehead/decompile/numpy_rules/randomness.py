@@ -14,7 +14,9 @@ def _threefry_only(statement: Statement) -> None:
     keys = [value.type for value in (*statement.inputs, *statement.outputs) if value.type.is_key]
     names = {implementation(impl)} if impl is not None else {str(k.dtype) for k in keys}
     if not all("threefry" in name or "fry" in name for name in names):
-        raise refuse(statement.op, f"only keys of threefry2x32 are known there, not {', '.join(sorted(names))}")
+        raise refuse(
+            statement.op, f"only keys of threefry2x32 can be written for numpy, not {', '.join(sorted(names))}"
+        )
     if not statement.params.get("partitionable", True):
         raise refuse(statement.op, "it was traced without jax_threefry_partitionable")
 

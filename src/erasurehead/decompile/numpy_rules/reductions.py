@@ -109,7 +109,7 @@ def _window(scope: Scope, statement: Statement) -> Expr:
 @rule("reduce_window")
 def _general_window(scope: Scope, statement: Statement) -> Expr:
     if len(statement.inputs) != 2:
-        raise refuse("reduce_window", "windows over several arrays at once are not known there")
+        raise refuse("reduce_window", "numpy has no counterpart for windows over several arrays at once")
     function = inner_function(scope, statement.blocks["computation"][0], "reduce_window")
     x, start = map(scope.operand, statement.inputs)
     return help_call(scope, "reduce_windows", function, x, start, *_window_parts(statement))

@@ -1,4 +1,4 @@
-"""The messages of one step, looked through once: who lies, who cannot be told apart, and what is left decodes to."""
+"""The messages of one step, looked through once: who lies, who cannot be distinguished, and what is left decodes to."""
 
 from __future__ import annotations
 

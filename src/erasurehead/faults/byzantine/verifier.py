@@ -162,7 +162,7 @@ class Verifier:
             self._found = found
 
     def joined(self, worker: int) -> None:
-        """Take note that a new process has taken a worker's number: it is not accused, and its machine is not known."""
+        """Record that a new process has taken a worker's number: it is not accused, and its machine is not known."""
         self.accused.pop(worker, None)
         self._probed.discard(worker)
 
@@ -253,9 +253,9 @@ class Verifier:
 
     def _said(self, found: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
         """Return what follows from where the errors are."""
-        why = "its messages do not fit those of the others; without it they fit each other"
+        why = "its messages contradict those of the others, which agree without them"
         if not found.settled:
-            why = "its messages do not fit those of the others, whoever else may lie"
+            why = "its messages contradict those of the others, whichever other workers lie"
         accused = {self._worker_ids[position]: why for position in found.guilty}
         held = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
         reasons = dict.fromkeys(held, found.why)

@@ -21,7 +21,7 @@ class Ballot:
         owner: the worker of each message that is in.
         pending: workers from which an equal message may still come.
         tolerance: largest difference of two honest vectors, over the largest element of one; 0.0: none at all.
-        needed: so many workers must agree before another is accused, beside being more than half.
+        needed: how many workers must agree before another is accused, besides being more than half.
     """
 
     owner: Mapping[int, int]

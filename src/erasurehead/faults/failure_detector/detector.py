@@ -21,7 +21,7 @@ _FADING = 0.98
 """What a worker's record is worth after each further answer."""
 
 _FAR = 3.0
-"""A suspect that answers sooner than so many times what is usual was slow; later, it hung."""
+"""A suspect that answers sooner than this many times the usual was slow; later, it hung."""
 
 _FEW = 0.2
 """Share of the workers that may be suspected at once before it is taken for a sign that all have become slower."""
@@ -44,7 +44,7 @@ class FailureDetector:
     Arguments:
         floor: seconds of silence in all below which nobody is suspected, at least 0.
         chance: probability, in (0, 0.5), that a worker that works is suspected before its next answer.
-        after: suspect after so many seconds of silence in all, whatever was learned; None derives it.
+        after: suspect after this many seconds of silence in all, whatever was learned; None derives it.
         late: what a worker does when a newer order is out: `"preempt"` drops the old one, so that its silence on that
             has ended with nothing learned but its length; `"carry"` finishes it.
         least: answers to be seen first, at least 20.
@@ -53,7 +53,7 @@ class FailureDetector:
     Attributes:
         suspects: who is suspected, each with a sentence that says why.
 
-    Source: an accrual detector in the manner of Hayashibara, Défago, Yared and Katayama, The phi accrual failure
+    Source: an accrual detector after Hayashibara, Défago, Yared and Katayama, The phi accrual failure
     detector (SRDS 2004); theirs fits a normal distribution to the intervals between heartbeats.
     """
 
@@ -92,7 +92,7 @@ class FailureDetector:
         return self._law
 
     def ordered(self, worker: int, now: float) -> None:
-        """Take note that a worker has been given an order."""
+        """Record that a worker has been given an order."""
         state = self._workers.get(worker) or self._known(worker)
         if state.since is not None:
             if self.late == "carry":
@@ -104,11 +104,11 @@ class FailureDetector:
             self._learn(now)
 
     def heard(self, worker: int, now: float, began: float | None = None, done: bool = True) -> str:
-        """Take note of an answer; a suspect is cleared by it.
+        """Record an answer; a suspect is cleared by it.
 
         Arguments:
-            worker: who.
-            now: when.
+            worker: its id.
+            now: the time, in seconds.
             began: when it began to work on what it answers, if that is known; it may be an earlier order.
             done: whether that was all that it has in hand: False if more messages, or an answer to a newer order, are
                 to come.
@@ -137,17 +137,17 @@ class FailureDetector:
         if self.suspects.pop(worker, None) is None:
             return ""
         self._next = None
-        return f"worker {worker} does not hang: it answers after {silent:.3g} s"
+        return f"worker {worker} does not hang: it answered after {silent:.3g} s"
 
     def dropped(self, worker: int, now: float) -> None:
-        """Take note that an order is withdrawn, and that the worker has nothing to answer until the next one."""
+        """Record that an order is withdrawn, and that the worker has nothing to answer until the next one."""
         state = self._workers.get(worker)
         if state is not None and state.since is not None:
             self._drop(worker, state, now)
             state.since = state.due = None
 
     def failed(self, worker: int) -> None:
-        """Take note that a worker said that it cannot answer: it does not hang, and has nothing in hand."""
+        """Record that a worker said that it cannot answer: it does not hang, and has nothing in hand."""
         state = self._workers.get(worker)
         if state is not None:
             self._workers[worker] = Silence(heard=state.heard, answers=state.answers, hazard=state.hazard)
@@ -191,6 +191,11 @@ class FailureDetector:
             self._next = first
         return self._next
 
+    def silence(self, worker: int, now: float) -> float:
+        """Return for how many seconds a worker has had something to answer since it was last heard of."""
+        state = self._workers.get(worker) or Silence()
+        return state.silent + (0.0 if state.since is None else now - state.since)
+
     def deadline(self, worker: int) -> float | None:
         """Return after how many seconds, counted from its present order or last sign of life, a worker is suspected.
 
@@ -232,7 +237,7 @@ class FailureDetector:
         return state
 
     def _record(self, state: Silence, law: Law, now: float, start: float) -> None:
-        """Take down how unlikely a silence was that has ended in an answer."""
+        """Record how unlikely a silence was that has ended in an answer."""
         seconds = max(0.0, now - start)
         body, beyond = law.body(seconds), law.beyond(seconds)
         if state.since is not None and start >= state.since:  # else it was at this work in earlier orders already
@@ -290,8 +295,7 @@ class FailureDetector:
         return max(seconds, self.floor - state.silent, 0.0)
 
     def _sentence(self, worker: int, state: Silence, now: float) -> str:
-        assert state.since is not None
-        silent = state.silent + now - state.since
+        silent = self.silence(worker, now)
         orders = f", over {state.orders + 1} orders" if state.orders else ""
         text = f"worker {worker} is suspected to hang: silent for {silent:.3g} s{orders}; "
         usual = self.usual()

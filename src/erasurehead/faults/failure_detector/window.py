@@ -37,7 +37,7 @@ class Silence:
     due: float | None = None
 
     def state(self) -> dict[str, Tree]:
-        """Return all that is needed to build it again; `due` is worked out anew."""
+        """Return all that is needed to build it again; `due` is worked out again."""
         return {**asdict(self), "due": None}
 
 

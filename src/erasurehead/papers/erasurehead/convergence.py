@@ -55,7 +55,7 @@ def _summary(bench: Bench, delayed: bool, target: Target) -> Numbers:
         gain = baseline / reached if baseline and reached else None
         rows.append((method.label, measures.final_value(run, metric), run.seconds, reached, gain))
     last = f"{measures.metric_name(metric)} after {bench.settings.steps} steps"
-    return Numbers.of(("method", last, "seconds for them", to, "times as fast as uncoded"), rows)
+    return Numbers.of(("method", last, "seconds for all steps", to, "times as fast as uncoded"), rows)
 
 
 def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target, clock: str) -> None:

@@ -85,7 +85,7 @@ def _draw(axes: Axes, numbers: Numbers, compared: str) -> None:
     axes.axhline(1.0, color=colour_of("uncoded"), linewidth=1.5, linestyle="--", label="uncoded GD (1×)")
     axes.set_xticks(np.arange(len(WAITS)), [f"c = {load}" for load in WAITS])
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("redundancy: tasks a worker")
+    axes.set_xlabel("redundancy: tasks per worker")
     axes.set_ylabel(f"times as fast as uncoded, by {compared}")
     axes.set_ylim(0, 1.15 * highest)
     axes.grid(axis="y", color=FAINT, linewidth=0.5)

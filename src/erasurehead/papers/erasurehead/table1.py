@@ -45,7 +45,7 @@ def _entries(name: str, bench: Bench) -> list[tuple[str, str, str, str, str, str
 def _why(bench: Bench) -> str:
     if bench.is_synthetic and bench.settings.rows is not None:
         return f"a synthetic stand-in of {bench.settings.rows:,} rows"
-    return "only a part of the data is here" if bench.part else ""
+    return "only a part of the data is available" if bench.part else ""
 
 
 def _rate(rate: float | str | None) -> str:

@@ -83,7 +83,7 @@ def bounds(id: str) -> Exhibit:
         f"bounds say something (mu = {constants.mu:.3g}, beta = {constants.beta:.3g}, sigma = {constants.sigma:.3g}).",
         f"{N_WORKERS} workers and tasks, c = {LOAD}, r = {WAIT_FOR}: p = {erasures.p:.3g}, q = {erasures.q:.3g}; "
         "exponential delays, late work is dropped (preempt), virtual engine.",
-        "As the theorems have it: plain gradient descent, the estimate divided by 1 - p, step (1 - p)/beta; uncoded: "
+        "As in the theorems: plain gradient descent, the estimate divided by 1 - p, step (1 - p)/beta; uncoded: "
         "1/beta.",
         "The floors are loose: sigma is the longest gradient of a task on the whole way, which is that at its "
         "beginning, and Theorem 2 gives away another factor.",
@@ -130,7 +130,7 @@ def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:
             TITLES[name], bench.kind, found.mu, found.beta, found.sigma, found.gap, first.floor, second.floor, says,
         ))  # fmt: skip
     names = ("data set", "data", "mu", "beta", "sigma", "f(x0) - f*", "floor of Theorem 1", "floor of Theorem 2",
-             "says Theorem 1 anything?")  # fmt: skip
+             "is Theorem 1 informative?")  # fmt: skip
     notes = [
         *(bench.described for bench in benches.values()),
         f"c = {LOAD}, r = {WAIT_FOR} of {N_WORKERS}; constants of the region that 50 steps of gradient descent cross.",

@@ -46,7 +46,7 @@ class Background(Generic[T]):
             self._thread.start()
 
     def oldest(self) -> int | None:
-        """Return the number of the oldest job that neither it nor a newer one was done for; None if there is none."""
+        """Return the number of the oldest job that is unfinished, as are all newer ones; None if there is none."""
         with self._changed:
             return self._owed[0] if self._owed else None
 

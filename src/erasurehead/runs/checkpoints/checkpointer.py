@@ -41,10 +41,10 @@ class Checkpointer(Callback):
 
     Arguments:
         recorder: of the run, before this one among the callbacks.
-        every_steps: make one after every so many steps; 0 for none by steps.
-        every_seconds: make one when so many seconds have gone by since the last; 0 for none by time.
+        every_steps: make one every so many steps; 0 for never.
+        every_seconds: make one when this many seconds have passed since the last; 0 for never.
         keep: how many of the newest are kept, at least 1.
-        behind: training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.
+        behind: most steps that training may be ahead of a checkpoint that is being written; then it waits for the disk.
         keep_finished: whether a run that is finished can be continued; else no checkpoint is left.
         facts: what else the run is, such as a fingerprint of its data: plain data, found again in the checkpoint.
     """
@@ -123,7 +123,9 @@ class Checkpointer(Callback):
             else:
                 self.store.clear()
         except OSError as error:  # the run is finished all the same
-            self.recorder.unrecorded(error, "The run is finished, and what it would be continued from may be missing.")
+            self.recorder.unrecorded(
+                error, "The run is finished, but the checkpoint that it could be continued from may be missing."
+            )
 
     def close(self) -> None:
         """Write the last state that was taken, if it is not on disk yet, and end the thread.

@@ -84,7 +84,7 @@ def read_manifest(folder: Folder, name: str) -> Manifest:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     except NOT_SEALED as error:
-        raise DataError(f"{path} is damaged, or no checkpoint of erasurehead ({why(error)}).") from None
+        raise DataError(f"{path} is damaged, or is not a checkpoint of erasurehead ({why(error)}).") from None
 
 
 def _manifest(body: Mapping[str, Any], path: Path) -> Manifest:
@@ -115,7 +115,7 @@ def _tensor(dtype: str, shape: list[int]) -> tuple[str, tuple[int, ...]]:
 
 def _row_file(name: str) -> str:
     if not is_name(name):
-        raise ValueError(f"{name!r} is not the name of a file of rows")
+        raise ValueError(f"{name!r} is not the name of a rows file")
     return name
 
 

@@ -98,7 +98,7 @@ def _references(arrays: Mapping[int, NDArray[Any]]) -> dict[int, tuple[weakref.r
 
 
 def _worth_keeping(files: Mapping[str, TensorFile], wanted: Mapping[int, Any]) -> dict[str, TensorFile]:
-    """Return the files that go on holding what is wanted of them; what others hold of it is to be written anew."""
+    """Return the files that go on holding what is wanted of them; what others hold of it is to be written again."""
     kept: dict[str, TensorFile] = {}
     alike: defaultdict[int, list[str]] = defaultdict(list)
     for name, file in files.items():

@@ -23,6 +23,18 @@ _Root = TypeVar("_Root", bound=BaseModel)
 _MAY_BE_EMPTY = frozenset({"run.address"})
 """Keys whose own check says more of an empty text."""
 
+_RULES: Mapping[str, str] = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be a text",
+    "model_type": "must be a section of keys",
+    "tuple_type": "must be a list",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+}
+"""What pydantic finds wrong, in the words that arguments from Python are refused with."""
+
 
 def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
     """Check what a run file says; see `build` for the arguments.
@@ -49,7 +61,7 @@ def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, st
 
     Raises:
         UnknownKey: if there is no such key; it names those that there are.
-        InvalidArgument: if a value cannot be; it names the key.
+        InvalidArgument: if a value is not allowed; it names the key.
     """
     try:
         config = root.model_validate(dict(tables))
@@ -57,11 +69,9 @@ def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, st
         raise _sentence(root, error.errors(include_url=False), options or {}) from None
     for key, text in _texts(config.model_dump()):
         if not text.strip() and key not in _MAY_BE_EMPTY:
-            raise invalid(key, "must not be empty", text, "leave it out to have the default")
+            raise invalid(key, "must not be empty", text, "leave it out for the default")
         if printable(text) != text:
-            raise invalid(
-                key, "must be a text in UTF-8, as a run file is", printable(text), "rename the file or folder"
-            )
+            raise invalid(key, "must be UTF-8 text, as a run file is", printable(text), "rename the file or folder")
     return config
 
 
@@ -107,7 +117,9 @@ def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     """
     out, run = merged(below, above), above.get("run")
     given: Mapping[str, Any] = cast("Mapping[str, Any]", run) if isinstance(run, Mapping) else {}
-    if "address" not in given and given.get("engine", "ray") != "ray":
+    no_sections = [key for key in above.keys() & below.keys() if isinstance(above[key], Mapping)]
+    out |= {key: below[key] for key in no_sections if not isinstance(below[key], Mapping)}  # to be refused as they are
+    if "address" not in given and given.get("engine", "ray") != "ray" and isinstance(out["run"], Mapping):
         out["run"] = {key: value for key, value in out["run"].items() if key != "address"}
     return out
 
@@ -194,8 +206,6 @@ def _instead(error: ErrorDetails) -> str:
 
 
 def _rule(error: ErrorDetails) -> str:
-    if error["type"] == "model_type":
-        return "must be a section of keys"
-    if error["type"] == "tuple_type":
-        return "must be a list"
+    if error["type"] in _RULES:
+        return _RULES[error["type"]].format(**error.get("ctx", {}))
     return error["msg"].replace("Input should", "must", 1)

@@ -25,7 +25,7 @@ def chosen_scheme(config: Config) -> str:
         return default_scheme(config.run.workers)
     delayed = config.data.source in NAMES or config.delays.model is not None
     if _finds_steps(config):
-        # Workers of one machine without delays are late together: to compute all thrice would cost, and gain nothing.
+        # Without delays workers of one machine are late together: computing all three times costs, and gains nothing.
         return "adaptive()" if delayed or config.run.engine in _CLUSTERS else "adaptive(load=1)"
     return default_scheme(config.run.workers) if delayed else "uncoded()"
 

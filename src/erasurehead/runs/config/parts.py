@@ -105,7 +105,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         sharded = ShardedDataset.open(section.source)
         if loss not in (None, sharded.task):
             raise invalid("problem.loss", f"must be {sharded.task}, which {section.source} is sharded for", loss,
-                          "shard the file anew with another --loss")  # fmt: skip
+                          "shard the file again with another --loss")  # fmt: skip
         return sharded
     try:
         return datasets.read(
@@ -248,7 +248,7 @@ def initial_folder(section: RunSection) -> Path | None:
 
 
 def check_optimizer(section: OptimizerSection) -> None:
-    """Raise if the step size is none, or a momentum is given that nobody uses."""
+    """Raise if the step size is not valid, or a momentum is given that the optimizer does not use."""
     if section.rate is not None:
         parse_rate(section.rate)
         if section.name == "quasi_newton":
@@ -332,7 +332,7 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
-    """Raise if in some step so many workers never answer, by the delay model, that the wait rule cannot be met.
+    """Raise if, by the delay model, in some step too few workers ever answer for the wait rule to be met.
 
     Raises:
         InvalidArgument: naming the first such step and its workers.
@@ -359,7 +359,8 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
                 "delays.model",
                 f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
                 f"never answer (step {first + step})", str(model),
-                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) goes on without",
+                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) does not "
+                "wait for them",
             )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class DataSection(_Section):
     )
     path: str | None = _key(
         None,
-        "Of a data set of the paper: the public file, or a folder that holds it (else ERASUREHEAD_DATA, a cache and "
+        "For a data set of the paper: the public file, or a folder that holds it (else ERASUREHEAD_DATA, a cache and "
         "the network).",
         option="--path",
         metavar="PLACE",
@@ -67,44 +67,44 @@ class DataSection(_Section):
     )
     target: str | None = _key(
         None,
-        "Of a file: the column to predict (by default the last one), or the file that holds the labels.",
+        "For a file: the column to predict (by default the last one), or the file that holds the labels.",
         option="--label",
         metavar="COLUMN",
     )
     drop: Texts = _key(
-        (), "Of a file: columns that are left out.", option="--drop", metavar="A,B,...", examples=[["id", "address"]]
+        (), "For a file: columns to leave out.", option="--drop", metavar="A,B,...", examples=[["id", "address"]]
     )
     delimiter: str | None = _key(
         None,
-        "Of a CSV file: one character, or its name: comma, semicolon, tab, bar, blanks; by default it is found out.",
+        "For a CSV file: one character, or its name: comma, semicolon, tab, bar, blanks; by default it is detected.",
         option="--delimiter",
         metavar="CHARACTER",
     )
     one_hot: Texts | Literal["all"] = _key(
-        (), "Of a file: columns whose distinct values become columns, or all.", option="--one-hot", metavar="A,B,..."
+        (), "For a file: columns whose distinct values become columns, or all.", option="--one-hot", metavar="A,B,..."
     )
     categorical: bool = _key(
-        False, "Of a file: one-hot encode every column of texts.", option="--categorical/--no-categorical"
+        False, "For a file: one-hot encode every column of text.", option="--categorical/--no-categorical"
     )
     interactions: Annotated[tuple[Texts, ...], Strict(False)] = _key(
         (),
-        "Of a file: combinations of columns that are one-hot encoded together.",
+        "For a file: combinations of columns that are one-hot encoded together.",
         examples=[[["city", "year"]]],
     )
-    standardize: bool = _key(True, "Of a file: shift and scale columns of numbers to mean 0 and variance 1.")
-    constant: bool = _key(True, "Of a file: add a column of ones, for an intercept.")
+    standardize: bool = _key(True, "For a file: shift and scale columns of numbers to mean 0 and variance 1.")
+    constant: bool = _key(True, "For a file: add a column of ones, for an intercept.")
     test_fraction: float = _key(
         0.2,
-        "Of a file: share of the rows set aside for testing.",
+        "For a file: share of the rows set aside for testing.",
         option="--test-fraction",
         metavar="SHARE",
         ge=0,
         lt=1,
     )
-    seed: int = _key(0, "Of the split of a file, or of a synthetic stand-in.", ge=0)
+    seed: int = _key(0, "Seed of the split of a file, or of a synthetic stand-in.", ge=0)
     worker_path: str | None = _key(
         None,
-        "Where the workers see a folder of shards, if elsewhere; {host} stands for the worker's host.",
+        "Where the workers find the folder of shards, if it differs from --data; {host} stands for the worker's host.",
         option="--data-at",
         metavar="FOLDER",
     )
@@ -115,7 +115,7 @@ class ProblemSection(_Section):
 
     loss: Literal["logistic", "least_squares", "softmax"] | None = _key(
         None,
-        "logistic, least_squares or softmax; by default what the labels ask for.",
+        "logistic, least_squares or softmax; by default chosen by the labels.",
         option="--loss",
         metavar="NAME",
     )
@@ -131,8 +131,8 @@ class ProblemSection(_Section):
     )
     l1: float = _key(
         0.0,
-        "Factor of a further penalty, FACTOR * sum |x_i|, which leaves out of the model what says too little; with "
-        "--l2 0 it is the only one.",
+        "Factor of a further penalty, FACTOR * sum |x_i|, which sets coefficients that contribute little to zero; "
+        "with --l2 0 it is the only one.",
         option="--l1",
         metavar="FACTOR",
         ge=0,
@@ -140,14 +140,14 @@ class ProblemSection(_Section):
     )
     class_weight: Literal["balanced"] | None = _key(
         None,
-        "balanced: samples count by their class, so that all classes weigh the same; by default all samples alike. Not "
-        "for folders of shards.",
+        "balanced: samples are weighted so that all classes have the same total weight; by default all samples weigh "
+        "the same. Not for folders of shards.",
         option="--class-weight",
         metavar="balanced",
     )
     penalize_intercept: bool | None = _key(
         None,
-        "Whether the penalty holds for the column of ones, too; by default for the paper's data sets, as published, "
+        "Whether the penalty applies to the column of ones, too; by default for the paper's data sets, as published, "
         "and not for other data.",
     )
 
@@ -157,7 +157,8 @@ class OptimizerSection(_Section):
 
     name: Literal["quasi_newton", "nesterov", "gradient_descent", "heavy_ball"] | None = _key(
         None,
-        "quasi_newton (the default with the scheme adaptive: it finds its steps itself), nesterov (the default with "
+        "quasi_newton (the default with the scheme adaptive: it chooses its step sizes itself), nesterov (the "
+        "default with "
         "other schemes: accelerated gradient descent as the published experiments have it), gradient_descent or "
         "heavy_ball.",
         option="--optimizer",
@@ -165,29 +166,29 @@ class OptimizerSection(_Section):
     )
     rate: float | str | None = _key(
         None,
-        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton finds "
-        "its own; for other optimizers it is the published one, and for your own data one that is safe, and small: "
-        "one over the largest curvature.",
+        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton chooses "
+        "its own; for other optimizers it is the published one, and for your own data a safe and small one: one over "
+        "the largest curvature.",
         option="--rate",
         metavar="RATE",
         examples=[10.0, "geometric(0.1, 0.99)"],
     )
     momentum: float | None = _key(
-        None, "Of heavy_ball; by default 0.9.", option="--momentum", metavar="NUMBER", ge=0, lt=1
+        None, "For heavy_ball: its momentum; by default 0.9.", option="--momentum", metavar="NUMBER", ge=0, lt=1
     )
     restart: bool | None = _key(
         None,
-        "Of nesterov: whether its momentum starts anew where it leads uphill, and its step size falls with noise; by "
-        "default not for the paper's data sets, as published, but for other data.",
+        "For nesterov: whether its momentum restarts where it leads uphill, and its step size decreases with noise; by "
+        "default true, but false for the paper's data sets, as published.",
     )
 
 
 class DelaysSection(_Section):
-    """What is injected after each worker's computing."""
+    """Delays that are injected after each worker's computing."""
 
     model: str | None = _key(
         None,
-        "Injected after computing: 'exponential(mean=0.5, seed=0)' (the default for the paper's data), "
+        "Delays injected after computing: 'exponential(mean=0.5, seed=0)' (the default for the paper's data), "
         "'none()' (for yours), 'pareto(0.1, 2.0)', ..., sums of such, or \"recorded('runs/x/arrivals.jsonl')\".",
         option="--delays",
         metavar="MODEL",
@@ -196,7 +197,7 @@ class DelaysSection(_Section):
     late: _Late = _key(
         "preempt",
         "What a late worker does when a newer step is out: preempt (the default: drop its work, as the papers assume), "
-        "carry (finish it) or, say, 'drop(3)' (finish it unless it is more than three rounds old).",
+        "carry (finish it) or, for example, 'drop(3)' (finish it unless it is more than three rounds old).",
         option="--late",
         metavar="KIND",
         examples=["carry", "drop(3)"],
@@ -213,32 +214,32 @@ class RunSection(_Section):
         option="--engine",
         metavar="NAME",
     )
-    workers: int = _key(30, "How many workers.", option="--workers, -w", metavar="N", ge=1)
+    workers: int = _key(30, "Number of workers.", option="--workers, -w", metavar="N", ge=1)
     steps: int = _key(
         100,
-        "How many steps of the optimizer, at most; 1000 for quasi_newton, which ends by itself.",
+        "Most steps of the optimizer; 1000 for quasi_newton, which ends when it has converged.",
         option="--steps, -n",
         metavar="N",
         ge=1,
     )
     until: str | None = _key(
         None,
-        "Target that ends the run: a metric, one of < <= > >=, and a number. The gap is how far the objective is from "
-        "its minimum, over how far it was at first; objective, and the metrics on the test rows, are others.",
+        "Target that ends the run: a metric, one of < <= > >=, and a number. Metrics are gap (how far the objective is "
+        "from its minimum, over how far it was at first), objective, and those measured on the test rows.",
         option="--until",
         metavar="TARGET",
         examples=["gap < 1e-3", "auc > 0.84"],
     )
     patience: int | None = _key(
         None,
-        "End after so many steps in which the target's metric, or the objective, has not got better.",
+        "End after this many steps in which the target's metric, or the objective, has not improved.",
         option="--patience",
         metavar="STEPS",
         ge=1,
     )
     max_seconds: float | None = _key(
         None,
-        "End after so many seconds of training, in the middle of a step if need be.",
+        "End after this many seconds of training, in the middle of a step if need be.",
         option="--max-seconds",
         metavar="SECONDS",
         gt=0,
@@ -246,21 +247,21 @@ class RunSection(_Section):
     )
     tolerance: float | None = _key(
         None,
-        "End when the gradient is exact, and its length so much of that of the first: by default 1e-12, and 0 (never) "
-        "for the paper's data sets with other optimizers than quasi_newton, which keep their number of steps.",
+        "End when the gradient is exact and its norm is at most this share of the first one: by default 1e-12, and 0 "
+        "(never) for the paper's data sets with optimizers other than quasi_newton, which keep their number of steps.",
         ge=0,
         allow_inf_nan=False,
     )
     evaluate_every: int = _key(
         1,
-        "Steps between two measurements of the model on the test rows; 0 for never.",
+        "Measure the model on the test rows every so many steps; 0 for never.",
         option="--evaluate-every",
         metavar="STEPS",
         ge=0,
     )
     preset: Literal["paper"] | None = _key(
         None,
-        "paper: the scheme, the optimizer and the step size of the ErasureHead paper, where nothing else is said.",
+        "paper: the scheme, the optimizer and the step size of the ErasureHead paper, unless they are set.",
         option="--preset",
         metavar="NAME",
     )
@@ -273,7 +274,8 @@ class RunSection(_Section):
     )
     seed: int = _key(
         0,
-        "Of a random first model, and of the order of messages that arrive at the same moment on the virtual clock.",
+        "Seed of a random first model, and of the order of messages that arrive at the same moment on the "
+        "virtual clock.",
         option="--seed",
         metavar="N",
         ge=0,
@@ -283,7 +285,7 @@ class RunSection(_Section):
     )
     wire: str | None = _key(
         None,
-        "How messages cross: as they are, in float64 (none, the default), or in fewer bytes: cast('float32'), "
+        "How messages are encoded: not at all, in float64 (none, the default), or in fewer bytes: cast('float32'), "
         "cast('bfloat16'), dithered(127), top_k(0.1).",
         option="--wire",
         metavar="WIRE",
@@ -291,23 +293,23 @@ class RunSection(_Section):
     )
     start_patience: float | None = _key(
         None,
-        "For MPI: seconds after the last rank of a machine came up for which others of it may be missing.",
+        "For MPI: seconds to wait for the missing ranks of a machine after the last one of it has started.",
         gt=0,
         allow_inf_nan=False,
     )
     start_limit: float | None = _key(
-        None, "For MPI: seconds that its start may take in all.", gt=0, allow_inf_nan=False
+        None, "For MPI: seconds that the start of all ranks may take.", gt=0, allow_inf_nan=False
     )
     address: str | None = _key(
         None,
-        "Of a Ray cluster, as HOST:PORT, or auto; by default one is started on this machine.",
+        "Address of a Ray cluster, as HOST:PORT, or auto; by default one is started on this machine.",
         option="--address",
         metavar="HOST:PORT",
         examples=["auto", "10.0.0.1:6379"],
     )
     out: str | None = _key(
         None,
-        "Folder for the records, which must not be used yet; by default a new one in runs.",
+        "Folder for the records, new or empty; by default a new one in runs.",
         option="--out, -o",
         metavar="FOLDER",
         panel="Output",
@@ -315,8 +317,8 @@ class RunSection(_Section):
     overwrite: bool = _key(False, "Remove an earlier run from that folder first.", option="--overwrite", panel="Output")
     records: Literal["required", "optional"] = _key(
         "required",
-        "required (the default: training ends where records and checkpoints cannot be written any more) or optional "
-        "(it goes on without them).",
+        "required (the default: training ends when records and checkpoints can no longer be written) or optional "
+        "(it continues without them).",
         option="--records",
         metavar="WHEN",
         panel="Output",
@@ -334,24 +336,30 @@ class CheckpointsSection(_Section):
     """What a run is resumed from. One is also made when training ends, early or as planned."""
 
     every_steps: int = _key(
-        0, "Make checkpoints every so many steps, too; 0 for not.", option="--checkpoint-every", metavar="STEPS", ge=0
+        0,
+        "Also make a checkpoint every so many steps; 0 for never.",
+        option="--checkpoint-every",
+        metavar="STEPS",
+        ge=0,
     )
     every_seconds: float = _key(
         60.0,
-        "Seconds from one checkpoint to the next; 0 for none by time.",
+        "Make a checkpoint every so many seconds; 0 for never.",
         option="--checkpoint-seconds",
         metavar="SECONDS",
         ge=0,
         allow_inf_nan=False,
     )
-    keep: int = _key(2, "How many of the newest checkpoints are kept.", ge=1)
+    keep: int = _key(2, "Number of newest checkpoints that are kept.", ge=1)
     behind: int = _key(
-        10, "Training waits for the disk rather than be more steps than this ahead of a checkpoint that is due.", ge=0
+        10,
+        "Most steps that training may be ahead of a checkpoint that is being written; then it waits for the disk.",
+        ge=0,
     )
     keep_finished: bool = _key(
         True,
-        "Whether a last one, without the models that were evaluated, is left when training is finished (the default), "
-        "to continue with more steps.",
+        "Whether to keep a last checkpoint, without the models that were evaluated, when training is finished (the "
+        "default), so that the run can continue with more steps.",
         option="--keep-checkpoints/--no-keep-checkpoints",
     )
 
@@ -382,9 +390,9 @@ class Config(_Section):
 
     scheme: str | None = _key(
         None,
-        "Who computes what, and how long is waited: by default adaptive(), which goes to the optimum with nothing to "
-        "set; adaptive(load=1) for data other than the paper's on one machine without delays, where redundancy costs "
-        "and gains nothing. Where a step size or another optimizer than quasi_newton is given, it is "
+        "Who computes what, and how long to wait: by default adaptive(), which reaches the optimum with nothing to "
+        "set; adaptive(load=1) for data other than the paper's on one machine without delays, where redundancy "
+        "costs time and gains nothing. Where a step size or an optimizer other than quasi_newton is given, it is "
         "erasurehead(load=3, wait_for=11) for 30 workers, and uncoded() for data other than the paper's without "
         "delays.",
         examples=["erasurehead(load=3, wait_for=11)", "exact(load=3)"],

@@ -8,13 +8,17 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.errors import invalid, real
 from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, WaitRule
+from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 from erasurehead.schemes.wait_rules.view import View
+
+_FACTORED = 1 << 21  # numbers of the rows that are factored at once
+_CLOSE = 1e-6  # of the tasks: so near to a bound, a set is left to the decoder
 
 
 def _full_residual(decoder: Decoder) -> float:
@@ -104,7 +108,61 @@ class ResidualBelow(WaitRule):
 def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
     if decoder.code.replicas:
         return _replica_stop_times(times, decoder.code, bound)
-    return np.array([_walked_stop_time(row, decoder, bound) for row in times])
+    latest = _latest(times, decoder.code)
+    known = np.isfinite(latest)
+    stop = np.empty(len(times))
+    stop[known] = _earliest_below(times[known], latest[known], decoder, bound)
+    stop[~known] = [_walked_stop_time(row, decoder, bound) for row in times[~known]]
+    return stop
+
+
+def _latest(times: Array, code: GradientCode) -> Array:
+    """Return when no more workers are missing than the code tolerates, shape (rounds,); inf where that is not known."""
+    if code.tolerance is None:
+        return np.full(len(times), np.inf)
+    finished = finish_times(times, code)
+    last = finished.shape[1] - 1 - code.tolerance
+    return np.partition(finished, last, axis=1)[:, last]
+
+
+def _earliest_below(times: Array, latest: Array, decoder: Decoder, bound: float) -> Array:
+    """Return when each round stops that does at the latest at a given moment, shape (rounds,).
+
+    Few sets decode that lack more workers than the code tolerates: rounds go back from the latest moment, arrival by
+    arrival, for as long as what is left still decodes.
+    """
+    order = np.argsort(times, axis=1, kind="stable")
+    needed = np.count_nonzero(times <= latest[:, None], axis=1)
+    open_rounds = np.arange(len(times))
+    while len(open_rounds):
+        undecided = open_rounds[~_undecodable(order[open_rounds], needed[open_rounds] - 1, decoder.code, bound)]
+        below = [decoder.residual(order[row, : needed[row] - 1]) <= bound for row in undecided]
+        open_rounds = undecided[below]
+        needed[open_rounds] -= 1
+    return np.take_along_axis(np.take_along_axis(times, order, axis=1), needed[:, None] - 1, axis=1)[:, 0]
+
+
+def _undecodable(order: IntArray, counts: IntArray, code: GradientCode, bound: float) -> BoolArray:
+    """Return which rounds surely leave more than a bound with so many of their first arrivals, shape (rounds,).
+
+    Orthonormal bases of the arrivals' rows span no less than the rows do, whatever their condition, and what they miss
+    of the target nobody decodes. Rounds are factored together, where a walk adds one arrival after the other. Of huge
+    codes, nothing is said.
+    """
+    sure = counts == 0
+    if math.prod(code.encoding.shape) > _FACTORED:
+        return sure
+    target = np.asarray(code.target, dtype=np.float64)
+    dense = np.asarray(code.encoding.todense(), dtype=np.float64)
+    chunk = max(1, _FACTORED // dense.size)
+    for count in np.unique(counts[counts > 0]).tolist():
+        alike = np.flatnonzero(counts == count)
+        for low in range(0, len(alike), chunk):
+            some = alike[low : low + chunk]
+            basis, _ = np.linalg.qr(dense[order[some, :count]].transpose(0, 2, 1))
+            missed = target - (target @ basis) @ basis.transpose(0, 2, 1)
+            sure[some] = np.einsum("rpt,rpt->r", missed, missed) / code.n_pieces > 10.0 * bound + _CLOSE * code.n_tasks
+    return sure
 
 
 def _replica_stop_times(times: Array, code: GradientCode, bound: float) -> Array:
