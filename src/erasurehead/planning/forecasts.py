@@ -192,7 +192,7 @@ def forecast(
         messages=int(scheme.code.messages_per_worker.max()),
         pieces=scheme.code.n_pieces,
         seconds_per_step=result.seconds_per_step,
-        error=mean_error(result.seconds, delays),
+        error=mean_error(result.seconds, delays, late),
         missing=missing,
         arrived=float(result.arrived.mean()),
         computing=seconds_per_task * scheme.code.load,
@@ -259,11 +259,16 @@ def trace_rounds(delays: Delays) -> float:
     return math.inf
 
 
-def mean_error(seconds: Array, delays: Delays) -> float:
+def mean_error(seconds: Array, delays: Delays, late: LateWork) -> float:
     """Return the standard error of the mean of simulated steps, and of the trace that the delays are drawn from.
 
     Steps may be alike for a while: the means of stretches of them show it, each as long as the stretches that are
     drawn from the trace. A simulation can be made as long as one likes, but the trace that it draws from cannot.
+
+    Arguments:
+        seconds: of each step, or what two settings differ by.
+        delays: that they were simulated with.
+        late: what busy workers do.
     """
     if not np.isfinite(seconds).all():
         return math.inf
@@ -280,14 +285,17 @@ def mean_error(seconds: Array, delays: Delays) -> float:
     length = min(max(delays.block, 1), n // 4)
     if length > 1:
         spread = max(spread, _of_stretches(seconds, length))
-    tail = _tail(seconds, delays)
+    tail = _tail(seconds, delays) if late == "preempt" else delays.tail_index
     # Means of what has a variance without end settle slower than one over the root of their number.
     slower = rounds ** -(1.0 - 1.0 / max(tail, 1.05)) if tail < 2.0 else rounds**-0.5
     return math.hypot(error, spread * slower)
 
 
 def _tail(seconds: Array, delays: Bootstrap) -> float:
-    """Return the exponent of the tail of steps: that of the delays, unless the steps do not wait for the longest."""
+    """Return the exponent of the tail of steps: that of the delays, unless the steps do not wait for the longest.
+
+    Where late work is carried on, the longest keep workers busy whom later steps would have had.
+    """
     if delays.tail_index >= 2.0:
         return delays.tail_index
     own = tail_index(np.abs(seconds)[:, None])

@@ -113,7 +113,7 @@ class Plan:
             return one.seconds_to_target != other.seconds_to_target
         n = min(len(one.scores), len(other.scores))
         difference = one.scores[:n] * one.steps - other.scores[:n] * other.steps
-        return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays)
+        return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays, self.late)
 
     def as_good(self) -> tuple[Forecast, ...]:
         """Return the distinct settings that the delays cannot tell from the best, the best among them."""

@@ -46,7 +46,7 @@ def speed_up_range(
     if np.isfinite(item.scores[:n]).all() and np.isfinite(other.scores[:n]).all():
         # Both met the same delays: what these had too much or too little of concerns both.
         difference = item.scores[:n] / item.scores[:n].mean() - other.scores[:n] / other.scores[:n].mean()
-        error = mean_error(difference, plan.delays)
+        error = mean_error(difference, plan.delays, plan.late)
         ratios = ratios * np.exp(min(error, 1.0) * random.standard_normal(_RUNS))
     low, high = (float(end) for end in np.percentile(ratios, _SURE))
     return min(low, middle), max(high, middle)
