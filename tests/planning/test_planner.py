@@ -25,6 +25,7 @@ from erasurehead.planning import (
     limits,
     plan,
     remarks,
+    rounds_to_settle,
 )
 from erasurehead.planning.step_times import additive, all_groups, lemma8
 from erasurehead.runs.config.toml import to_toml
@@ -246,3 +247,25 @@ def test_settings_that_do_the_same_are_listed_once() -> None:
         item.setting for item in found.ranked if item.setting in ("exact(load=3)", "uncoded()", "exact(load=6)")
     ]
     assert len(found.as_good()) == 1
+
+
+def test_counts_of_one_are_said_as_such_and_what_never_ends_as_that() -> None:
+    """It said `1 settings wait`, `uncoded: inf s` and `about 0 more rounds`."""
+    table = 0.2 + delays.Exponential(0.5, seed=3).rows(0, 40, 12)
+    table[3:, 5] = np.nan
+    trace = delays.Trace.from_table(table)
+    found = plan(delays.Bootstrap.from_trace(trace), 12, settings=("uncoded()", "exact(load=3)"))
+    said = explain(found)
+    assert "uncoded() waits for workers that did not answer in the trace: how long that takes nobody has seen, " in said
+    assert "so that it comes last" in said
+    assert "(uncoded: never ends)" in said
+    assert "inf s" not in said
+
+
+def test_no_fewer_rounds_settle_it_than_advice_can_go_by() -> None:
+    few = delays.Bootstrap(delays.Exponential(0.5, seed=3).rows(0, 6, 12))
+    found = plan(few, 12, 0.1, ("exact(load=3)", "exact(load=4)"))
+    wanted = rounds_to_settle(found)
+    assert wanted is not None
+    assert wanted >= 20
+    assert f"; about {math.ceil(wanted - 6):,} more would settle what matters (5%)" in explain(found)

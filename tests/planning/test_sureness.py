@@ -55,6 +55,18 @@ def test_a_heavy_tail_makes_bands_wider() -> None:
     assert found.error > 1.2 * found.scores.std() / math.sqrt(200)
 
 
+def test_a_heavy_tail_widens_no_band_of_who_does_not_wait_for_it() -> None:
+    """1% of the answers are 100 s late, and a step that ends with the first arrival was known to 8% only."""
+    table = 0.2 + delays.Exponential(0.5, seed=3).rows(0, 200, 12)
+    table[np.random.default_rng(3).random(table.shape) < 0.01] += 100.0
+    stuck = Bootstrap(table)
+    assert stuck.tail_index < 2.0
+    first = forecast("erasurehead(load=3, wait_for=1)", 12, stuck)
+    assert first.error < 1.5 * first.scores.std() / math.sqrt(200)
+    everybody = forecast("uncoded()", 12, stuck)
+    assert everybody.error > 0.95 * everybody.scores.std() / math.sqrt(200)
+
+
 class TestFits:
     ROWS = delays.Exponential(0.5, seed=4).rows(0, 60, 12)
 

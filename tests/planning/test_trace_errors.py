@@ -58,7 +58,8 @@ def slow_machines(random: np.random.Generator, rounds: int) -> Array:
 def test_who_is_slow_for_good_makes_no_band_wide_that_does_not_wait_for_them(setting: str) -> None:
     """Each round might have been one that waits for everybody: bands were twice as wide as means differ."""
     scheme = parse_scheme(setting, 12)
-    means, errors = [], []
+    means: list[float] = []
+    errors: list[float] = []
     for number in range(40):
         table = slow_machines(np.random.default_rng([3, number]), 200)
         mean = float(stop_times(scheme.decoder, scheme.rule, delays.Fixed(tuple(map(tuple, table))), 200).mean())
@@ -72,7 +73,7 @@ def test_who_is_slow_for_good_makes_no_band_wide_that_does_not_wait_for_them(set
 def test_rounds_that_are_seldom_count_whether_the_trace_has_one_or_not() -> None:
     """Five of twelve that are slow at once come in one round of 230, and decide how long a step of eight takes."""
     scheme = parse_scheme("ignore_stragglers(wait_for=8)", 12)
-    errors = []
+    errors: list[float] = []
     for number in range(40):
         table = seldom(np.random.default_rng([4, number]), 200)
         ordered = np.sort(table, axis=1)[:, 7]

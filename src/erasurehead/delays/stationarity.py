@@ -61,13 +61,19 @@ def effective_rounds(table: Array) -> float:
 def tail_index(table: Array) -> float:
     """Return the exponent of the delays' tail, by Hill's estimator: below 2 the variance has no end, below 1 the mean.
 
+    Each worker's delays are taken over their median: that a machine is slow for good makes no tail.
+
     Arguments:
         table: as of `block_length`.
 
     Returns:
         From the longest twentieth; inf where there are fewer than 200 delays, or none at all above 0.
     """
-    seconds = np.sort(table[np.isfinite(table) & (table > 0.0)])
+    known = np.isfinite(table) & (table > 0.0)
+    over = [
+        column[there] / np.median(column[there]) for column, there in zip(table.T, known.T, strict=True) if there.any()
+    ]
+    seconds = np.sort(np.concatenate(over)) if over else np.zeros(0)
     longest = len(seconds) // 20
     if longest < 10:
         return math.inf

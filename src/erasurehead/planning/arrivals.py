@@ -71,19 +71,20 @@ class Arrivals:
             times[:, messages] = clock[:, senders]
         return times
 
-    def precedence(self, step: int, seed: int) -> Array:
-        """Return who goes first among messages of a step that arrive at the same moment, shape (1, n_messages).
+    def precedence(self, first: int, seed: int, count: int = 1) -> Array:
+        """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_messages).
 
         Arguments:
-            step: which.
+            first: the first step.
             seed: of the draw.
+            count: how many steps.
         """
         code = self.code
         if self._one_each:
-            return precedence(self.delays, seed, step, 1, code.n_workers)
-        places = np.empty((1, code.n_messages))
+            return precedence(self.delays, seed, first, count, code.n_workers)
+        places = np.empty((count, code.n_messages))
         for unit, (senders, messages) in enumerate(zip(self._senders, self._messages, strict=True)):
-            places[:, messages] = precedence(self.delays, seed, step, 1, code.n_workers, unit)[:, senders]
+            places[:, messages] = precedence(self.delays, seed, first, count, code.n_workers, unit)[:, senders]
         return places
 
     def _own(self, first: int, count: int, unit: int, out: Array | None) -> Array:

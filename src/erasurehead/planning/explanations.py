@@ -121,7 +121,7 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
     rivals = [item for item in plan.as_good() if item is not best] if plan.reached else []
     if math.isfinite(rounds) and rivals:
         wanted = rounds_to_settle(plan)
-        more = "" if wanted is None else f"; about {wanted - rounds:,.0f} more would settle what matters (5%)"
+        more = "" if wanted is None else f"; about {math.ceil(wanted - rounds):,} more would settle what matters (5%)"
         said.append(
             f"The trace of {_counted(rounds)} is too short to tell the best setting from "
             f"{len(rivals)} {'other' if len(rivals) == 1 else 'others'}, such as {rivals[0].setting}{more}."
@@ -137,7 +137,10 @@ def _out_of_reach(plan: Plan) -> list[str]:
     """Say how far the settings come, and what would reach the target."""
     able = [item for item in plan.ranked if item.met == 1.0 and not item.neglected]
     if not able:
-        return ["Every setting waits for workers that never answer, or never counts some task."]
+        return [
+            "Every setting waits for workers that never answer, or never counts some task. More tasks a worker "
+            "(--max-load), or a plan without those workers, would reach it."
+        ]
     lowest = min(able, key=lambda item: (item.floor, item.seconds_per_step))
     wanted = plan.target.epsilon if plan.target is not None else plan.accuracy.gap
     unit = "an error" if plan.target is not None else "a gap"
@@ -159,17 +162,24 @@ def _how_sure(plan: Plan) -> list[str]:
         )
     open_ones = [item for item in plan.ranked if item.unanswered > 0.0]
     if open_ones:
+        one = len(open_ones) == 1
+        named = f"{open_ones[0].setting} waits" if one else f"{len(open_ones)} settings wait"
+        such = "" if one else f", such as {open_ones[0].setting}"
         said.append(
-            f"{len(open_ones)} settings wait for workers that did not answer in the trace, such as "
-            f"{open_ones[0].setting}: how long that takes nobody has seen, so that they come last; --absent late takes "
-            "those workers for late, --absent dead for lost."
+            f"{named} for workers that did not answer in the trace{such}: "
+            f"how long that takes nobody has seen, so that {'it comes' if one else 'they come'} last; --absent late "
+            "takes those workers for late, --absent dead for lost."
         )
     neglecting = [item for item in plan.ranked if item.neglected]
     if neglecting:
         tasks = sorted({task for item in neglecting for task in item.neglected})
+        one = len(neglecting) == 1
+        named = f"{neglecting[0].setting} is" if one else f"{len(neglecting)} settings are"
+        such = "" if one else f", such as {neglecting[0].setting}"
         said.append(
-            f"{len(neglecting)} settings are ruled out as they never count {numbered('task', tasks)}, such as "
-            f"{neglecting[0].setting}: the workers that hold them are always too late."
+            f"{named} ruled out as {'it never counts' if one else 'they never count'} {numbered('task', tasks)}"
+            f"{such}: the workers that hold "
+            f"{'it' if len(tasks) == 1 else 'them'} are always too late, or gone."
         )
     if plan.reached and 0.0 < best.least_counted < _SELDOM:
         said.append(
@@ -223,6 +233,10 @@ def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
         f"With less memory: {least.setting} takes {longer:.1%} longer, with {least.share_of_data:.1%} of the data a "
         f"worker instead of {best.share_of_data:.1%}."
     ]
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.4g} s" if math.isfinite(seconds) else "never ends"
 
 
 def _counted(rounds: float) -> str:
@@ -331,8 +345,9 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     known = plan.target is not None or trials
     unit = "s to the target" if known else "s for the progress of one exact step"
     second = (
-        f"It takes {best.seconds_per_step:.4g} s a step (uncoded: {uncoded.seconds_per_step:.4g} s), and "
-        f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {high:.4g}): " + _times(plan, trials, uncoded, "uncoded")
+        f"It takes {best.seconds_per_step:.4g} s a step (uncoded: {_seconds(uncoded.seconds_per_step)}), and "
+        f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {'?' if math.isinf(high) else f'{high:.4g}'}): "
+        + _times(plan, trials, uncoded, "uncoded")
     )
     if plan.current is not None:
         second += f", {_times(plan, trials, plan.current, plan.current.setting)}"

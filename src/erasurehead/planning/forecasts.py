@@ -11,6 +11,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.fitting import Uncertain
+from erasurehead.delays.stationarity import tail_index
 from erasurehead.engines.base import LateWork
 from erasurehead.errors import invalid
 from erasurehead.planning.accuracy import Accuracy
@@ -279,10 +280,18 @@ def mean_error(seconds: Array, delays: Delays) -> float:
     length = min(max(delays.block, 1), n // 4)
     if length > 1:
         spread = max(spread, _of_stretches(seconds, length))
-    tail = delays.tail_index
-    # Means of delays whose variance has no end settle slower than one over the root of their number.
+    tail = _tail(seconds, delays)
+    # Means of what has a variance without end settle slower than one over the root of their number.
     slower = rounds ** -(1.0 - 1.0 / max(tail, 1.05)) if tail < 2.0 else rounds**-0.5
     return math.hypot(error, spread * slower)
+
+
+def _tail(seconds: Array, delays: Bootstrap) -> float:
+    """Return the exponent of the tail of steps: that of the delays, unless the steps do not wait for the longest."""
+    if delays.tail_index >= 2.0:
+        return delays.tail_index
+    own = tail_index(np.abs(seconds)[:, None])
+    return max(own, delays.tail_index) if math.isfinite(own) else delays.tail_index
 
 
 def _of_stretches(seconds: Array, length: int) -> float:

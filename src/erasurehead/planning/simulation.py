@@ -112,9 +112,12 @@ def simulate(
         seconds[span] = stop
         if residuals:
             last = (times == stop[:, None]) & np.isfinite(times)
-            for row in np.flatnonzero(np.count_nonzero(last, axis=1) > 1).tolist():
-                times[row] = untied(times[row : row + 1], arrivals.precedence(first_step + low + row, seed))
-                stop[row] = rule.stop_times(times[row : row + 1], decoder)[0]
+            tied = np.flatnonzero(np.count_nonzero(last, axis=1) > 1)
+            if len(tied):
+                first, count = int(tied[0]), int(tied[-1] - tied[0]) + 1
+                before = arrivals.precedence(first_step + low + first, seed, count)[tied - first]
+                times[tied] = untied(times[tied], before)
+                stop[tied] = rule.stop_times(times[tied], decoder)
             within = times <= stop[:, None]
             messages[span] = np.count_nonzero(within & np.isfinite(times), axis=1)
             finished = finish_times(times, decoder.code)

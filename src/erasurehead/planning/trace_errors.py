@@ -76,8 +76,7 @@ def _of_what_might_come(scheme: Scheme, delays: Bootstrap, seconds_per_task: flo
     rounds, workers = delays.table.shape
     random = np.random.default_rng(delays.seed)
     starts = random.integers(rounds, size=(max(1, _RECOMBINED // rounds), 1, workers))
-    places = (np.arange(rounds)[:, None] + starts) % rounds
-    anew = delays.table[places, np.arange(workers)]
+    anew = delays.table[(np.arange(rounds)[:, None] + starts) % rounds, np.arange(workers)]
     seconds = _in_order(scheme, delays, anew.reshape(-1, workers), seconds_per_task).reshape(len(starts), rounds)
     if not np.isfinite(seconds).all():
         return 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.planning.accuracy import NOISE, SORTED_NOISE, Accuracy
-from erasurehead.planning.forecasts import Forecast, forecast, mean_error, trace_rounds
+from erasurehead.planning.forecasts import GUESS, Forecast, forecast, mean_error, trace_rounds
 from erasurehead.planning.planner import Plan
 
 _LOOKED_AT = 200  # steps from which the usual delay is taken
@@ -136,7 +136,8 @@ def rounds_to_settle(plan: Plan) -> float | None:
     """Return how many rounds a trace needs to tell the best setting from all that would take over 5% longer, or less.
 
     Returns:
-        In all, those that are there included; None where the trace settles it already, or there is no trace.
+        In all, those that are there included, and no fewer than advice can go by (`forecasts.GUESS`); None where the
+        trace settles it already, or there is no trace.
     """
     rounds = trace_rounds(plan.delays)
     best = plan.best
@@ -151,5 +152,5 @@ def rounds_to_settle(plan: Plan) -> float | None:
         wanted = max(abs(float(difference.mean())), _MATTERS * best.seconds_to_target)
         error = mean_error(difference, plan.delays)
         if math.isfinite(error):
-            most = max(most, rounds * (1.96 * error / wanted) ** 2)
+            most = max(most, GUESS, rounds * (1.96 * error / wanted) ** 2)
     return most if most > rounds else None
