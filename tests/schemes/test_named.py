@@ -151,7 +151,7 @@ def test_what_the_other_schemes_wait_for() -> None:
         (lambda: schemes.exact(30, 3, code="magic"), "code must be 'repetition' or 'cyclic', but it is 'magic'"),
         (lambda: schemes.ignore_stragglers(4, 5), "wait_for must be at most 4, but it is 5"),
         (lambda: schemes.custom(codes.uncoded(4), "first(5)"), "must be at most the 4 workers"),
-        (lambda: schemes.custom(codes.uncoded(4), "firs(5)"), "known are first"),
+        (lambda: schemes.custom(codes.uncoded(4), "firs(5)"), "Known are first"),
         (lambda: rescaling("expectation", codes.cyclic_repetition(6, 2), 3), "whose groups are not replicas"),
         (
             lambda: schemes.Scheme("s", make_decoder(codes.uncoded(2)), {"other": wait_rules.decodable()}, Plain()),

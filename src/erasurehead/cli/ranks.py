@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -45,7 +45,7 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
 def _first(key: str, tables: Sequence[Mapping[str, Any]]) -> Any:
     """Return what the first of some tables that says it says of a key of `[run]`."""
     sections = (table.get("run") for table in tables)  # as they were read: what they hold is checked later
-    named = (section.get(key) for section in sections if isinstance(section, Mapping))
+    named = (cast("Mapping[str, Any]", section).get(key) for section in sections if isinstance(section, Mapping))
     return next((value for value in named if value is not None), None)
 
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from erasurehead.engines.ray import cleanup_process
-from erasurehead.engines.ray.quirks import no_tips, quiet, sigterm_kept
+from erasurehead.engines.ray.quirks import no_monitors, no_tips, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
 _LOOPBACK = "127.0.0.1"
@@ -78,7 +78,7 @@ class Connection:
                 folder = ends.enter_context(_folder())
                 ends.enter_context(_private_cluster())
                 ends.callback(ray.shutdown)
-                with no_tips():
+                with no_tips(), no_monitors():
                     _start(ray, folder)
             else:
                 ends.callback(ray.shutdown)

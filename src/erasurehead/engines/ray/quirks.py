@@ -1,4 +1,4 @@
-"""What Ray does to the process that starts it, and is kept from: lines on the terminal, and handlers of signals."""
+"""What Ray does when a process starts it, and is kept from: lines on the terminal, handlers of signals, daemons."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import signal
 import warnings
 from collections.abc import Callable, Generator
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -33,6 +34,22 @@ def no_tips() -> Generator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tip: In future versions of Ray", FutureWarning)
         yield
+
+
+@contextlib.contextmanager
+def no_monitors() -> Generator[None]:
+    """Keep Ray from starting two daemons that a cluster of one machine of its own has no use for.
+
+    One shows the workers' logs to the program that started the cluster, the other asks a cloud for more machines.
+    `ray start` has options for both, and `ray.init` has none.
+    """
+    parameter: Any = import_module("ray._private.parameter")
+    before = parameter.RayParams
+    parameter.RayParams = partial(before, include_log_monitor=False, no_monitor=True)
+    try:
+        yield
+    finally:
+        parameter.RayParams = before
 
 
 def _swallow(*_: object, **__: object) -> None:

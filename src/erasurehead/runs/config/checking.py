@@ -120,7 +120,7 @@ def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     no_sections = [key for key in above.keys() & below.keys() if isinstance(above[key], Mapping)]
     out |= {key: below[key] for key in no_sections if not isinstance(below[key], Mapping)}  # to be refused as they are
     if "address" not in given and given.get("engine", "ray") != "ray" and isinstance(out["run"], Mapping):
-        out["run"] = {key: value for key, value in out["run"].items() if key != "address"}
+        out["run"] = {key: value for key, value in cast("Mapping[str, Any]", out["run"]).items() if key != "address"}
     return out
 
 
