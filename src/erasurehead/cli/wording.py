@@ -133,8 +133,9 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         return error
     parameter = _parameter(subject, ctx)
     if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
-        named = parameter is None or "." in subject or subject in _SECTIONS
-        key = subject if named else _key(parameter.opts, subject)
+        if parameter is None or "." in subject or subject in _SECTIONS:
+            return _in_file(error, subject, ctx)
+        key = _key(parameter.opts, subject)
         return _in_file(error.about(key) if key != subject else error, key, ctx)
     if parameter.param_type_name == "argument":
         return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
