@@ -33,7 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-t", "without_source",
-         "-D", "toc_object_entries=0", "-b", "html", "-d", str(out / "trees"),
+         "-D", "toc_object_entries=0", "-D", "smartquotes=0", "-b", "html", "-d", str(out / "trees"),
          str(DOCS), str(out / "html")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
