@@ -64,6 +64,15 @@ class Judgement:
     promises: dict[str, list[Promise]] = field(default_factory=dict)
     ahead: dict[float, list[float]] = field(default_factory=dict)
 
+    def add(self, other: Judgement) -> None:
+        """Count rows that were judged elsewhere."""
+        for mine, others in (
+            (self.regrets, other.regrets), (self.best, other.best), (self.errors, other.errors),
+            (self.promises, other.promises), (self.ahead, other.ahead),
+        ):  # fmt: skip
+            for key, values in others.items():
+                mine.setdefault(key, []).extend(values)
+
 
 def medians(runs: list[list[float | None]], gap: int, half: int | None) -> float:
     """Return the median seconds to a gap over one half of the replays, or over all."""

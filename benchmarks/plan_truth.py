@@ -11,14 +11,18 @@ synthetic ones; `--virtual` replays them on the virtual clock, in seconds, `--ad
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import math
+import multiprocessing
 import os
 import statistics
 import subprocess
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -133,16 +137,37 @@ def make_truth(minutes: float, only: str) -> None:
         print(f"{time.monotonic() - begin:6.0f} s  {name}: {len(made)} choices", flush=True)
 
 
+def _truth_of_row(name: str) -> dict[str, list[list[float | None]]]:
+    warnings.simplefilter("ignore", UserWarning)
+    return truth_of(*rows()[name])
+
+
+def _judged_row(name: str, seconds: Runs, quick: bool) -> tuple[str, Judgement]:
+    """Judge one row; return what is printed of it, and what it counts."""
+    warnings.simplefilter("ignore", UserWarning)
+    found, lines = Judgement(), io.StringIO()
+    with contextlib.redirect_stdout(lines):
+        judge(name, *rows()[name], seconds, quick, found)
+    return lines.getvalue(), found
+
+
 def judged(made: dict[str, dict[str, Runs]], quick: bool) -> tuple[dict[str, float], dict[str, str]]:
     """Judge all rows of the table, and check a random part of it; quickly, from traces alone and without the check."""
     again = [] if quick else sampled(list(made), int(time.time()), 0.03)
-    for name in again:
-        if truth_of(*rows()[name]) != made[name]["seconds"]:
-            raise SystemExit(f"{name}: the table says otherwise; remake it (--truth).")
-        print(f"made again, and equal: {name}")
-    found, known = Judgement(), rows()
-    for name, row in made.items():
-        judge(name, *known[name], row["seconds"], quick, found)
+    found = Judgement()
+    # Rows of the same data follow each other, so that a process trains them alone once for several.
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        remade = [(name, pool.submit(_truth_of_row, name)) for name in again]
+        one_by_one = [pool.submit(_judged_row, name, row["seconds"], quick) for name, row in made.items()]
+        for name, truth in remade:
+            if truth.result() != made[name]["seconds"]:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise SystemExit(f"{name}: the table says otherwise; remake it (--truth).")
+            print(f"made again, and equal: {name}", flush=True)
+        for row in one_by_one:
+            lines, own = row.result()
+            print(lines, end="", flush=True)
+            found.add(own)
     return summed(found)
 
 
