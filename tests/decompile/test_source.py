@@ -211,9 +211,9 @@ def test_checks_say_what_they_counted() -> None:
     [
         ("2.0 * error", "2.01 * error", "value", "the tolerance apart"),
         ("h - y", "h + y", "value", "the tolerance apart"),
-        ('"w": sum_ @ x', '"w": x.T', "shape", r"its shape should be \(3,\), and is \(3, 5\)"),
-        ('"w": sum_ @ x', '"w": (sum_ @ x).astype(np.float64)', "dtype", "its dtype should be float32, and is float64"),
-        ('"b": ', '"c": ', "structure", "the result should hold"),
+        ('"w": sum_ @ x', '"w": x.T', "shape", r"its shape should be \(3,\), but is \(3, 5\)"),
+        ('"w": sum_ @ x', '"w": (sum_ @ x).astype(np.float64)', "dtype", "its dtype should be float32, but is float64"),
+        ('"b": ', '"c": ', "structure", "the result should contain"),
         ("h = np.tanh", "h = np.nothing", "structure", "it raises AttributeError"),
     ],
 )

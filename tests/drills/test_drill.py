@@ -176,7 +176,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path
     )
     drill.prepare()
     done = Supervisor(drill.out, "processes", 6, drill.schedule, 4.0).perform("baseline", lambda text: None)
-    assert done.failure == "it was not over within 4 s of real time"
+    assert done.failure == "it had not ended within 4 s of real time"
     assert done.outcome is None
     mine = str(drill.out).encode()
     running = [path for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]

@@ -29,7 +29,7 @@ def stalls(seed: int, rounds: int) -> np.ndarray:
     return rows
 
 
-def covered(block: bool, traces: int = 40) -> float:
+def covered(block: bool, traces: int) -> float:
     """Return the share of fresh traces whose band of the time per step holds the true mean."""
     true = stalls(1000, 40_000).max(axis=1).mean()
     held = 0
@@ -43,10 +43,10 @@ def covered(block: bool, traces: int = 40) -> float:
 
 @pytest.mark.slow
 def test_bands_of_stalls_that_last_hold_the_mean_once_rounds_are_drawn_in_blocks() -> None:
-    """Drawn one by one they held it in half of the traces, where 95% were promised."""
-    apart, together = covered(block=False), covered(block=True)
-    assert apart < 0.7
-    assert together > apart + 0.15
+    """Drawn one by one they hold it less often than promised, though stretches of the trace widen them, too."""
+    apart, together = covered(block=False, traces=100), covered(block=True, traces=100)
+    assert apart < 0.88
+    assert 0.9 <= together <= 0.98
 
 
 def test_a_heavy_tail_makes_bands_wider() -> None:
