@@ -38,7 +38,7 @@ def drawn(seed: int, seconds: float = 18.0) -> FaultSchedule:
     return FaultSchedule.drawn(seed, WORKERS, seconds, OF_WORKERS, GROUPS)
 
 
-@settings(max_examples=25)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), late=st.sampled_from(["preempt", "drop(2)", "carry"]))
 def test_whatever_the_schedule_an_exact_scheme_ends_at_the_model_of_plain_descent(seed: int, late: LateWork) -> None:
     found = taken(drawn(seed), late=late)
@@ -190,7 +190,7 @@ class _Saving(Callback):
             self.state = state()
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6), after=st.integers(1, STEPS - 1), late=st.sampled_from(["preempt", "drop(2)", "carry"])
 )

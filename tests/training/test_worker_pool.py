@@ -233,7 +233,7 @@ def test_whatever_dies_when_an_exact_scheme_ends_at_the_model_of_plain_gradient_
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(n_hosts=st.integers(2, 5), groups=st.integers(1, 6), load=st.integers(2, 5))
 def test_replicas_of_a_task_are_never_all_on_one_host(n_hosts: int, groups: int, load: int) -> None:
     hosts: dict[str, int | None] = {f"host{number}": None for number in range(n_hosts)}

@@ -117,7 +117,8 @@ def draw(
         if not columns.shape[1]:
             break
         whole = first % level.steps == 0 and (first + count) % level.steps == 0
-        if whole and columns.size > _ASKED_AGAIN:
+        # Tiles of one step are far wider than a few workers far out: they are drawn as far as they are needed.
+        if whole and (level.steps == 1 or columns.size > _ASKED_AGAIN):
             _drawn(columns, _source(kind, seed, unit, stream), index, first, factor)
         else:
             _copied(columns, (kind, seed, unit, stream), index, first, factor)
