@@ -2,7 +2,7 @@
 
 `adaptive`, with nothing set, beside the paper's own setting: when each comes to each level, on the engine's virtual
 clock and by the rules of `time_to_target.py`, and how near the optimum it comes at all. Traces are two of real AWS
-Lambda workers, in seconds as they were recorded, scaled so that a worker takes 0.5 s in the mean; their rounds are one
+Lambda workers, in seconds as they were recorded, scaled so that a worker takes 0.5 s on average; their rounds are one
 such time apart on the clock, whatever the steps are. It needs the real data: set ERASUREHEAD_DATA to their folder.
 
     python benchmarks/hard_cases.py                       all rows, two seeds
@@ -150,7 +150,7 @@ def _timed(data: str, scheme: str, optimizer: optimizers.Optimizer, engine: engi
 def processes(data: str, seed: int) -> dict[str, float]:
     """Return by how much thirty processes differ from the virtual clock, in the ratio of paper to adaptive.
 
-    The virtual times have, for each step, what a step of the processes took beyond a virtual one in the mean.
+    The virtual times have, for each step, what a step of the processes took beyond a virtual one on average.
     """
     rate = experiment(data).config.optimizer.rate
     assert rate is not None

@@ -121,7 +121,7 @@ class TestAdvice:
         slow = plan(EXPONENTIAL, 12, 1.0, ["exact(load=4)", "erasurehead(load=2, wait_for=3)"])
         by_name = {item.setting: limits(slow, item) for item in slow.ranked}
         assert "computing 4 tasks takes 9" in by_name["exact(load=4)"]
-        assert "of the gradient is missing in the mean, which costs" in by_name["erasurehead(load=2, wait_for=3)"]
+        assert "of the gradient is missing on average, which costs" in by_name["erasurehead(load=2, wait_for=3)"]
         dead = plan(EXPONENTIAL + delays.Late((0,)), 6, settings=["ignore_stragglers(wait_for=5)"])
         assert "the rule is never met" in limits(dead, dead.uncoded)
         assert dead.best.setting == "ignore_stragglers(wait_for=5)"

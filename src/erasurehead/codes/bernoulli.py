@@ -88,7 +88,7 @@ def bernoulli(
         decoder: `"least_squares"`; mean_load.
 
     Guarantees: none for any one draw. With r random workers, one-step decoding leaves a residual of
-        n_tasks (n_tasks - load) / (r load) in the mean (exactly so without `nobody_idle`).
+        n_tasks (n_tasks - load) / (r load) on average (exactly so without `nobody_idle`).
     Choose it: as the baseline of randomly assigned work, or where workers choose their tasks without being told.
         Loads are unequal, so the fastest workers are the lightest, not a random set.
     Raises:
@@ -172,7 +172,7 @@ def stochastic_block(
         nobody_idle: as for `bernoulli`.
 
     Structure:
-        decoder: `"least_squares"`; mean_load: within * b + between * (n_tasks - b) for blocks of b tasks, in the mean
+        decoder: `"least_squares"`; mean_load: within * b + between * (n_tasks - b) for blocks of b tasks, on average
             over the workers; rounded: by how much the blocks differ from what was asked, as a sentence.
 
     Guarantees: none for any one draw. within=1, between=0 is fractional repetition, within=between a Bernoulli code.

@@ -216,7 +216,7 @@ def _checked(probabilities: Sequence[float] | Array, n_tasks: int | None) -> tup
 
 
 def _shares(p: Array, n_tasks: int) -> Array:
-    """Return Y: how many tasks' worth each worker contributes in the mean, for the least aligned variance."""
+    """Return Y: how many tasks' worth each worker contributes on average, for the least aligned variance."""
     if (p == 0).any():
         return n_tasks * (p == 0) / (p == 0).sum()
     delta = (1 - p) / p
@@ -254,7 +254,7 @@ def _code(
     n_tasks: int,
     source: str,
 ) -> GradientCode:
-    # alpha: what each worker is to contribute to each task in the mean; it sends alpha / (1 - p).
+    # alpha: what each worker is to contribute to each task on average; it sends alpha / (1 - p).
     kept = alpha != 0
     workers, tasks, alpha = workers[kept], tasks[kept], alpha[kept]
     order = np.lexsort((tasks, workers))

@@ -156,7 +156,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         bernoulli,
         "approximate",
-        "the residual in the mean over draws; nothing for any one draw",
+        "the residual on average over draws; nothing for any one draw",
         lambda: bernoulli(30, load=5),
     ),
     Family(
@@ -213,7 +213,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         soft_design,
         "approximate",
-        "the residual in the mean over draws; nothing for any one draw",
+        "the residual on average over draws; nothing for any one draw",
         lambda: soft_design(24, load=6, density=0.35),
     ),
     Family(

@@ -31,7 +31,7 @@ def stochastic_gradient(
         decoder: `"fixed_weights"`; weights, straggling.
 
     Guarantees: the fixed-weight sum is unbiased when workers straggle independently with that probability, and its
-        residual is n_tasks * straggling / (replication * (1 - straggling)) in the mean.
+        residual is n_tasks * straggling / (replication * (1 - straggling)) on average.
     Choose it: for stochastic gradient descent that must be unbiased without any decoding.
     Raises:
         InvalidArgument: more replication than workers, or too few copies for every worker to hold a task.

@@ -25,7 +25,7 @@ class OneStep(Decoder):
 
     Arguments:
         code: one piece only.
-        aim: `"unbiased"`: every task is counted once in the mean over random sets of arrivals. The weight rho is then
+        aim: `"unbiased"`: every task is counted once on average over random sets of arrivals. The weight rho is then
             k / (r s) for k tasks, r arrivals and a mean load of s (Charles et al.); where there are as many tasks as
             workers, that is n / ((n - t) d) for t stragglers of n workers and d replicas (Raviv et al.);
             `"mmse"`: the rho of least mean residual, which shrinks the estimate.

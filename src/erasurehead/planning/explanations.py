@@ -78,7 +78,7 @@ def limits(plan: Plan, item: Forecast) -> str:
         said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers")
     if item.missing > 0.005:
         said.append(
-            f"{item.missing:.1%} of the gradient is missing in the mean"
+            f"{item.missing:.1%} of the gradient is missing on average"
             + (f", which costs {item.steps_lost:.1%} more steps" if math.isfinite(item.steps) else "")
         )
     if item.neglected:
