@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import signal
 import warnings
@@ -43,9 +44,15 @@ def no_monitors() -> Generator[None]:
     One shows the workers' logs to the program that started the cluster, the other asks a cloud for more machines.
     `ray start` has options for both, and `ray.init` has none.
     """
-    parameter: Any = import_module("ray._private.parameter")
-    before = parameter.RayParams
-    parameter.RayParams = partial(before, include_log_monitor=False, no_monitor=True)
+    wanted = {"include_log_monitor": False, "no_monitor": True}
+    parameter: Any = None
+    with contextlib.suppress(ImportError):
+        parameter = import_module("ray._private.parameter")
+    before = getattr(parameter, "RayParams", None)
+    if before is None or not wanted.keys() <= inspect.signature(before).parameters.keys():
+        yield  # a version of Ray that calls them otherwise starts them
+        return
+    parameter.RayParams = partial(before, **wanted)
     try:
         yield
     finally:
