@@ -71,6 +71,17 @@ def test_a_file_of_data_is_no_run_file(typed: Typed, shop: Path) -> None:
     assert done.sentence.endswith("To train on a file of data: erasurehead train --data FILE.")
 
 
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_run_file_of_peers_names_the_command_that_takes_it(typed: Typed, command: str) -> None:
+    Path("peers.toml").write_text("[consensus]\npeers = 4\n")
+    done = typed(command, "peers.toml")
+    assert done.code == 2
+    assert done.sentence == (
+        "erasurehead: RUN_FILE must have no section [consensus] where there is a coordinator, got 'peers.toml'; "
+        "erasurehead consensus takes it."
+    )
+
+
 @pytest.mark.parametrize("names", [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")])
 def test_ranks_that_each_make_a_run_of_their_own_are_warned_of(
     typed: Typed, shop: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]

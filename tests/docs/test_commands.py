@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from erasurehead.cli.app import build
-from erasurehead.runs.config import Config, build_config
+from erasurehead.cli import app
+from erasurehead.consensus import ConsensusConfig
+from erasurehead.runs.config import Config, build
 from erasurehead.schemes.text import parse_scheme
 
 from .pages import ROOT, blocks, name, pages
@@ -41,7 +42,7 @@ RUN_FILES = [(name(page), block.text) for page in pages() for block in blocks(pa
 def parse(line: str) -> dict[str, Any]:
     """Return the arguments of a command line as the program understands them, without running it."""
     words = shlex.split(line, comments=True)[1:]
-    group: Any = typer.main.get_command(build())
+    group: Any = typer.main.get_command(app.build())
     if words[0] not in group.commands:
         raise ValueError(f"No such command {words[0]!r}")
     with group.commands[words[0]].make_context(words[0], words[1:]) as context:
@@ -71,7 +72,8 @@ def test_an_option_that_is_not_there_is_found_out() -> None:
 
 @pytest.mark.parametrize(("page", "text"), RUN_FILES)
 def test_run_files_are_accepted(page: str, text: str) -> None:
-    build_config(tomllib.loads(text))
+    tables = tomllib.loads(text)
+    build(ConsensusConfig if "consensus" in tables else Config, tables)
 
 
 def test_make_has_every_target_that_is_named() -> None:

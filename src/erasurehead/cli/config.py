@@ -22,7 +22,9 @@ Print the JSON schema of run files.
 [bold]erasurehead config schema > erasurehead.schema.json[/bold]
   Editors with TOML support complete keys, explain and check them by it: let
   the first line of a run file be [italic]#:schema ./erasurehead.schema.json[/italic]
-  (Taplo, Even Better TOML).
+  (Taplo, Even Better TOML). A run file with a section [italic]\\[consensus][/italic]
+  is checked as one of erasurehead consensus, any other as one of training
+  with a coordinator.
 """
 
 _KEYS = """
@@ -32,6 +34,9 @@ List the keys of a run file: option, values, default, and what each means.
 
 [bold]erasurehead config keys faults[/bold]
   Those of one section.
+
+[bold]erasurehead config keys --peers[/bold]
+  Those of run files of erasurehead consensus.
 """
 
 
@@ -48,10 +53,11 @@ def schema() -> None:
     import json
 
     from erasurehead.cli.streams import results
+    from erasurehead.consensus.config import ConsensusConfig
     from erasurehead.runs.config import json_schema
 
     with results() as stream:
-        stream.write(json.dumps(json_schema(), indent=2) + "\n")
+        stream.write(json.dumps(json_schema({"consensus": ConsensusConfig}), indent=2) + "\n")
 
 
 def list_keys(
@@ -59,18 +65,23 @@ def list_keys(
     section: Annotated[
         str | None, typer.Argument(metavar="SECTION", help="A section; by default all.", show_default=False)
     ] = None,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="The keys of run files of erasurehead consensus.", show_default=False)
+    ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False,
     output: OutputOptions,
 ) -> None:
     """List the keys of a run file."""
+    from erasurehead.consensus.config import ConsensusConfig
     from erasurehead.errors import invalid
-    from erasurehead.runs.config import keys
+    from erasurehead.runs.config import Config, keys
     from erasurehead.runs.config.keys import markdown_table
 
-    sections = tuple(dict.fromkeys(key.section for key in keys() if key.section))
+    every = keys(ConsensusConfig if peers or section == "consensus" else Config)
+    sections = tuple(dict.fromkeys(key.section for key in every if key.section))
     if section is not None and section not in sections:
         raise invalid("SECTION", f"must be one of {', '.join(sections)}", section)
-    chosen = [key for key in keys() if section in (None, key.section)]
+    chosen = [key for key in every if section in (None, key.section)]
     if markdown:
         Screen(output).lines([markdown_table(chosen)])
         return

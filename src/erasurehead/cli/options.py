@@ -162,9 +162,15 @@ class RunOptions(FileOptions):
             run_file: path of a TOML file, if any.
             **more: top-level keys that were given as options.
         """
+        from erasurehead.errors import InvalidArgument
         from erasurehead.runs.config import build_config, merged, overridden, read_tables
 
         given = merged(self.tables(), {key: value for key, value in more.items() if value is not None})
         tables = {} if run_file is None else read_tables(run_file)
+        if "consensus" in tables:
+            raise InvalidArgument(
+                "RUN_FILE", "must have no section [consensus] where there is a coordinator",
+                str(run_file), "erasurehead consensus takes it",
+            )  # fmt: skip
         stand_by(given, tables)
         return build_config(overridden(tables, given), self.spelled())

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from erasurehead.consensus.algorithms import Momentum as Momentum
     from erasurehead.consensus.algorithms import QuasiGlobalMomentum as QuasiGlobalMomentum
     from erasurehead.consensus.conduct import Conduct as Conduct
+    from erasurehead.consensus.config import ConsensusConfig as ConsensusConfig
     from erasurehead.consensus.contract import Message as Message
     from erasurehead.consensus.contract import MixedStep as MixedStep
     from erasurehead.consensus.contract import Peer as Peer
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "algorithms": ("Algorithm", "DecentralizedSGD", "GradientTracking", "Momentum", "QuasiGlobalMomentum"),
     "conduct": ("Conduct",),
+    "config": ("ConsensusConfig",),
     "contract": ("Message", "MixedStep", "Peer", "Port"),
     "faults": ("Cut", "Leave"),
     "finished": ("compare_finished", "finished_run"),

@@ -172,20 +172,17 @@ class PeerRunSection(Section):
     overwrite: bool = key(
         False, "Remove an earlier run from the run folder first.", option="--overwrite", panel="Output"
     )
-    access: Access = key("private", "Who may read a new run folder.", option="--access", metavar="WHO", panel="Output")
+    access: Access = key(
+        "private",
+        "Who may read a new run folder and what is in it: private (the default: only you), group or all.",
+        option="--access",
+        metavar="WHO",
+        panel="Output",
+    )
 
 
 class ConsensusConfig(Section):
-    """All that such a run file may say.
-
-    Attributes:
-        consensus: `[consensus]`.
-        data: `[data]`; `mnist` by default, or `cifar10`, or a file of the user's own.
-        problem: `[problem]`.
-        delays: `[delays]`.
-        run: `[run]`.
-        checkpoints: `[checkpoints]`.
-    """
+    """All that a run file of training without a coordinator may say."""
 
     consensus: ConsensusSection = ConsensusSection()
     data: PeerDataSection = PeerDataSection()

@@ -18,6 +18,7 @@ A run file is TOML. All keys may be left out; those of the data sets of the pape
     steps = 100
 """
 
+from erasurehead.runs.config.checking import build as build
 from erasurehead.runs.config.checking import build_config as build_config
 from erasurehead.runs.config.checking import merged as merged
 from erasurehead.runs.config.checking import overridden as overridden

@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from erasurehead.runs.config.sections import Config, Texts
 
@@ -145,15 +146,39 @@ def _alternatives(annotation: Any) -> list[Any]:
     return [annotation]
 
 
-def json_schema() -> dict[str, Any]:
-    """Return a JSON schema of run files, by which editors complete and check them."""
-    schema = Config.model_json_schema()
-    schema |= {
+def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> dict[str, Any]:
+    """Return a JSON schema of run files, by which editors complete and check them.
+
+    Arguments:
+        kinds: section -> all that a run file which has this section may say, for kinds of run files beside those of
+            training with a coordinator.
+    """
+    further = kinds or {}
+    refs, schema = models_json_schema([(model, "validation") for model in (Config, *further.values())])
+    whole: dict[str, Any] = refs[Config, "validation"]
+    for section, model in further.items():
+        whole = {"if": {"required": [section]}, "then": refs[model, "validation"], "else": whole}
+    if further:
+        # Editors complete by what stands in anyOf, and know nothing of if; the empty schema keeps it from judging.
+        whole["anyOf"] = [*refs.values(), {}]
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ErasureHead run file",
-        "description": "What `erasurehead train`, `compare` and `plan` take. All keys may be left out.",
+        "description": "All that a run file may say. All keys may be left out.",
+        **whole,
+        **_not_blank(schema),
     }
-    return schema
+
+
+def _not_blank(schema: Any) -> Any:
+    """Return a schema, or a part of one, whose texts may not be blank: run files with such are refused (`build`)."""
+    if isinstance(schema, list):
+        return [_not_blank(part) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _not_blank(part) for name, part in cast("dict[str, Any]", schema).items()}
+    free = parts.get("type") == "string" and not parts.keys() & {"enum", "const", "pattern"}
+    return parts | {"pattern": r"\S"} if free else parts
 
 
 def markdown_table(chosen: Iterable[Key]) -> str:

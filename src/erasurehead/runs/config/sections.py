@@ -386,7 +386,7 @@ else:  # its keys are the fields of the policy, which describes them
 
 
 class Config(_Section):
-    """All that a run file may say."""
+    """All that a run file of training with a coordinator may say."""
 
     scheme: str | None = _key(
         None,
