@@ -413,6 +413,15 @@ def test_bad_input_is_one_sentence(typed: Typed, options: tuple[object, ...], sa
     assert done.sentence.startswith("erasurehead: ")
 
 
+def test_what_is_said_of_faults_and_checkpoints_goes_into_the_run_file(typed: Typed) -> None:
+    options = ("--on-suspicion", "replace", "--checkpoint-every", 5, "--l2", 0.5)
+    assert typed("plan", *MODEL, *SHORT, "--no-figures", *options, "--out", "p").code == 0
+    config = read_config("p/run.toml")
+    assert config.faults.suspected == "replace"
+    assert config.checkpoints.every_steps == 5
+    assert config.problem.l2 == 0.5
+
+
 def test_an_earlier_plan_is_not_overwritten_by_default(typed: Typed) -> None:
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p").code == 0
     again = typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p")

@@ -99,8 +99,7 @@ def run(
     from erasurehead.runs.comparison import ALONE, Comparison
 
     screen = Screen(output)
-    screen.say(f"reading {config.data.source} ...")
-    comparison = Comparison.from_config(config, scheme or (), target)
+    comparison = Comparison.from_config(config, scheme or (), target, screen.reading)
     introduce(screen, comparison.experiments[0])
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")

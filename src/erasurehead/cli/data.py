@@ -12,8 +12,8 @@ from erasurehead.cli.screen import Screen
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from erasurehead.cli.options import RunOptions
     from erasurehead.datasets.preprocessing.column_uses import ColumnUse
+    from erasurehead.runs.config import DataSection
 
 _WAYS = """
 Public files are looked for at --path; else in the folder that the environment
@@ -59,20 +59,32 @@ def run(
 ) -> None:
     """Say which data are there."""
     from erasurehead.cli.options import RunOptions
+    from erasurehead.errors import InvalidArgument
+    from erasurehead.runs.config import parts
 
     screen = Screen(output)
+    of_files = {
+        "--label": label, "--drop": drop, "--delimiter": delimiter, "--one-hot": one_hot, "--categorical": categorical,
+    }  # fmt: skip
     if not names:
+        for option, value in of_files.items():
+            if value is not None:
+                raise InvalidArgument(option, "must come with a file to be read")
         found = _look(path)
         screen.result({"data": found}, _places(found), _WAYS.rstrip())
         return
-    read: list[dict[str, Any]] = []
-    shown: list[Any] = []
+    sections: list[DataSection] = []
     for name in names:
         options = RunOptions(
             data=name, path=path, label=label, drop=drop, delimiter=delimiter, one_hot=one_hot, categorical=categorical
         )
-        screen.say(f"reading {name} ...")
-        facts, uses = _read(options)
+        sections.append(options.config(None).data)
+        parts.check_data_keys(sections[-1])
+    read: list[dict[str, Any]] = []
+    shown: list[Any] = []
+    for section in sections:
+        screen.reading(section.source)
+        facts, uses = _read(section)
         for warning in facts["warnings"]:
             screen.warn(warning)
         read.append({**facts, "table": [use.as_dict() for use in uses]})
@@ -95,15 +107,13 @@ def _look(path: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _read(options: RunOptions) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
+def _read(section: DataSection) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
     from erasurehead.datasets.base import Dataset
     from erasurehead.datasets.preprocessing.column_uses import column_uses
     from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
     from erasurehead.runs.config import parts
     from erasurehead.runs.summaries import describe
 
-    section = options.config(None).data
-    parts.check_data_keys(section)
     data = parts.load_data(section, None)
     uses = data.uses if isinstance(data, Dataset) else ()
     if not uses and isinstance(data.encoding, TableEncoding):

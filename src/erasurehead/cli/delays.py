@@ -124,11 +124,14 @@ def fit(
     """Fit distributions to a trace."""
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import fit_trace, fit_workers, slow_workers
+    from erasurehead.delays.families import family as find_family
     from erasurehead.runs.names import check_writable
 
     screen = Screen(output)
     if figures and out is not None:
         check_writable(Path(out).expanduser(), "The folder")
+    for name in family or ():
+        find_family(name)
     samples = reading.read(trace, screen)
     fits = fit_trace(samples, family, scale_with_load)
     slow = slow_workers(samples)

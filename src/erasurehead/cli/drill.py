@@ -204,11 +204,13 @@ def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions,
 
 def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
     from erasurehead.drills.lives import Lives
-    from erasurehead.errors import invalid
+    from erasurehead.errors import InvalidArgument, invalid
 
     for name, value in (("--schedule", faults.schedule), ("--kinds", faults.kinds)):
         if value is not None:
             raise invalid(name, "must be left out with --lives, which are struck by kills only", value)
+    if report.figures:
+        raise InvalidArgument("--figures", "must be left out with --lives")
     found = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
     broken = [f"life {one.number}, {one.strike}: {text}" for one in found.broken for text in one.broken]
     screen.result(found.as_dict(), "\n".join([*broken, f"{found.verdict}; the report is in {found.folder}"]))
@@ -224,11 +226,16 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
     others = (
         ("--schedule", faults.schedule), ("--kinds", faults.kinds), ("--lives", faults.lives),
         ("--scheme", subject.scheme), ("--address", subject.address), ("--label", subject.label),
-        ("--drop", subject.drop),
+        ("--drop", subject.drop), ("--data", _unless(subject.data, SubjectOptions.data)),
+        ("--records", _unless(subject.records, SubjectOptions.records)),
+        ("--on-suspicion", _unless(subject.on_suspected, SubjectOptions.on_suspected)),
     )  # fmt: skip
     for name, value in others:
         if value is not None:
             raise invalid(name, "must be left out with --peers", value)
+    for name, given in (("--categorical", subject.categorical), ("--figures", report.figures)):
+        if given:
+            raise InvalidArgument(name, "must be left out with --peers")
     try:
         drill = PeerDrill(policy, engine=subject.engine, peers=subject.workers, seconds=subject.seconds,
                           seed=faults.seed, delays=subject.delays)  # fmt: skip
@@ -240,6 +247,11 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
     screen.result(found.as_dict(), "\n".join([*verdicts, "", conclusion(found)]))
     if not found.passed:
         raise typer.Exit(1)
+
+
+def _unless(value: str, default: str) -> str | None:
+    """Return a value that differs from its default; None for the default."""
+    return None if value == default else value
 
 
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:

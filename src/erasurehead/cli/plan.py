@@ -56,14 +56,17 @@ def run(
     import typer
 
     from erasurehead.cli import plan_files, plan_pages
+    from erasurehead.cli.plan_checks import check_options, check_schemes
     from erasurehead.cli.plan_trials import Tried, check_target
     from erasurehead.cli.planned_delays import planned
     from erasurehead.planning import explain
 
     screen = Screen(output)
+    check_options(source, reading, search, options)
     goal = check_target(search, options)
     folder = plan_files.folder(options.out, bool(options.overwrite))
     found = planned(source, reading, options, search.current, folder, screen)
+    check_schemes(search, found.n_workers)
     tried = None if options.data is None else Tried.load(options, found.n_workers, search.sample, screen)
     target = None if goal is None else goal.target(tried, found.n_workers)
     accuracy = goal_accuracy(goal, search, tried, found.n_workers, screen)
@@ -98,13 +101,9 @@ def goal_accuracy(
     goal: Goal | None, search: SearchOptions, tried: Tried | None, n_workers: int, screen: Screen
 ) -> Accuracy:
     """Return what the forecast of steps is made for: as the user said, as measured on the data, or the defaults."""
-    from erasurehead.errors import invalid
     from erasurehead.planning import Accuracy
 
-    noise = search.task_noise
-    if noise is not None and not 0.0 <= noise < float("inf"):
-        raise invalid("--task-noise", "must be finite and at least 0", noise)
-    accuracy = Accuracy()
+    noise, accuracy = search.task_noise, Accuracy()
     if tried is not None and (goal is None or goal.measured is not None):
         deep = accuracy.gap if goal is None or goal.gap is None else goal.gap
         accuracy = tried.accuracy(n_workers, deep, screen)
@@ -123,30 +122,17 @@ def _searched(
     screen: Screen,
 ) -> Plan:
     """Return the plan; with the settings that bring an optimizer of their own if there are data to tell its steps."""
-    from erasurehead.errors import check_count
     from erasurehead.planning import adaptive_settings, default_settings, plan
 
     usual = 10 if found.cost_known else _FREE
-    most = check_count("--max-load", usual if search.max_load is None else search.max_load)
+    most = usual if search.max_load is None else search.max_load
     settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
     if solved and not search.scheme and settings:
         settings += adaptive_settings(found.n_workers, most)
     screen.say(f"trying {len(settings)} settings on {found.said} ...")
     current = search.current or found.current
-    if search.current is not None:
-        _check_current(search.current, found.n_workers)
     with screen.counting("settings") as progress:
         return plan(
             found.delays, found.n_workers, found.seconds_per_task, settings, target, current, most,
             late=config.delays.late, accuracy=accuracy, progress=progress,
         )  # fmt: skip
-
-
-def _check_current(text: str, n_workers: int) -> None:
-    from erasurehead.errors import InvalidArgument
-    from erasurehead.schemes.text import parse_scheme
-
-    try:
-        parse_scheme(text, n_workers)
-    except InvalidArgument as error:
-        raise error.about("--current") from None

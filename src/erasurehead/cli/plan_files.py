@@ -82,7 +82,8 @@ def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) 
 def run_tables(page: Page, options: RunOptions) -> dict[str, Any]:
     """Return the run file of the best setting: the plan's delays and workers, and what the user said of the rest."""
     given = options.tables()
-    sections: dict[str, Mapping[str, Any]] = {key: given[key] for key in ("problem", "optimizer") if key in given}
+    kept = ("problem", "optimizer", "checkpoints", "faults")
+    sections: dict[str, Mapping[str, Any]] = {key: given[key] for key in kept if key in given}
     sections["data"] = _STAND_IN
     if options.data is not None:
         own = Path(options.data).expanduser()

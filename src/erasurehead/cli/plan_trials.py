@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from erasurehead.cli.options import RunOptions
+from erasurehead.cli.plan_checks import check_metric, trial_config
 from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
 from erasurehead.datasets.base import Dataset
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import invalid
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.planning import (
     Accuracy,
@@ -28,7 +29,7 @@ from erasurehead.planning import (
 from erasurehead.planning.trainer import GAP, Trainer
 from erasurehead.problems.base import Problem
 from erasurehead.runs.comparison import parse_target
-from erasurehead.runs.config import build_config, parts
+from erasurehead.runs.config import parts
 from erasurehead.runs.config.defaults import chosen_optimizer
 from erasurehead.runs.experiment import Experiment
 
@@ -92,6 +93,8 @@ def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
             "--target", "must be error=VALUE or gap=VALUE without --data", search.target,
             f"{metric} can be measured on data only",
         )  # fmt: skip
+    if metric != _ERROR and options.data is not None:
+        check_metric(metric, options)
     if metric == _ERROR and not (value > 0.0 and np.isfinite(value)):
         raise invalid("--target", "must be an error greater than 0", search.target)
     if metric == _ERROR and search.constants is None and options.data is None:
@@ -136,18 +139,8 @@ class Tried:
             sample: rows of the training data, and as many of the test data.
             screen: to print on.
         """
-        rows = max(n_workers, check_count("--sample", _SAMPLE if sample is None else sample))
-        tables = options.tables()
-        section = {key: value for key, value in tables.get("run", {}).items() if key not in ("out", "overwrite")}
-        chosen: Mapping[str, Any] = {
-            **tables,
-            "scheme": "uncoded()",
-            "delays": {"model": "none()"},
-            "run": {**section, "workers": n_workers, "engine": "virtual"},
-        }
-        config = build_config(chosen)
-        screen.say(f"reading {config.data.source} ...")
-        experiment = Experiment.from_config(config)
+        rows, config = max(n_workers, _SAMPLE if sample is None else sample), trial_config(options, n_workers)
+        experiment = Experiment.from_config(config, screen.reading)
         if not isinstance(experiment.data, Dataset):
             raise invalid("--data", "must be in memory to be tried", config.data.source,
                           "name the file that was sharded, or a smaller one like it")  # fmt: skip
@@ -199,7 +192,7 @@ class Tried:
         if not trying:
             return page
         steps, plan = self.experiment.config.run.steps, page.plan
-        count = check_count("--repeats", 3 if repeats is None else repeats)
+        count = 3 if repeats is None else repeats
         with np.errstate(over="ignore", invalid="ignore"):  # trials that diverge have not reached the target
             chosen = goal or self._goal(steps, screen)
             screen.say(

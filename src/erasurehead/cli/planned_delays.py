@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
 from erasurehead.delays import Delays, Trace
-from erasurehead.delays.absences import ABSENT
-from erasurehead.errors import DataError, InvalidArgument, check_count, invalid
+from erasurehead.errors import DataError, invalid
 from erasurehead.planning.trace_delays import drawn_from
 from erasurehead.runs.names import CONFIG
 
 if TYPE_CHECKING:
     from erasurehead.cli.plan_options import SourceOptions
+    from erasurehead.delays.absences import Absent
+    from erasurehead.delays.bootstrap import Keep
     from erasurehead.runs.config import Config
 
 TRACE = "trace.csv"
@@ -58,35 +58,38 @@ def planned(
     """Return what the options name.
 
     Arguments:
-        source, reading, options: of the command.
+        source, reading, options: of the command, checked by `check_options`.
         current: setting in use that the user named.
         folder: that the trace will be written to.
         screen: to print on what is odd.
     """
-    if (source.trace is None) == (options.delays is None):
-        said = "Exactly one of --trace and --delays must be given."
-        raise InvalidArgument("--trace", "must be given if --delays is not, and left out if it is", sentence=said)
     given = source.seconds_per_task
-    if given is not None and not 0.0 <= given < math.inf:
-        raise invalid("--seconds-per-task", "must be finite and at least 0", given)
-    known = given is not None or source.scale_with_load
     if source.trace is None:
-        if options.workers is None:
-            raise invalid("--workers", "must be given with --delays", None)
-        if source.absent is not None:
-            raise invalid("--absent", "must come with --trace", source.absent, "a model has no missing rows")
-        assert options.delays is not None
         model = read_model(options.delays, screen)
         said = f"{model}, {options.workers:,} workers"
-        return Planned(model, options.workers, said, seconds_per_task=given or 0.0, cost_known=known)
-    keep = source.keep or "rounds"
-    if keep not in ("rounds", "workers", "pooled"):
-        raise invalid("--keep", "must be rounds, workers or pooled", keep)
-    absent = source.absent or "censored"
-    if absent not in ABSENT:
-        raise invalid("--absent", "must be censored, dead or late", absent)
+        return Planned(model, options.workers, said, seconds_per_task=given or 0.0, cost_known=given is not None)
     trace = reading.read(source.trace, screen)
-    n_workers = trace.n_workers if options.workers is None else check_count("--workers", options.workers)
+    n_workers: int = trace.n_workers if options.workers is None else options.workers
+    keep, absent = cast("Keep", source.keep or "rounds"), cast("Absent", source.absent or "censored")
+    _check_workers(trace, n_workers, keep)
+    config = _config(Path(source.trace).expanduser(), n_workers)
+    cost, known = given, given is not None or source.scale_with_load
+    if cost is None and config is not None and config.run.engine == "virtual":
+        cost, known = config.run.seconds_per_task, config.run.seconds_per_task > 0.0 or known
+    cost = cost or 0.0
+    drawn = drawn_from(
+        trace, n_workers, keep, absent, cost, scale_with_load=source.scale_with_load, warn=screen.warn,
+        source=str((folder / TRACE).absolute()),
+    )  # fmt: skip
+    said = f"{drawn.said}, {n_workers:,} workers"
+    if drawn.block > 1:
+        said += f" ({drawn.block} successive rounds at a time, as they are alike)"
+    before = None if current is not None or config is None else config.scheme
+    return Planned(drawn.delays, n_workers, said, drawn.trace, before, cost, known)
+
+
+def _check_workers(trace: Trace, n_workers: int, keep: str) -> None:
+    """Raise if the delays of a trace cannot be drawn for so many workers."""
     if trace.n_workers == 1 and n_workers > 1 and keep != "pooled":
         raise invalid("--workers", "must be 1, as in the trace", n_workers, "--keep pooled draws for any number")
     if n_workers < 2:
@@ -99,20 +102,6 @@ def planned(
             "--workers", f"must be at most the {trace.n_workers} workers of the trace", n_workers,
             "--keep pooled draws for any number",
         )  # fmt: skip
-    config = _config(Path(source.trace).expanduser(), n_workers)
-    before = None if current is not None or config is None else config.scheme
-    cost = given
-    if cost is None and config is not None and config.run.engine == "virtual":
-        cost, known = config.run.seconds_per_task, config.run.seconds_per_task > 0.0 or known
-    cost = cost or 0.0
-    drawn = drawn_from(
-        trace, n_workers, keep, absent, cost, scale_with_load=source.scale_with_load, warn=screen.warn,
-        source=str((folder / TRACE).absolute()),
-    )  # fmt: skip
-    said = f"{drawn.said}, {n_workers:,} workers"
-    if drawn.block > 1:
-        said += f" ({drawn.block} successive rounds at a time, as they are alike)"
-    return Planned(drawn.delays, n_workers, said, drawn.trace, before, cost, known)
 
 
 def _config(place: Path, n_workers: int) -> Config | None:

@@ -42,6 +42,10 @@ class Screen:
         if not self._options.quiet:
             self._aside.print(escape(text), soft_wrap=True)
 
+    def reading(self, source: str) -> None:
+        """Say which data are read, which may take a while; not with --quiet."""
+        self.say(f"reading {source} ...")
+
     def warn(self, text: str) -> None:
         """Print what must not be missed, on stderr."""
         self._aside.print(escape(text), style="yellow", soft_wrap=True)

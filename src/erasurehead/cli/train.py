@@ -100,7 +100,7 @@ def run(
 
     screen, goal = Screen(output), _goal(target)
     if resume is None:
-        experiment = _begun(screen, run_file, scheme, options)
+        experiment = _begun(screen, run_file, scheme, options, goal)
     else:
         experiment = _resumed(screen, resume, run_file, scheme, options)
     if goal is not None:
@@ -141,12 +141,16 @@ def _goal(target: str | None) -> tuple[str, float] | None:
     return parse_target(target)
 
 
-def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
+def _begun(
+    screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions, goal: tuple[str, float] | None
+) -> Experiment:
     config = options.config(run_file, scheme=scheme)
     from erasurehead.runs.experiment import Experiment
+    from erasurehead.runs.settings import check_target
 
-    screen.say(f"reading {config.data.source} ...")
-    return Experiment.from_config(config)
+    if goal is not None:
+        check_target(config, goal[0])
+    return Experiment.from_config(config, screen.reading)
 
 
 def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,15 +15,18 @@ import numpy as np
 
 from erasurehead import datasets
 from erasurehead.consensus.conduct import Conduct
-from erasurehead.consensus.config import ConsensusConfig
+from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
-from erasurehead.consensus.models import build_problem, settled
-from erasurehead.consensus.plans import Plan, plan
+from erasurehead.consensus.graphs import Graph, parse_graph
+from erasurehead.consensus.models import build_problem, check_model, settled
+from erasurehead.consensus.plans import Plan, check_terms, plan
 from erasurehead.consensus.recording import PeerRecorder
 from erasurehead.consensus.result import ConsensusRun
+from erasurehead.consensus.shares import parse_split
 from erasurehead.consensus.training import carry_out
 from erasurehead.consensus.watcher import Watcher
 from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.sharded import is_sharded
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.runs.config import parts
@@ -36,6 +39,9 @@ from erasurehead.training.signals import Terminated, stopped_by
 
 _ROWS = 10_000
 """Training rows of a data set of images that are read unless a run file says otherwise."""
+
+_DRAWN_BEFORE = 1_000
+"""Most peers whose graph is drawn before the data are read; where there are more, samples may be too few for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,26 +82,28 @@ class ConsensusExperiment:
         section, delays, run = config.consensus, config.delays, config.run
         if run.out is not None and resuming is None:
             check_free(run.out, run.overwrite)
-        model = delays.model or _one_slow(section.peers)
-        made = parts.build_delays(model)
+        _check_settings(config)
+        made = parts.build_delays(delays.model or _one_slow(section.peers))
+        terms: dict[str, Any] = {
+            "policy": section.policy, "rate": section.rate, "algorithm": section.algorithm, "mixing": section.mixing,
+            "delays": made, "late": delays.late, "rows_every": delays.rows_every,
+            "seconds_per_step": delays.seconds_per_step, "latency": delays.latency, "notice": section.notice,
+            "faults": () if section.faults is None else from_schedule(read_schedule(section.faults)),
+            "orphans": section.orphans, "seed": run.seed,
+        }  # fmt: skip
+        graph: Graph | str = section.graph
+        with _naming(section):
+            parse_split(section.split)
+            if section.peers <= _DRAWN_BEFORE:
+                graph = parse_graph(section.graph, section.peers)
+                check_terms(graph, **terms)
         data, source = _load(config)
         loss = config.problem.loss or data.task
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = build_problem(config, data, minimised)
-        troubles = () if section.faults is None else from_schedule(read_schedule(section.faults))
-        try:
-            ready = plan(
-                problem, section.graph, section.policy, peers=section.peers, rate=section.rate,
-                algorithm=section.algorithm, mixing=section.mixing, split=section.split, batch=section.batch or None,
-                delays=made, late=delays.late, rows_every=delays.rows_every, seconds_per_step=delays.seconds_per_step,
-                latency=delays.latency, faults=troubles, notice=section.notice, orphans=section.orphans, seed=run.seed,
-            )  # fmt: skip
-        except InvalidArgument as error:
-            known = error.subject in type(section).model_fields
-            raise error.about(f"consensus.{error.subject}") if known else error from None
-        if run.model_of is not None and run.model_of >= ready.graph.n_peers:
-            raise invalid("run.model_of", f"must be a peer, 0 to {ready.graph.n_peers - 1}", run.model_of)
+        with _naming(section):
+            ready = plan(problem, graph, peers=section.peers, split=section.split, batch=section.batch or None, **terms)
         complete = config.model_copy(
             update={
                 "data": source,
@@ -242,6 +250,25 @@ class _Ending:
         return self._said
 
 
+def _check_settings(config: ConsensusConfig) -> None:
+    """Check what neither the graph nor the data are needed for."""
+    section, of = config.consensus, config.run.model_of
+    if of is not None and of >= section.peers:
+        raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", of)
+    check_model(section, config.data.source)
+    parts.check_class_weight(config.problem, is_sharded(config.data.source), config.problem.loss)
+
+
+@contextlib.contextmanager
+def _naming(section: ConsensusSection) -> Generator[None]:
+    """Have an error about an argument name the key of `[consensus]` that it came from."""
+    try:
+        yield
+    except InvalidArgument as error:
+        known = error.subject in type(section).model_fields
+        raise error.about(f"consensus.{error.subject}") if known else error from None
+
+
 def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
     """Return the data, and `[data]` with all that was settled."""
     section = config.data
@@ -260,7 +287,7 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
                           seed=section.seed)  # fmt: skip
     for key in type(section).model_fields:
         if getattr(section, key) != getattr(unset, key):
-            raise invalid(f"data.{key}", f"is for files of your own, not for {section.source}", getattr(section, key))
+            raise invalid(f"data.{key}", f"is for files of your own, not for {section.source!r}", getattr(section, key))
     rows, how = section.rows or _ROWS, section.synthetic or "fallback"
     data = datasets.load_images(section.source, section.path, synthetic=how, rows=rows, seed=section.seed)
     return data, section.model_copy(update={"rows": rows, "synthetic": how})

@@ -33,6 +33,21 @@ def settled(section: ConsensusSection) -> ConsensusSection:
     return section.model_copy(update={"model": model, "hidden": hidden})
 
 
+def check_model(section: ConsensusSection, source: str) -> None:
+    """Raise if the model is one of images, and the data are none.
+
+    Arguments:
+        section: `[consensus]`, settled.
+        source: of the data.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    if section.model == "cnn" and source not in datasets.IMAGES:
+        raise invalid("consensus.model", "must be linear or network for data that are not images", section.model,
+                      f"images are {', '.join(datasets.IMAGES)}")  # fmt: skip
+
+
 def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSection) -> Problem:
     """Return what is minimised.
 
@@ -60,9 +75,7 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
         held = None if test is None else (_dense(test[0]), test[1])
         return TwoLayerNetwork(_dense(data.X_train), labels, hidden=section.hidden, l2=l2, test=held,
                                seed=config.run.seed)  # fmt: skip
-    if config.data.source not in datasets.IMAGES:
-        raise invalid("consensus.model", "must be linear or network for data that are not images", model,
-                      f"images are {', '.join(datasets.IMAGES)}")  # fmt: skip
+    check_model(section, config.data.source)
     from erasurehead.problems.convolutional import image_classes
 
     shape = datasets.image_shape(config.data.source)

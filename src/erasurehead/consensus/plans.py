@@ -28,18 +28,15 @@ from erasurehead.problems.base import Problem
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """A run to be, checked: nothing has started.
+class Terms:
+    """How peers of a run are connected, wait and move, checked, whatever is minimised.
 
     Attributes:
-        problem: what is minimised.
         graph: who is whose neighbour.
         policy: whom a peer waits for.
         mixing: with which weights.
         algorithm: how a model moves.
         rate: step size by a peer's own steps.
-        shares: the samples of each peer.
-        batch: samples of a gradient; None for all of a peer's.
         delays: of the peers' work.
         late: what becomes of work that nobody waits for any more.
         rows_every: seconds of the clock after which the next row of the delays holds; None for a row a step.
@@ -49,17 +46,13 @@ class Plan:
         notice: seconds until it is noticed.
         orphans: whether the share of one who left is out, or taken over by its neighbours.
         seed: of batches, and of choices that a policy draws.
-        x: the first model of all peers.
     """
 
-    problem: Problem
     graph: Graph
     policy: Policy
     mixing: Mixing
     algorithm: Algorithm
     rate: Schedule
-    shares: Shares
-    batch: int | None
     delays: Delays
     late: Literal["carry", "preempt"]
     rows_every: float | None
@@ -69,6 +62,22 @@ class Plan:
     notice: float
     orphans: Literal["out", "taken over"]
     seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Terms):
+    """A run to be, checked: nothing has started.
+
+    Attributes:
+        problem: what is minimised.
+        shares: the samples of each peer.
+        batch: samples of a gradient; None for all of a peer's.
+        x: the first model of all peers.
+    """
+
+    problem: Problem
+    shares: Shares
+    batch: int | None
     x: Array
 
     def peer(self, number: int, steps: int = 0) -> Peer:
@@ -124,7 +133,43 @@ def plan(
     Raises:
         InvalidArgument: naming what does not fit.
     """
-    graph = _graph(graph, peers, problem)
+    terms = check_terms(
+        _graph(graph, peers, problem), policy, rate=rate, algorithm=algorithm, mixing=mixing, delays=delays, late=late,
+        rows_every=rows_every, seconds_per_step=seconds_per_step, latency=latency, faults=faults, notice=notice,
+        orphans=orphans, seed=seed,
+    )  # fmt: skip
+    n_peers = terms.graph.n_peers
+    if isinstance(split, str | Split):
+        shares = parse_split(split).shares(problem, n_peers)
+    else:
+        shares = checked_shares(split, problem.n_samples, n_peers)
+    x = _first_model(problem, initial)
+    LocalGradients(problem, shares, batch, seed)
+    return Plan(**vars(terms), problem=problem, shares=shares, batch=batch, x=x)
+
+
+def check_terms(
+    graph: Graph,
+    policy: Policy | str = "dynamic()",
+    *,
+    rate: float | str | Schedule,
+    algorithm: Algorithm | str = "sgd()",
+    mixing: Mixing | str = "metropolis()",
+    delays: Delays | str = "none()",
+    late: Literal["carry", "preempt"] = "carry",
+    rows_every: float | None = None,
+    seconds_per_step: float = 0.0,
+    latency: float = 0.0,
+    faults: Sequence[Trouble] = (),
+    notice: float = 0.0,
+    orphans: Literal["out", "taken over"] = "out",
+    seed: int = 0,
+) -> Terms:
+    """Check all that does not depend on the problem; see `train` for the arguments.
+
+    Raises:
+        InvalidArgument: naming what does not fit.
+    """
     chosen, weights = parse_policy(policy), parse_mixing(mixing)
     try:
         chosen.check(graph)
@@ -146,26 +191,20 @@ def plan(
     if troubles and isinstance(weights, Fixed) and weights.matrix is not None:
         raise invalid("mixing", "must not be a matrix of your own where peers leave", str(weights), "metropolis() "
                       "works on any graph")  # fmt: skip
-    if isinstance(split, str | Split):
-        shares = parse_split(split).shares(problem, graph.n_peers)
-    else:
-        shares = checked_shares(split, problem.n_samples, graph.n_peers)
-    x = _first_model(problem, initial)
-    LocalGradients(problem, shares, batch, seed)
-    return Plan(
-        problem, graph, chosen, weights, parse_algorithm(algorithm), as_schedule(rate), shares, batch, model, late,
-        rows_every, float(seconds_per_step), float(latency), troubles, float(notice), orphans,
-        check_count("seed", seed, at_least=0), x,
+    return Terms(
+        graph, chosen, weights, parse_algorithm(algorithm), as_schedule(rate), model, late, rows_every,
+        float(seconds_per_step), float(latency), troubles, float(notice), orphans,
+        check_count("seed", seed, at_least=0),
     )  # fmt: skip
 
 
 def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
+    if peers is not None and check_count("peers", peers) > problem.n_samples:  # before a graph of millions is drawn
+        raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
+                      "each peer has at least one")  # fmt: skip
     if isinstance(graph, str):
         if peers is None:
             raise invalid("peers", "must be stated where the graph is a text", peers)
-        if check_count("peers", peers) > problem.n_samples:  # before a graph of millions is drawn
-            raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
-                          "each peer has at least one")  # fmt: skip
         return parse_graph(graph, peers)
     if peers is not None and peers != graph.n_peers:
         raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)

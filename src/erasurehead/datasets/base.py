@@ -116,6 +116,17 @@ class Dataset:
         return np.asarray(X.T @ (X @ vector), dtype=np.float64)
 
 
+def check_split(test_fraction: float | None, seed: int) -> None:
+    """Raise if rows cannot be split so, however many they are; see `split_rows` for the arguments.
+
+    Raises:
+        InvalidArgument: if the fraction is not in [0, 1), or the seed is not a whole number of at least 0.
+    """
+    check_count("seed", seed, at_least=0)
+    if test_fraction and not 0 < real(test_fraction) < 1:
+        raise invalid("test_fraction", "must lie in [0, 1)", test_fraction)
+
+
 def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple[IntArray, IntArray]:
     """Return the training rows and the test rows, as scikit-learn's `train_test_split(random_state=seed)` has them.
 
@@ -129,11 +140,9 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         InvalidArgument: if the fraction is not in [0, 1).
         DataError: if one of the parts would be empty.
     """
-    check_count("seed", seed, at_least=0)
+    check_split(test_fraction, seed)
     if not test_fraction:
         return np.arange(n_rows), np.arange(0)
-    if not 0 < real(test_fraction) < 1:
-        raise invalid("test_fraction", "must lie in [0, 1)", test_fraction)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:
         raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")
     # Drawn here, as importing scikit-learn takes longer than many a short run; the tests hold it against theirs.

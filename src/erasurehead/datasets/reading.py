@@ -12,14 +12,14 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Dataset, split_rows
+from erasurehead.datasets.base import Dataset, check_split, split_rows
 from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.column_uses import column_uses
 from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
 from erasurehead.datasets.preprocessing.table_encoding import fit_table
-from erasurehead.datasets.preprocessing.target import Target, fit_target
+from erasurehead.datasets.preprocessing.target import Target, check_task, fit_target
 from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
 from erasurehead.datasets.readers.csv import Layout, look, read_csv
 from erasurehead.datasets.readers.delimiters import check_delimiter
@@ -91,6 +91,8 @@ def read(
     """
     columns = Columns(one_hot, categorical, interactions, standardize, drop)
     mark = check_delimiter(delimiter)
+    check_task(task)
+    check_split(test_fraction, seed)
     if is_frame(path):
         if mark is not None:
             raise invalid("delimiter", "is for CSV files", delimiter, "a frame has its columns")

@@ -21,6 +21,8 @@ from erasurehead.errors import check_count, invalid
 Keep: TypeAlias = Literal["rounds", "workers", "pooled"]
 """What a draw keeps together: all workers of a round, each worker's own samples, or nothing."""
 
+KEEP: tuple[Keep, ...] = ("rounds", "workers", "pooled")
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Bootstrap(Delays):
         table = numbers(self.table, "table").copy()
         if table.ndim != 2 or not table.size or not (table >= 0.0).all() or not np.isfinite(table).any():
             raise invalid("table", "must be seconds of at least 0, some finite, shape (steps, workers)", table.shape)
-        if self.keep not in ("rounds", "workers", "pooled"):
+        if self.keep not in KEEP:
             raise invalid("keep", "must be 'rounds', 'workers' or 'pooled'", self.keep)
         check_count("block", self.block, at_least=1, at_most=1 if self.keep == "pooled" else None)
         check_count("seed", self.seed, at_least=0)

@@ -27,6 +27,9 @@ class SampleLoss(ABC):
     n_outputs: int
     """Margins a sample."""
 
+    score_names: ClassVar[tuple[str, ...]]
+    """What `scores` may return, by name."""
+
     curvature: ClassVar[float]
     """The largest second derivative in a margin."""
 
@@ -72,6 +75,7 @@ class LogisticLoss(SampleLoss):
     """`log(1 + exp(-label * margin))`, for labels -1 and +1."""
 
     name = "logistic"
+    score_names = ("auc", "accuracy", "log_loss")
     curvature = 0.25
     n_outputs = 1
 
@@ -109,6 +113,7 @@ class SquaredLoss(SampleLoss):
     """`(margin - target)^2`, without the half that some authors put before it."""
 
     name = "least_squares"
+    score_names = ("mse", "r2")
     curvature = 2.0
     n_outputs = 1
 
@@ -145,6 +150,7 @@ class SoftmaxLoss(SampleLoss):
     """
 
     name = "softmax"
+    score_names = ("accuracy", "log_loss")
     curvature = 0.5
 
     def __init__(self, n_classes: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from erasurehead.runs.descents import Models, Objectives, descents
 from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
+from erasurehead.runs.settings import check_settings, check_target
 from erasurehead.runs.summaries import describe
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
@@ -59,7 +60,13 @@ class Comparison:
     target: tuple[str, float] | None = None
 
     @classmethod
-    def from_config(cls, config: Config, schemes: Sequence[str] = (), target: str | None = None) -> Comparison:
+    def from_config(
+        cls,
+        config: Config,
+        schemes: Sequence[str] = (),
+        target: str | None = None,
+        reading: Callable[[str], None] | None = None,
+    ) -> Comparison:
         """Check everything, and load the data once.
 
         Arguments:
@@ -67,6 +74,7 @@ class Comparison:
                 not say whether synthetic data may stand in, they do where the paper's are not available.
             schemes: texts; by default the scheme of the configuration beside `uncoded`, or those of the paper.
             target: such as `"auc=0.84"`.
+            reading: told the source of the data when all is checked that can be before they are read.
 
         Raises:
             InvalidArgument: if something does not fit, naming the key.
@@ -74,16 +82,17 @@ class Comparison:
         """
         workers = config.run.workers
         texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
-        for text in texts:
-            parse_scheme(text, workers)
         goal = None if target is None else parse_target(target)
-        if config.run.out is not None:
-            check_free(config.run.out, config.run.overwrite)
         data = config.data
         if data.synthetic is None and data.source in NAMES:
             data = data.model_copy(update={"synthetic": "fallback"})
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
-        first = Experiment.from_config(config.model_copy(update={"scheme": texts[0], "data": data, "delays": delays}))
+        configs = [config.model_copy(update={"scheme": text, "data": data, "delays": delays}) for text in texts]
+        for each in configs:
+            check_settings(each)
+        if goal is not None:
+            check_target(configs[0], goal[0])
+        first = Experiment.from_config(configs[0], reading)
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
         check_free(folder, config.run.overwrite)
         names = _names(texts, workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,13 @@ from erasurehead.runs.names import (
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recording import Recording
 from erasurehead.runs.resuming import check_unfinished, opened_to_go_on
+from erasurehead.runs.settings import check_settings
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
-from erasurehead.training.stopping import TOLERANCE, Until
+from erasurehead.training.stopping import TOLERANCE
 
 PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
 """Those of the experiments of the ErasureHead paper, section 5."""
@@ -81,35 +82,31 @@ class Experiment:
     asked: Config | None = None
 
     @classmethod
-    def from_config(cls, config: Config | Mapping[str, Any]) -> Experiment:
+    def from_config(
+        cls, config: Config | Mapping[str, Any], reading: Callable[[str], None] | None = None
+    ) -> Experiment:
         """Check a configuration, load its data, and fill in the defaults.
 
         Arguments:
             config: a configuration, or tables as a run file has them, such as `{"run": {"steps": 50}}`.
+            reading: told the source of the data when all is checked that can be before they are read.
 
         Raises:
             InvalidArgument: if something does not fit, naming the key; before any data is read where that is possible.
             DataError: if the data cannot be used.
         """
-        return cls._checked(config if isinstance(config, Config) else build_config(config))
+        return cls._checked(config if isinstance(config, Config) else build_config(config), reading)
 
     @classmethod
-    def _checked(cls, config: Config, resuming: bool = False) -> Experiment:
+    def _checked(
+        cls, config: Config, reading: Callable[[str], None] | None = None, resuming: bool = False
+    ) -> Experiment:
         """Return what `from_config` does; of a run that goes on, the run that it began with need not be there."""
-        workers = config.run.workers
-        text = chosen_scheme(config)
-        scheme = parse_scheme(text, workers)
-        parts.check_engine_keys(config.run)
-        parts.check_data_keys(config.data)
-        parts.check_optimizer(chosen_optimizer(config, text))
-        parts.check_wire(scheme, config.run)
-        _check_until(config)
-        if config.delays.model is not None:
-            _check_delays(scheme, config, parts.build_delays(config.delays.model))
-        if config.run.out is not None:
-            check_free(config.run.out, config.run.overwrite)
+        text, scheme = chosen_scheme(config), check_settings(config, resuming)
         earlier = None if resuming else parts.initial_folder(config.run)
         trained = None if earlier is None else TrainedModel.load(earlier)
+        if reading is not None:
+            reading(config.data.source)
         data = parts.load_data(config.data, config.problem.loss)
         loss = config.problem.loss or data.task
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
@@ -132,8 +129,7 @@ class Experiment:
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
-        _check_delays(scheme, complete, delays)
-        scheme.check_late(complete.delays.late)
+        parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
         return cls(complete, data, problem, scheme, delays, out, resuming, initial, config)
@@ -209,7 +205,7 @@ class Experiment:
         """
         scheme = parse_scheme(text, self.config.run.workers)
         _check_tasks(scheme, text, self.problem)
-        _check_delays(scheme, self.config, self.delays)
+        parts.check_reachable(scheme, self.delays, self.config.delays, self.config.run.steps)
         scheme.check_late(self.config.delays.late)
         parts.check_wire(scheme, self.config.run)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
@@ -347,14 +343,6 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
         raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
 
 
-def _check_until(config: Config) -> None:
-    try:
-        if config.run.until is not None:
-            Until.parse(config.run.until)
-    except InvalidArgument as error:
-        raise error.about("run.until") from None
-
-
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
     try:
         split_samples(problem.n_samples, scheme.code.n_tasks)
@@ -363,7 +351,3 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
     except InvalidArgument as error:
         rule = f"{text!r} with {scheme.code.n_workers} workers: the number of its tasks {error.rule}"
         raise error.but(argument="scheme", rule=rule) from None
-
-
-def _check_delays(scheme: Scheme, config: Config, delays: Delays) -> None:
-    parts.check_reachable(scheme, delays, config.delays, config.run.steps)

@@ -141,6 +141,19 @@ def target_from_json(data: Mapping[str, Any]) -> Target:
     )  # fmt: skip
 
 
+def check_task(task: str | None) -> None:
+    """Raise if there is no such task.
+
+    Arguments:
+        task: what to train, or None to find out.
+
+    Raises:
+        InvalidArgument: naming those that there are.
+    """
+    if task is not None and task not in TASKS:
+        raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
+
+
 def fit_target(column: Column, name: str, task: Task | None, place: Callable[[int], str]) -> Target:
     """Return how the labels of a column become numbers.
 
@@ -158,8 +171,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         DataError: if a label is missing, all labels are the same, there are more than two classes for logistic
             regression, or texts for least squares.
     """
-    if task is not None and task not in TASKS:
-        raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
+    check_task(task)
     label = f"the label {name!r}" if name else "the label"
     _refuse(column.missing(), lambda row: f"{place(row)}: {label} is missing{_FILL}.")
     if task == "least_squares":

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets.base import split_rows
+from erasurehead.datasets.base import check_split, split_rows
 from erasurehead.datasets.encoded import Labels, Report, Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.errors import DataError, check_count, invalid, real
+from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
@@ -72,9 +72,7 @@ class Split:
     seed: int
 
     def __post_init__(self) -> None:
-        check_count("seed", self.seed, at_least=0)
-        if self.test_fraction and not 0 < real(self.test_fraction) < 1:
-            raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
+        check_split(self.test_fraction, self.seed)
 
     def places(self, n_rows: int) -> Places:
         """Return where each of this many rows goes."""

@@ -22,6 +22,7 @@ from erasurehead._internal.user_files import readable
 from erasurehead.datasets.encoded import Report, Task
 from erasurehead.datasets.preprocessing.columns import Columns
 from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.target import check_task
 from erasurehead.datasets.readers.delimiters import check_delimiter
 from erasurehead.datasets.reading import is_table
 from erasurehead.datasets.sharded.array_sources import array_source
@@ -101,9 +102,10 @@ def shard(
     check_count("block", block)
     tell = say or _silently
     folder = _free(out)
-    place = readable(path).absolute()
     columns, mark = Columns(one_hot, categorical, interactions, standardize, drop), check_delimiter(delimiter)
     split = Split(test_fraction, seed)
+    check_task(task)
+    place = readable(path).absolute()
     name = None if target is None else os.fspath(target)
     table = is_table(place, columns, mark)
     source = TableSource(place, name, columns, mark) if table else array_source(place, name)

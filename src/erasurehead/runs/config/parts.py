@@ -142,9 +142,7 @@ def build_problem(
     penalty: dict[str, Any] = {"l2": section.l2}
     if section.l1:
         penalty = {"penalty": problems.ElasticNet(section.l1, section.l2)}
-    if weight is not None and (isinstance(data, ShardedDataset) or loss == "least_squares"):
-        what = "folders of shards" if isinstance(data, ShardedDataset) else "targets that are no classes"
-        raise invalid("problem.class_weight", f"must be left out for {what}", weight)
+    check_class_weight(section, isinstance(data, ShardedDataset), loss)
     if isinstance(data, ShardedDataset):
         return ShardedProblem(data.folder, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
@@ -162,6 +160,22 @@ def build_problem(
             **penalty,
         )  # fmt: skip
     return problems.LeastSquares(data.X_train, data.y_train, test=test, intercept=intercept, **penalty)
+
+
+def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None) -> None:
+    """Raise if samples are to be weighted by their classes where that cannot be.
+
+    Arguments:
+        section: what is minimised.
+        sharded: whether the data are a folder of shards.
+        loss: that is minimised; None while only the data can tell.
+
+    Raises:
+        InvalidArgument: naming the key.
+    """
+    if section.class_weight is not None and (sharded or loss == "least_squares"):
+        what = "folders of shards" if sharded else "targets that are no classes"
+        raise invalid("problem.class_weight", f"must be left out for {what}", section.class_weight)
 
 
 def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:

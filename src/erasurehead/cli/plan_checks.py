@@ -1,0 +1,134 @@
+"""What can be refused of a plan's options before a file is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from erasurehead.delays.absences import ABSENT
+from erasurehead.delays.bootstrap import KEEP
+from erasurehead.errors import UNSAID, InvalidArgument, check_count, invalid
+from erasurehead.planning.trainer import GAP
+from erasurehead.runs.config import Config, build_config
+from erasurehead.runs.settings import check_metric_name, check_settings
+from erasurehead.schemes.text import parse_scheme
+
+if TYPE_CHECKING:
+    from erasurehead.cli.options import RunOptions
+    from erasurehead.cli.plan_options import SearchOptions, SourceOptions
+    from erasurehead.cli.traces import TraceOptions
+
+_OF_ITS_ENGINE = ("out", "overwrite", "address", "start_patience", "start_limit")
+"""Keys of `[run]` that say nothing of a trial, which takes a virtual clock and leaves no folder."""
+
+
+def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOptions, options: RunOptions) -> None:
+    """Check what the options of a plan say, each by itself and with the others.
+
+    Arguments:
+        source, reading, search, options: of the command.
+
+    Raises:
+        InvalidArgument: naming the option.
+    """
+    _check_source(source, reading, options)
+    spelled = options.spelled()
+    of_data = {option: options.tables()["data"][key.removeprefix("data.")] for key, option in spelled.items()
+               if key.startswith("data.") and key != "data.source"}  # fmt: skip
+    _come_with("--data", options.data, {**of_data, "--sample": search.sample, "--repeats": search.repeats})
+    for name, count in (("--sample", search.sample), ("--repeats", search.repeats), ("--max-load", search.max_load)):
+        if count is not None:
+            check_count(name, count)
+    noise = search.task_noise
+    if noise is not None and not 0.0 <= noise < math.inf:
+        raise invalid("--task-noise", "must be finite and at least 0", noise)
+    check_settings(_config(options))
+
+
+def check_schemes(search: SearchOptions, n_workers: int) -> None:
+    """Check the settings that are to be tried, and the one in use.
+
+    Arguments:
+        search: of the command.
+        n_workers: that the plan is for.
+
+    Raises:
+        InvalidArgument: if a text stands for no scheme of so many workers.
+    """
+    for text in search.scheme or ():
+        parse_scheme(text, n_workers)
+    if search.current is None:
+        return
+    try:
+        parse_scheme(search.current, n_workers)
+    except InvalidArgument as error:
+        raise error.about("--current") from None
+
+
+def check_metric(metric: str, options: RunOptions) -> None:
+    """Check that trials can measure what they are to reach.
+
+    Arguments:
+        metric: of the target.
+        options: of the command, with data.
+
+    Raises:
+        InvalidArgument: naming the metrics that can be.
+    """
+    check_metric_name("target", metric, _config(options), (GAP,), "must name a metric of the problem")
+
+
+def trial_config(options: RunOptions, n_workers: int) -> Config:
+    """Return the configuration of trials on the user's data: uncoded, without delays, on a virtual clock.
+
+    Arguments:
+        options: of the command.
+        n_workers: that the plan is for.
+    """
+    return _config(options, _OF_ITS_ENGINE, workers=n_workers, engine="virtual")
+
+
+def _config(options: RunOptions, without: Sequence[str] = ("out", "overwrite"), **run: Any) -> Config:
+    tables = options.tables()
+    section = {key: value for key, value in tables.get("run", {}).items() if key not in without}
+    settings: Mapping[str, Any] = {
+        **tables, "scheme": "uncoded()", "delays": {"model": "none()"}, "run": {**section, **run},
+    }  # fmt: skip
+    return build_config(settings)
+
+
+def _check_source(source: SourceOptions, reading: TraceOptions, options: RunOptions) -> None:
+    if (source.trace is None) == (options.delays is None):
+        said = "Exactly one of --trace and --delays must be given."
+        raise InvalidArgument("--trace", "must be given if --delays is not, and left out if it is", sentence=said)
+    given = source.seconds_per_task
+    if given is not None and not 0.0 <= given < math.inf:
+        raise invalid("--seconds-per-task", "must be finite and at least 0", given)
+    if source.trace is None and options.workers is None:
+        raise invalid("--workers", "must be given with --delays", None)
+    of_traces = {
+        "--keep": source.keep, "--absent": source.absent, "--scale-with-load": source.scale_with_load or None,
+        "--column": reading.column, "--where": reading.where, "--unit": reading.unit,
+    }  # fmt: skip
+    _come_with("--trace", source.trace, of_traces)
+    _check_choice("--keep", source.keep, KEEP)
+    _check_choice("--absent", source.absent, ABSENT)
+
+
+def _check_choice(option: str, value: str | None, choices: Sequence[str]) -> None:
+    if value is not None and value not in choices:
+        raise invalid(option, f"must be {', '.join(choices[:-1])} or {choices[-1]}", value)
+
+
+def _come_with(other: str, value: object, given: Mapping[str, Any]) -> None:
+    """Raise if options were given that say nothing without another one, which was not."""
+    for option, said in given.items() if value is None else ():
+        if said is not None:
+            shown = UNSAID if isinstance(said, bool) else _typed(said)
+            raise InvalidArgument(option, f"must come with {other}", shown)
+
+
+def _typed(value: Any) -> Any:
+    """Return a value of an option that may be repeated as a person would write it."""
+    return ",".join(map(str, cast("Sequence[object]", value))) if isinstance(value, list | tuple) else value
