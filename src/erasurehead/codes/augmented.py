@@ -12,7 +12,9 @@ from erasurehead._internal.arrays import Array
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
-_RIDGE = 1e-18  # what a weight of one costs in the first round: less than rounding, and enough for a pivot
+# What a weight of one costs in the first round: less than rounding, and enough for a pivot on most processors; where
+# rounding leaves exactly nothing, more than rounding, at the price of a few more rounds.
+_RIDGES = (1e-18, 1e-12)
 _ROUNDS = 12
 _WORK = 2e10  # multiplications of an elimination within the band that a good order of rows and columns leaves
 
@@ -37,7 +39,6 @@ def augmented_weights(rows: SparseMatrix, target: Array) -> Array | None:
     from scipy.sparse.linalg import splu
 
     count, size = rows.shape
-    corner = sparse.diags_array(np.concatenate([np.ones(count), np.full(size, -_RIDGE)]))
     sides = sparse.block_array([[None, rows], [rows.T, None]])
     places = np.empty(count + size, dtype=np.int64)
     places[reverse_cuthill_mckee(sparse.csr_array(sides), symmetric_mode=True)] = np.arange(count + size)
@@ -45,7 +46,16 @@ def augmented_weights(rows: SparseMatrix, target: Array) -> Array | None:
     band = int(np.abs(places[joined.row] - places[joined.col]).max(initial=0))
     if (count + size) * band**2 > _WORK:
         return None
-    factors: Any = splu(sparse.csc_array(corner + sides))
+    factors: Any = None
+    for ridge in _RIDGES:
+        corner = sparse.diags_array(np.concatenate([np.ones(count), np.full(size, -ridge)]))
+        try:
+            factors = splu(sparse.csc_array(corner + sides))
+            break
+        except RuntimeError:  # "Factor is exactly singular"
+            continue
+    if factors is None:
+        return None
     weights, left = np.zeros((count, len(target))), np.asarray(target.T, dtype=np.float64)
     for _ in range(_ROUNDS):
         step = cast("Array", factors.solve(np.concatenate([np.zeros_like(weights), left])))[:count]

@@ -17,7 +17,7 @@ from erasurehead.problems.penalties import Penalty
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PartialGradient:
     """What one message, of an order of kind `"early"`, said of its tasks, without the penalty.
 
     Attributes:
@@ -85,7 +85,7 @@ class Optimizer(ABC):
         self.exact = False
         self.curvature: tuple[Array, float] | None = None
         self.early = False
-        self.parts: Sequence[Part] = ()
+        self.parts: Sequence[PartialGradient] = ()
         self.rejected = False
 
     def begin(self, problem: Problem) -> None:

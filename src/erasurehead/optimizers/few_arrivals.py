@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
-from erasurehead.optimizers.base import Part
+from erasurehead.optimizers.base import PartialGradient
 from erasurehead.optimizers.scaling import POWERS, scalings, spreads
 
 _MOST_NUMBERS = 2**22  # of all gradients that are kept: 32 MiB, and as much for the models that they are of
@@ -76,7 +76,7 @@ class FewArrivals:
         """The curvature along each parameter and a sample's entries, of all data; None while parts are missing."""
         return (self._curvature, self._entries) if math.fsum(self._known.values()) > 1.0 - 1e-9 else None
 
-    def hear(self, parts: Sequence[Part]) -> bool:
+    def hear(self, parts: Sequence[PartialGradient]) -> bool:
         """Take note of the curvatures of parts; return whether they fit those that were heard before."""
         heard = {task for tasks in self._known for task in tasks}
         for part in parts:
@@ -90,7 +90,7 @@ class FewArrivals:
             self._entries += part.entries
         return bool(parts)
 
-    def move(self, x: Array, parts: Sequence[Part], slope: Array) -> Array:
+    def move(self, x: Array, parts: Sequence[PartialGradient], slope: Array) -> Array:
         """Return the model that parts of the data lead to.
 
         Arguments:
@@ -126,7 +126,7 @@ class FewArrivals:
         factor = np.divide(self._curvature, curvature, out=np.full(len(own), most), where=curvature > 0.0)
         return own * np.minimum(factor, most) / covered
 
-    def _learn(self, part: Part, x: Array, covered: float, diagonals: Sequence[Array]) -> None:
+    def _learn(self, part: PartialGradient, x: Array, covered: float, diagonals: Sequence[Array]) -> None:
         """Take the pair that a part makes with what it said before, and keep what it says now."""
         before = self._kept.pop(part.tasks, None)
         if before is not None:

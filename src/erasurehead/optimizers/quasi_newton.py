@@ -29,10 +29,11 @@ _SHORTEST = 1e-8  # share of a direction at which a search gives up
 class QuasiNewton(Optimizer):
     """Limited-memory BFGS with a diagonal scaling and a line search, both chosen as it runs: there is nothing to set.
 
-    Each order asks for one exact gradient (but for the first, below), and brings the exact objective with it, so that a step is judged by what the
-    next order brings: one that does not lower the objective enough is shortened (Armijo's rule, by quadratic
-    interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal, "Updating quasi-Newton
-    matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100 pairs, or as many as fit into 64 MiB.
+    Each order asks for one exact gradient (but for the first, below), and brings the exact objective with it, so that a
+    step is judged by what the next order brings: one that does not lower the objective enough is shortened (Armijo's
+    rule, by quadratic interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal,
+    "Updating quasi-Newton matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100 pairs, or as many
+    as fit into 64 MiB.
 
     Where the problem tells a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
     workers for it beside the gradient: a sum over the samples, which the code carries likewise. The matrix that L-BFGS
@@ -41,10 +42,10 @@ class QuasiNewton(Optimizer):
     after each step the one is taken under which the step and the change of the gradient that it made point most nearly
     the same way. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
-    Where few arrivals come sooner than all (`Optimizer.early`), the first steps take few each: see `FewArrivals` for how
-    they move, for when they end, and that nothing is guaranteed of them. What follows knows of them the model, the
-    curvatures and the scaling, and is the method above. Problems without a bound on the curvature, with a sharp penalty,
-    that are not convex or stochastic begin with whole gradients.
+    Where few arrivals come sooner than all (`Optimizer.early`), the first steps take few each: see `FewArrivals` for
+    how they move, for when they end, and that nothing is guaranteed of them. What follows knows of them the model, the
+    curvatures and the scaling, and is the method above. Problems that have no bound on the curvature or a sharp
+    penalty, are not convex, or are stochastic begin with whole gradients.
 
     On a smooth strongly convex problem the objective then falls at every step that is taken, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from erasurehead.problems.base import EARLY
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, Look, scheme_look
 from erasurehead.reports.units import Unit, time_unit
@@ -45,7 +44,7 @@ def draw_decisions(figure: Figure, run: Run, title: str) -> None:
         axes.set_ylabel("power of the\ncurvature", rotation=0, ha="right", va="center")
     for axes in panels:
         axes.grid(color=FAINT, linewidth=0.5)
-    if any(row.kind == EARLY for row in run.steps):  # short steps, before long ones
+    if any(row.rough for row in run.steps):  # short steps, before long ones
         panels[-1].set_xscale("log")
         canvas.plain_ticks(panels[-1].xaxis)
     panels[0].set_title(title)
@@ -64,11 +63,11 @@ def _times(rows: list[StepRow], unit: Unit) -> list[float]:
 
 def _objectives(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
     known = [row for row in run.steps if row.loss is not None and abs(row.loss) < measures.HIGHEST]
-    whole = [row for row in known if row.kind != EARLY] or known  # few arrivals only tell it roughly
+    whole = [row for row in known if not row.rough] or known  # few arrivals only tell it roughly
     low = min((row.loss for row in whole if row.loss is not None), default=0.0)
     first = next((row.loss for row in known if row.loss is not None), 1.0) - low or 1.0
     for label, colour, marker, found in (
-        ("estimated from few", INK, ".", [row for row in known if row.kind == EARLY and whole is not known]),
+        ("estimated from few", INK, ".", [row for row in known if row.rough and whole is not known]),
         ("taken", style.colour, "o", [row for row in whole if not row.rejected]),
         ("tried, and rejected", _REJECTED, "x", [row for row in known if row.rejected]),
     ):

@@ -103,7 +103,8 @@ class Scheme:
         return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.code!r}, stop at {self.rule}, {type(self.aggregation).__name__}"
+        others = "".join(f" ({kind}: {rule})" for kind, rule in self.rules.items() if rule != self.rule)
+        return f"{self.name}: {self.code!r}, stop at {self.rule}{others}, {type(self.aggregation).__name__}"
 
 
 def custom(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 if TYPE_CHECKING:
     from erasurehead.engines.base import Arrived
 
+from erasurehead.problems.base import EARLY
 from erasurehead.training.notices import Notice, NoticeKind
 
 WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off"]
@@ -118,6 +119,11 @@ class StepRow:
     def workers_noticed(self, *kinds: NoticeKind) -> list[int]:
         """Return the workers that the notices of some kinds are about, in order, each as often as it was noticed."""
         return [worker for notice in self.noticed(*kinds) for worker in notice.workers]
+
+    @property
+    def rough(self) -> bool:
+        """Whether few arrivals were asked for, so that loss and gradient are estimates from few."""
+        return self.kind == EARLY
 
     @property
     def failures(self) -> int:

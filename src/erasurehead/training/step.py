@@ -10,7 +10,7 @@ from typing import Any
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.engines.base import Order
 from erasurehead.errors import Diverged
-from erasurehead.optimizers.base import Optimizer, Part
+from erasurehead.optimizers.base import Optimizer, PartialGradient
 from erasurehead.problems.base import EARLY, Problem, split_samples
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
@@ -146,11 +146,11 @@ class StepRunner:
         sums = self._of_all(result.curvature, result)
         return sums[:-1], float(sums[-1])
 
-    def _parts(self, result: RoundResult) -> tuple[Part, ...]:
+    def _parts(self, result: RoundResult) -> tuple[PartialGradient, ...]:
         """Return what single messages said, in the optimizer's terms."""
         samples = self._problem.n_samples
         return tuple(
-            Part(
+            PartialGradient(
                 part.tasks, sum(self._problem.weight(self.samples[task]) for task in part.tasks) / samples,
                 part.gradient[:-1], part.curvature[:-1], float(part.curvature[-1]),
             )

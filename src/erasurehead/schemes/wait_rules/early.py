@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid
+from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
 from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.residual import Decodable
@@ -18,10 +20,12 @@ from erasurehead.schemes.wait_rules.view import View
 
 _LOOK = 4.0  # times of the first arrival, after which a probing order asks what waiting for all would cost
 _WORTH = 16.0  # times of the first arrival that a whole gradient must take for few arrivals to pay
+_STILL_WORTH = 8.0  # likewise times of what an arrival has taken since, on average
+_FEW_ROUNDS = 3  # after which that average says something
+_WHOLE = Decodable()
 
 
 @final
-@dataclass(frozen=True)
 class Early(WaitRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
@@ -30,8 +34,18 @@ class Early(WaitRule):
     when the rest are to be expected, as if a worker that is still out were as likely to answer in one moment as in the
     next (which exponential delays are, beyond what the first arrival took). It stops if a whole gradient takes more
     than 16 times as long as the first arrival; else it goes on to the full gradient, so that nothing is lost where
-    nobody is slow, but no longer than those 16 times. The code's groups must be replicas.
+    nobody is slow, but no longer than those 16 times. Where the arrivals of later orders then turn out to take more
+    than an eighth of that time each, the next order waits for the full gradient, too. The code's groups must be
+    replicas.
     """
+
+    def __init__(self) -> None:
+        self._expected = math.inf  # seconds of a whole gradient, as a probe tells
+        self._rounds = -1  # since then (the probe's own comes first), and what an arrival took in them, in all
+        self._seconds = 0.0
+
+    def begin(self) -> Early:
+        return Early()
 
     def verdict(self, view: View) -> Verdict:
         whole = _WHOLE.verdict(view)
@@ -41,15 +55,29 @@ class Early(WaitRule):
         if view.finished < (wanted if view.whole else max(1, min(wanted, view.can_finish()))):
             return Verdict.WAIT
         if not view.note.get("probing", False):
-            return Verdict.STOP
-        looks = view.elapsed >= _LOOK * min(view.came.values())
-        return Verdict.STOP if looks and _pays(view) else Verdict.WAIT
+            return Verdict.STOP if self._still_pays() else Verdict.WAIT
+        first = min(view.came.values())
+        if view.elapsed < _LOOK * first:
+            return Verdict.WAIT
+        self._expected = _expected(view, first)
+        return Verdict.STOP if self._expected > _WORTH * first else Verdict.WAIT
+
+    def _still_pays(self) -> bool:
+        if self._rounds < _FEW_ROUNDS:
+            return True
+        return _STILL_WORTH * self._seconds / self._rounds <= self._expected
 
     def wake(self, view: View) -> float | None:
         if not view.came or not view.note.get("probing", False):
             return None
         first = min(view.came.values())
         return next((times * first for times in (_LOOK, _WORTH) if view.elapsed < times * first), None)
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        if step.kind == "early" and self._expected < math.inf:
+            self._rounds += 1
+            if self._rounds > 0:
+                self._seconds += step.waited / max(1, step.arrived)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first worker has answered, shape (rounds,): of an order that asks for no more."""
@@ -63,29 +91,37 @@ class Early(WaitRule):
                 "such as codes.fractional_repetition, or codes.uncoded",
             )  # fmt: skip
 
+    def state(self) -> Tree:
+        return {"expected": self._expected, "rounds": self._rounds, "seconds": self._seconds}
+
+    def restore(self, state: Tree) -> None:
+        known = cast("Mapping[str, Any]", state)
+        self._expected, self._rounds = float(known["expected"]), int(known["rounds"])
+        self._seconds = float(known["seconds"])
+
     def __str__(self) -> str:
         return "early()"
 
 
-_WHOLE = Decodable()
+def _expected(view: View, first: float) -> float:
+    """Return in how many seconds since the order a whole gradient is to be expected.
 
-
-def _pays(view: View) -> bool:
-    """Return whether a whole gradient is expected to take many times as long as the first arrival did."""
+    Arguments:
+        view: with an arrival at least.
+        first: when the first one came, in seconds since the order.
+    """
     groups = view.code.groups
     if groups is None:  # tasks are lost, and what is left is no code of groups
-        return False
-    first = min(view.came.values())
+        return view.elapsed
     open_ = view.pending
+    left = np.bincount(groups[open_], minlength=int(groups.max()) + 1)
+    left[groups[view.arrived]] = 0
+    sizes = left[left > 0]
     # Workers that are out, each for as long as it has been so since the first came: the time at risk.
     at_risk = sum(came - first for came in view.came.values()) + len(open_) * (view.elapsed - first)
-    hazard = max(len(view.came) - 1, 0.5) / at_risk if at_risk > 0.0 else np.inf
-    heard = np.unique(groups[view.arrived])
-    left = np.bincount(groups[open_], minlength=int(groups.max()) + 1)
-    left[heard] = 0
-    sizes = left[left > 0]
-    if not len(sizes):
-        return False
+    if not len(sizes) or not at_risk > 0.0:
+        return view.elapsed
+    hazard = max(len(view.came) - 1, 0.5) / at_risk
     # The last of n alike groups comes after 1 + 1/2 + ... + 1/n times what one of them takes.
     harmonic = float((1.0 / np.arange(1, len(sizes) + 1)).sum())
-    return view.elapsed + harmonic / (hazard * float(sizes.mean())) > _WORTH * first
+    return view.elapsed + harmonic / (hazard * float(sizes.mean()))
