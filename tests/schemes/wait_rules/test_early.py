@@ -20,9 +20,9 @@ WORKERS, LOAD = 30, 3
 CODE = codes.fractional_repetition(WORKERS, LOAD)
 
 
-def waited(times: Array, **note: Any) -> tuple[float, int]:
+def waited(times: Array, rule: wait_rules.WaitRule | None = None, step: int = 0, **note: Any) -> tuple[float, int]:
     """Return when a round stops that is asked at every arrival, and whenever the rule wants to be; and who is in."""
-    rule, view = wait_rules.early(), View(make_decoder(CODE), note=note)
+    rule, view = rule or wait_rules.early(), View(make_decoder(CODE), step, note=note)
     for message in np.argsort(times):
         while (wake := rule.wake(view)) is not None and wake < times[message]:
             view.elapsed = wake
@@ -86,3 +86,24 @@ def test_workers_that_are_gone_are_not_waited_for() -> None:
 def test_codes_whose_groups_are_no_replicas_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="equal messages"):
         wait_rules.early().check(make_decoder(codes.cyclic_mds(7, stragglers=2)))
+
+
+def test_later_arrivals_that_take_longer_than_was_to_be_expected_end_it() -> None:
+    """The first of the probe was there at once, by chance; after three orders that took as long as all, it is known."""
+    times = 0.1 + 0.01 * np.arange(WORKERS)
+    rule = wait_rules.early().begin()
+
+    def round_of(step: int, came: Array, **note: Any) -> int:
+        return waited(came, rule, step, **note)[1]
+
+    lucky = times.copy()
+    lucky[0] = 1e-3
+    assert round_of(0, lucky, arrivals=1, probing=True) < WORKERS - LOAD
+    assert [round_of(step, times, arrivals=1) for step in (1, 2, 3)] == [1, 1, 1]
+    again = wait_rules.early().begin()
+    again.restore(rule.state())
+    assert round_of(4, times, arrivals=1) == WORKERS - LOAD + 1
+    rule = again
+    assert round_of(4, times, arrivals=1) == WORKERS - LOAD + 1
+    rule = wait_rules.early().begin()  # of another run
+    assert round_of(4, times, arrivals=1) == 1

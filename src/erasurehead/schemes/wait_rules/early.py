@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast, final
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid
-from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
 from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.residual import Decodable
@@ -41,8 +40,7 @@ class Early(WaitRule):
 
     def __init__(self) -> None:
         self._expected = math.inf  # seconds of a whole gradient, as a probe tells
-        self._rounds = -1  # since then (the probe's own comes first), and what an arrival took in them, in all
-        self._seconds = 0.0
+        self._took: dict[int, float] = {}  # by step: seconds that an arrival took since then
 
     def begin(self) -> Early:
         return Early()
@@ -55,29 +53,26 @@ class Early(WaitRule):
         if view.finished < (wanted if view.whole else max(1, min(wanted, view.can_finish()))):
             return Verdict.WAIT
         if not view.note.get("probing", False):
-            return Verdict.STOP if self._still_pays() else Verdict.WAIT
+            if not self._still_pays(view.step):
+                return Verdict.WAIT
+            self._took[view.step] = view.elapsed / len(view.arrived)
+            return Verdict.STOP
         first = min(view.came.values())
         if view.elapsed < _LOOK * first:
             return Verdict.WAIT
         self._expected = _expected(view, first)
         return Verdict.STOP if self._expected > _WORTH * first else Verdict.WAIT
 
-    def _still_pays(self) -> bool:
-        if self._rounds < _FEW_ROUNDS:
-            return True
-        return _STILL_WORTH * self._seconds / self._rounds <= self._expected
+    def _still_pays(self, step: int) -> bool:
+        """Return whether arrivals before a step have come as soon as the probe let one expect."""
+        took = [seconds for number, seconds in self._took.items() if number < step]
+        return len(took) < _FEW_ROUNDS or _STILL_WORTH * math.fsum(took) / len(took) <= self._expected
 
     def wake(self, view: View) -> float | None:
         if not view.came or not view.note.get("probing", False):
             return None
         first = min(view.came.values())
         return next((times * first for times in (_LOOK, _WORTH) if view.elapsed < times * first), None)
-
-    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
-        if step.kind == "early" and self._expected < math.inf:
-            self._rounds += 1
-            if self._rounds > 0:
-                self._seconds += step.waited / max(1, step.arrived)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first worker has answered, shape (rounds,): of an order that asks for no more."""
@@ -92,12 +87,12 @@ class Early(WaitRule):
             )  # fmt: skip
 
     def state(self) -> Tree:
-        return {"expected": self._expected, "rounds": self._rounds, "seconds": self._seconds}
+        return {"expected": self._expected, "took": [[step, seconds] for step, seconds in self._took.items()]}
 
     def restore(self, state: Tree) -> None:
         known = cast("Mapping[str, Any]", state)
-        self._expected, self._rounds = float(known["expected"]), int(known["rounds"])
-        self._seconds = float(known["seconds"])
+        self._expected = float(known["expected"])
+        self._took = {int(step): float(seconds) for step, seconds in known["took"]}
 
     def __str__(self) -> str:
         return "early()"
