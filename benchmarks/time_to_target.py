@@ -365,7 +365,7 @@ def main() -> None:
             if chosen.only in cell:
                 ratios |= _compared(cell, data, name, late, table.get(cell, {}).get("best", {}), seeds)
     targets = {
-        key: by_data[key.partition(" | ")[0]]
+        key: by_data[key.partition(", ")[0]]
         for key in ratios
         for (level, kind), by_data in _TARGETS.items()
         if "carry" in key and key.endswith(f"{kind} {level}")
@@ -386,7 +386,7 @@ def _compared(cell: str, data: str, name: str, late: str, best: Mapping[str, Any
     ours = [of_adaptive(data, late, law(name, seed)) for seed in seeds]
     paper = [of_paper(data, late, law(name, seed)) for seed in seeds]
     print(f"{cell}: adaptive, {statistics.median(one.own for one in ours) * 1e3:.1f} ms of its own a step")
-    ratios: dict[str, float] = {}
+    named, ratios = cell.replace(" | ", ", "), dict[str, float]()  # a bar would end a column of the table
     for level in LEVELS:
         times = [one.times.get(level) for one in ours]
         if any(seconds is None for seconds in times):
@@ -398,7 +398,7 @@ def _compared(cell: str, data: str, name: str, late: str, best: Mapping[str, Any
         known = [seconds for seconds in theirs if seconds is not None]
         said += f"; the paper's setting {_range(known)}" if len(known) == len(mine) else "; the paper's setting: never"
         if len(known) == len(mine):
-            ratios[f"{cell}: paper {level}"] = statistics.median(a / b for a, b in zip(known, mine, strict=True))
+            ratios[f"{named}: paper {level}"] = statistics.median(a / b for a, b in zip(known, mine, strict=True))
         if level in best:
             setting = Setting(best[level]["scheme"], best[level]["optimizer"], best[level]["rate"])
             limit = {level: MOST_SECONDS}
@@ -407,7 +407,7 @@ def _compared(cell: str, data: str, name: str, late: str, best: Mapping[str, Any
             said += f"; tuned {_range(reached)} ({setting.text}, {len(reached)} of {len(tuned)} seeds)"
             if len(reached) == len(mine):
                 pairs = zip(reached, mine, strict=True)
-                ratios[f"{cell}: tuned {level}"] = statistics.median(a / b for a, b in pairs)
+                ratios[f"{named}: tuned {level}"] = statistics.median(a / b for a, b in pairs)
         print(said, flush=True)
     return ratios
 
