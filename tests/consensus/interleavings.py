@@ -2,12 +2,12 @@
 
 A peer's handlers see nothing but the peer and what they are told, so a handler is a function of both: it is called
 once, and its outcome is looked up after that. What is searched are then tuples of numbers: which state each peer is in,
-and which letters are on their way between each two, in their order. What may happen next:
+and which messages are on their way between each two, in their order. What may happen next:
 
-- the oldest letter between two peers comes, or is left out because two newer ones with a vector are behind it;
+- the oldest message between two peers comes, or is left out because two newer ones with a vector are behind it;
 - a gradient is there, as long as there is `work` left, so that the search ends;
 - a peer decides, any time after it was told something: before or after it is told more;
-- the network is cut, heals, a peer dies: once each. Letters across a cut are lost at any moment of it, as are those to
+- the network is cut, heals, a peer dies: once each. Messages across a cut are lost at any moment of it, as are those to
   the dead, and each peer hears of a change whenever it may, but of all in one order.
 
 Nothing else: no time passes. Where a policy compares moments, the clock shows how many gradients there were.
@@ -115,7 +115,7 @@ class State:
         works: who computes.
         told: who was told something and has not decided since.
         views: of how many changes each peer has heard.
-        letters: on their way: by sender and receiver, each with the sender's view.
+        messages: on their way: by sender and receiver, each with the sender's view.
         mixed: the steps of each peer.
         work: gradients that are left.
         occurred: how many of the faults have occurred.
@@ -125,7 +125,7 @@ class State:
     works: tuple[bool, ...]
     told: tuple[bool, ...]
     views: tuple[int, ...]
-    letters: tuple[tuple[tuple[int, int], tuple[tuple[int, int], ...]], ...]
+    messages: tuple[tuple[tuple[int, int], tuple[tuple[int, int], ...]], ...]
     mixed: tuple[tuple[Mixed, ...], ...]
     work: int
     occurred: int = 0
@@ -133,7 +133,7 @@ class State:
     @property
     def still(self) -> bool:
         """Whether all that was said has been heard."""
-        return not self.letters and not any(self.told)
+        return not self.messages and not any(self.told)
 
 
 class Cut(NamedTuple):
@@ -232,7 +232,7 @@ class Interleavings:
             stamp[peer] = one.steps + 1.0
             ear.works = False
             one.on_work(stamp)
-        elif kind == "letter":
+        elif kind == "message":
             one.on_message(what[0], self._messages[what[1]])
         elif kind == "settle":
             one.settle()
@@ -264,12 +264,12 @@ class Interleavings:
         """Return what comes of telling one peer something."""
         known = state.peers[peer] if before is None else before
         made = self._call(peer, known if known >= 0 else None, state.works[peer], state.work, event)
-        letters = dict(state.letters)
+        messages = dict(state.messages)
         for to, message in made.sent:
-            letters[peer, to] = (*letters.get((peer, to), ()), (message, state.views[peer]))
+            messages[peer, to] = (*messages.get((peer, to), ()), (message, state.views[peer]))
         after = replace(
             state, peers=_put(state.peers, peer, made.state), works=_put(state.works, peer, made.works),
-            told=_put(state.told, peer, event[0] != "settle"), letters=tuple(sorted(letters.items())),
+            told=_put(state.told, peer, event[0] != "settle"), messages=tuple(sorted(messages.items())),
             mixed=_put(state.mixed, peer, (*state.mixed[peer], *made.mixed)),
         )  # fmt: skip
         if made.mixed and event[0] == "settle":
@@ -291,7 +291,7 @@ class Interleavings:
         return sender in gone or to in gone or any((sender in side) != (to in side) for side in sides)
 
     def _severed(self, state: State, sender: int, to: int, view: int) -> bool:
-        """Whether a change that the receiver has heard of came between them after the letter was written."""
+        """Whether a change that the receiver has heard of came between them after the message was written."""
         for gone, sides in self._worlds[view : state.views[to] + 1]:
             if sender in gone or to in gone or any((sender in side) != (to in side) for side in sides):
                 return True
@@ -299,19 +299,19 @@ class Interleavings:
 
     def next(self, state: State, faults: bool = True) -> Iterator[State]:
         """Yield all that may come next."""
-        for (sender, to), queue in state.letters:
+        for (sender, to), queue in state.messages:
             (message, view), *rest = queue
-            left = dict(state.letters)
+            left = dict(state.messages)
             left[sender, to] = tuple(rest)
             if not rest:
                 del left[sender, to]
-            taken = replace(state, letters=tuple(sorted(left.items())))
+            taken = replace(state, messages=tuple(sorted(left.items())))
             if self._lost(state, sender, to) or self._severed(state, sender, to, view):
                 yield taken
                 continue
             if view > state.views[to]:
                 continue  # it is read when the change is heard of
-            yield self._tell(taken, to, ("letter", sender, message))
+            yield self._tell(taken, to, ("message", sender, message))
             newer = sum(self._messages[other].vector is not None for other, _ in rest)
             if self._messages[message].vector is not None and newer >= 2:
                 yield taken
@@ -440,7 +440,7 @@ class Interleavings:
         return "\n".join(lines)
 
     def _said(self, before: State, after: State) -> str:
-        old, new = dict(before.letters), dict(after.letters)
+        old, new = dict(before.messages), dict(after.messages)
         words: list[str] = []
         for way in sorted({*old, *new}):
             was, now = [n for n, _ in old.get(way, ())], [n for n, _ in new.get(way, ())]

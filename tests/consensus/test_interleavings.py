@@ -102,7 +102,7 @@ def test_a_promise_that_crosses_the_end_of_a_step_is_answered(policy: Policy) ->
 def test_a_cut_that_has_healed_when_it_is_noticed_stops_nobody(
     problem: LogisticRegression, policy: str, latency: float
 ) -> None:
-    # Letters were lost, though the network is what it was: both ends of each link that was cut begin anew.
+    # Messages were lost, though the network is what it was: both ends of each link that was cut begin anew.
     for seed in range(6):
         done = train(
             problem, "ring()", policy, peers=6, steps=30, rate=0.1, batch=4, latency=latency, evaluate_every=30.0,

@@ -28,7 +28,8 @@ NAMES = {
     "Station", "Storm", "StormyEngine", "Survival", "Suspicion", "Thinned", "for_code", "later", "muster", "read_storm",
     "borne", "reformed", "reseated", "station_of", "twin", "write_storm", "Happening", "befallen", "take_happenings",
     "Befallen", "Inbox", "OnSuspicion", "RowFile", "Storms", "doubt", "doubts", "gathered_on_one", "most_liars",
-    "restricted",
+    "restricted", "Correspondence", "Mail", "Post", "Received", "SharedMail", "RankMail", "correspondence", "letters",
+    "open_letters",
 }  # fmt: skip
 """Classes and functions that were renamed."""
 
@@ -42,7 +43,9 @@ ATTRIBUTES = {
     "happened",
     "inbox",
     "instruments",
+    "letters",
     "liars",
+    "mail",
     "outbox",
     "oversight",
     "seats",

@@ -125,37 +125,6 @@ class TestOwn:
             assert (whole.tolist(), whole.dtype) == ([7.0] * 4, np.float64)
             assert (short.tolist(), short.dtype) == ([8.0] * 2, np.float32)
 
-    def test_a_worker_that_cannot_start_says_why_and_its_rank_is_free_again(self) -> None:
-        with MPIEngine() as engine:
-            for _ in range(2 * sum(n or 0 for n in engine.hosts().values())):
-                engine.assign(0, Unopenable(0, (0,)))
-                (event,) = take(engine, 1)
-                assert isinstance(event, Died)
-                assert "no room at the inn" in event.reason
-
-    def test_there_is_room_for_as_many_workers_as_ranks_live(self) -> None:
-        with MPIEngine() as engine:
-            (room,) = engine.hosts().values()
-            assert room is not None
-            start(engine, [Echo(worker, (worker,)) for worker in range(room)])
-            with pytest.raises(NoRoom, match=rf"worker {room} cannot be started: .* {room} live, and none is idle"):
-                engine.assign(room, Echo(room, (room,)))
-            engine.assign(0, None)
-            engine.assign(room, Echo(room, (room,)))
-            assert isinstance(take(engine, 1)[0], Joined)
-
-    @pytest.mark.parametrize("late", ["preempt", "carry"])
-    def test_a_program_is_replaced_even_where_an_endless_delay_is_sat_out(self, late: LateWork) -> None:
-        with MPIEngine(Timetable({(0, 0, 0): 1e6}), late) as engine:
-            room = sum(n or 0 for n in engine.hosts().values())
-            start(engine, [Echo(worker, (worker,)) for worker in range(room)])  # no rank is left to go to
-            engine.submit(order(0))
-            arrivals(engine, room - 1)
-            engine.assign(0, Echo(9, (0,)))
-            assert isinstance(take(engine, 1)[0], Joined)
-            engine.submit(order(1))
-            assert {event.worker: event.read()[1] for event in arrivals(engine, room)}[0] == 9
-
     @pytest.mark.parametrize("share", [True, False])
     def test_vectors_lie_in_memory_that_both_see_unless_they_travel(self, share: bool) -> None:
         with MPIEngine(share=share) as engine:
@@ -263,6 +232,41 @@ class TestOwn:
 
     def test_asynchronous_training_is_replayed_to_the_same_bits(self) -> None:
         check_asynchronous(MPIEngine)
+
+
+class TestAllRanks:
+    """What takes every rank that lives; the last of all, when those are few."""
+
+    def test_a_worker_that_cannot_start_says_why_and_its_rank_is_free_again(self) -> None:
+        with MPIEngine() as engine:
+            for _ in range(2 * sum(n or 0 for n in engine.hosts().values())):
+                engine.assign(0, Unopenable(0, (0,)))
+                (event,) = take(engine, 1)
+                assert isinstance(event, Died)
+                assert "no room at the inn" in event.reason
+
+    def test_there_is_room_for_as_many_workers_as_ranks_live(self) -> None:
+        with MPIEngine() as engine:
+            (room,) = engine.hosts().values()
+            assert room is not None
+            start(engine, [Echo(worker, (worker,)) for worker in range(room)])
+            with pytest.raises(NoRoom, match=rf"worker {room} cannot be started: .* {room} live, and none is idle"):
+                engine.assign(room, Echo(room, (room,)))
+            engine.assign(0, None)
+            engine.assign(room, Echo(room, (room,)))
+            assert isinstance(take(engine, 1)[0], Joined)
+
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_a_program_is_replaced_even_where_an_endless_delay_is_sat_out(self, late: LateWork) -> None:
+        with MPIEngine(Timetable({(0, 0, 0): 1e6}), late) as engine:
+            room = sum(n or 0 for n in engine.hosts().values())
+            start(engine, [Echo(worker, (worker,)) for worker in range(room)])  # no rank is left to go to
+            engine.submit(order(0))
+            arrivals(engine, room - 1)
+            engine.assign(0, Echo(9, (0,)))
+            assert isinstance(take(engine, 1)[0], Joined)
+            engine.submit(order(1))
+            assert {event.worker: event.read()[1] for event in arrivals(engine, room)}[0] == 9
 
 
 def check_asynchronous(make: Callable[[Delays, LateWork], Engine]) -> None:

@@ -25,7 +25,7 @@ from .mpi_jobs import environment, job, mpiexec, running
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("mpi")]  # one job at a time
 
-RANKS = 24  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and those that are killed
+RANKS = 19  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and the 11 that are killed
 
 INSIDE = """
 import sys
@@ -49,6 +49,7 @@ def names() -> list[str]:
             mpi_inside.TestConformanceOfWhatTravels,
             mpi_inside.TestOwn,
             mpi_inside.TestPeers,
+            mpi_inside.TestAllRanks,
         )
         for name, _ in inspect.getmembers(suite, inspect.isfunction)
         if name.startswith("test_")

@@ -1,4 +1,4 @@
-"""A peer in a worker of an engine: it computes, reads and writes letters, and reports what it has done now and then."""
+"""A peer in a worker of an engine: it computes, receives and sends messages, and reports now and then what it did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from erasurehead.consensus.shares import Holdings, LocalGradients
 from erasurehead.consensus.views import View
 from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.engines.machine import machine
-from erasurehead.engines.mail import COORDINATOR, Mail, Post
+from erasurehead.engines.peer_channels import COORDINATOR, Endpoint, PeerChannels
 
 TICK = 0.125
 """Seconds between two reports of a peer, and of moments at which the mean model can be looked at; without rounding."""
@@ -93,13 +93,13 @@ class PeerProgram(Program):
     Arguments:
         plan: of the run.
         peer: its number.
-        mail: between all peers.
+        channels: between all peers.
         steps: that an earlier peer of this number has begun.
     """
 
     plan: Plan
     peer: int
-    mail: Mail
+    channels: PeerChannels
     steps: int = 0
     pure = False
 
@@ -139,7 +139,7 @@ class PeerProgram(Program):
 
 @final
 class LivePort(Port):
-    """A peer's way to the others, with real time and real letters."""
+    """A peer's way to the others, with real time and real messages."""
 
     def __init__(self, life: Life, peer: int) -> None:
         self._life, self.peer = life, peer
@@ -162,7 +162,7 @@ class LivePort(Port):
 
 @final
 class Life:
-    """What a peer does in its worker, moment by moment: letters that have come, then work that is done, then decisions.
+    """What a peer does in its worker, moment by moment: messages that came, then work that is done, then decisions.
 
     That a neighbour has ended the peer sees by itself, some `notice` later, and tells its other neighbours, who tell
     theirs: before anything else that it writes to them, so that nobody is answered by who knows more. Who is gone is a
@@ -194,7 +194,7 @@ class Life:
         self.messages = self.vectors = 0
         self._gradient_seconds = 0.0
         self._end = np.inf
-        self._post: Post = program.mail.post(self.peer)
+        self._endpoint: Endpoint = program.channels.endpoint(self.peer)
         self._lives: dict[int, int] = {}
         self._ended: set[int] = set()  # lives
         self._known = View(made.graph)
@@ -244,7 +244,7 @@ class Life:
                 due = min(self._seen.values(), default=np.inf)
                 if self.due is not None:
                     due = min(due, self.due[0])
-                self._post.wait(self._origin + min(due, self._next, self._end))
+                self._endpoint.wait(self._origin + min(due, self._next, self._end))
 
     def _told(self, until: float, last: bool = False) -> Report:
         rows = [row for row in self.rows if row.end <= until]
@@ -255,7 +255,7 @@ class Life:
         model = next((model for when, model in reversed(self._history) if when <= until), self._history[0][1])
         if last:
             self.ended = True
-            self._post.close()
+            self._endpoint.close()
         noticed, self._noticed = self._noticed, []
         return Report(until, told, self.messages, self.vectors, self._gradient_seconds, last, np.array(model), noticed)
 
@@ -267,18 +267,18 @@ class Life:
     def _turn(self) -> bool:
         """Tell the peer what has come, and whether its work is done; return whether anything has happened."""
         some = False
-        for letter in self._post.letters():
+        for received in self._endpoint.receive():
             some = True
-            if letter.sender == COORDINATOR:
-                self._hear(*json.loads(letter.head))
+            if received.sender == COORDINATOR:
+                self._hear(*json.loads(received.head))
                 continue
-            view, theirs, ours, tag, round, data = json.loads(letter.head)
+            view, theirs, ours, tag, round, data = json.loads(received.head)
             if tag == _ENDED:
-                if not self._separated(letter.sender):
+                if not self._separated(received.sender):
                     self._end_of(set(data))
             elif ours == self._lives[self.peer]:
-                message = Message(tag, round, cast("tuple[Any, ...]", tupled(data)), letter.vector)
-                self._deliver(view, letter.sender, theirs, message)
+                message = Message(tag, round, cast("tuple[Any, ...]", tupled(data)), received.vector)
+                self._deliver(view, received.sender, theirs, message)
         some |= self._watch()
         if self.due is not None and self.moment >= self.due[0]:
             gradient, self.due, some = self.due[1], None, True
@@ -289,7 +289,7 @@ class Life:
         """Tell the peer of a message, unless its sender has heard of a change that we shall hear of: then, after that.
 
         So a change comes to all at once, as on the virtual clock: before it nobody is answered by who knows more. What
-        was written before a cut was heard of is void after it: a link that has lost letters starts over at both ends.
+        was written before a cut was heard of is void after it: a link that has lost messages starts over at both ends.
         """
         if view > self._view:
             self._early.append((view, sender, life, message))
@@ -323,13 +323,13 @@ class Life:
         if to in self._known.gone or self._separated(to):
             return
         head = [self._view, self._lives[self.peer], self._lives[to], message.tag, message.round, message.data]
-        self._post.send(to, json.dumps(head, separators=(",", ":")).encode(), message.vector)
+        self._endpoint.send(to, json.dumps(head, separators=(",", ":")).encode(), message.vector)
 
     # Who is there
 
     def _watch(self) -> bool:
         """See whether neighbours have ended; return whether that is to be taken note of now."""
-        for peer in self._post.lost(self._neighbours):
+        for peer in self._endpoint.lost(self._neighbours):
             self._seen.setdefault(peer, self.moment + self.made.notice)
         now = [peer for peer, due in self._seen.items() if due <= self.moment]
         for peer in now:
@@ -360,7 +360,7 @@ class Life:
         head = json.dumps([self._view, 0, 0, _ENDED, 0, sorted(self._ended)], separators=(",", ":")).encode()
         for peer in self._neighbours if self._ended else ():
             if not self._separated(peer):
-                self._post.send(peer, head)
+                self._endpoint.send(peer, head)
         return True
 
     # What those who watch over all peers say
@@ -375,8 +375,8 @@ class Life:
         else:
             self._change(what)
             early, self._early = self._early, []
-            for letter in early:
-                self._deliver(*letter)
+            for held in early:
+                self._deliver(*held)
 
     def _change(self, note: Mapping[str, Any]) -> None:
         """The network was cut, has healed, or somebody has come back, of whose end this peer may not have heard."""
@@ -392,14 +392,14 @@ class Life:
 
     def _learn(self, note: Mapping[str, Any]) -> None:
         self._lives = {int(peer): int(life) for peer, life in note["lives"]}
-        self._post.learn(note["where"])
+        self._endpoint.learn(note["where"])
         self._view = int(note["view"])
-        for peer in [peer for peer in self._seen if peer not in self._post.lost([peer])]:
+        for peer in [peer for peer in self._seen if peer not in self._endpoint.lost([peer])]:
             del self._seen[peer]
 
 
 _ENDED = ""
-"""The tag of letters that say which lives have ended; policies have others."""
+"""The tag of messages that say which lives have ended; policies have others."""
 
 
 def _sides(written: Any) -> tuple[frozenset[int], ...]:
@@ -423,5 +423,5 @@ def clock(began: float) -> tuple[str, float, float]:
 
 
 def words(life: int, kind: str, what: Any) -> bytes:
-    """Return the head of a letter to a peer from those who watch over all."""
+    """Return the head of a message to a peer from those who watch over all."""
     return json.dumps([life, kind, what], separators=(",", ":")).encode()

@@ -26,7 +26,7 @@ from erasurehead.consensus.run_records import RunRecords
 from erasurehead.consensus.views import View
 from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Order
 from erasurehead.engines.fault_injection import injection
-from erasurehead.engines.mail import correspondence
+from erasurehead.engines.peer_channels import peer_messaging
 from erasurehead.errors import EngineError, invalid
 from erasurehead.training.notices import Notice
 
@@ -38,7 +38,7 @@ _SHUTDOWN = 10.0  # seconds that peers have for their last report
 _SETTLING = 4.0  # seconds that neighbours have to notice a death, and to report that, before it is written down
 
 _lives = itertools.count(1)
-"""Every peer that was ever started has a number of its own, so that nobody takes a letter for an earlier one's."""
+"""Every peer that was ever started has a number of its own, so that nobody takes a message for an earlier one's."""
 
 _rounds = itertools.count()
 """Of orders: an engine may have carried an earlier run, and passes over rounds that are not newer."""
@@ -94,7 +94,7 @@ class LiveRun:
             raise invalid("engine", "must have no delays of its own", engine.name, "those of the plan are the peers'")
         self.kept = RunRecords(made, conduct)
         self.n_peers = made.graph.n_peers
-        self.mail = correspondence(engine).mail(self.n_peers, made.algorithm.n_vectors * len(made.x))
+        self.channels = peer_messaging(engine).peer_channels(self.n_peers, made.algorithm.n_vectors * len(made.x))
         self.seen: dict[int, _Seen] = {}
         self.gone: set[int] = set()
         self.sides: tuple[frozenset[int], ...] = ()
@@ -141,7 +141,7 @@ class LiveRun:
         self.kept.begin()
         self.kept.look(np.array([made.x] * self.n_peers), 0, 0.0)
         for peer in range(self.n_peers):
-            engine.assign(peer, PeerProgram(made, peer, self.mail))
+            engine.assign(peer, PeerProgram(made, peer, self.channels))
         deadline, missing = engine.now() + PATIENCE, set(range(self.n_peers))
         while missing:
             event = engine.next_event(deadline)
@@ -175,7 +175,7 @@ class LiveRun:
         self.engine.submit(order, None if peer is None else [peer])
 
     def _whereabouts(self) -> dict[str, Any]:
-        return {"lives": list(self._lives.items()), "where": self.mail.where(), "view": self._changes}
+        return {"lives": list(self._lives.items()), "where": self.channels.where(), "view": self._changes}
 
     # While it goes on
 
@@ -313,7 +313,7 @@ class LiveRun:
             return
         self._write_down(peer, self._lives[peer])
         try:
-            self.engine.assign(peer, PeerProgram(self.made, peer, self.mail, self._steps[peer]))
+            self.engine.assign(peer, PeerProgram(self.made, peer, self.channels, self._steps[peer]))
             self._expected.add(peer)
         except NoRoom as error:
             text = f"Peer {peer} cannot come back: {error}"
@@ -360,7 +360,7 @@ class LiveRun:
 
     def _tell(self, kind: str, what: Any) -> None:
         for peer in self.seen:
-            self.mail.tell(peer, words(self._lives[peer], kind, what))
+            self.channels.tell(peer, words(self._lives[peer], kind, what))
 
     # The end
 
@@ -385,7 +385,7 @@ class LiveRun:
         self._tell("end", 0.0)
         for peer in range(self.n_peers):
             self.engine.assign(peer, None)
-        self.mail.close()
+        self.channels.close()
 
 
 def _plain(sides: tuple[frozenset[int], ...]) -> list[list[int]]:

@@ -94,7 +94,7 @@ def _engine(name: str) -> Engine:
     from erasurehead import engines
 
     if name not in ENGINES:
-        hint = "a letter between actors of Ray is a call, at more than twenty times the cost between processes"
+        hint = "a message between actors of Ray is a call, at more than twenty times the cost between processes"
         raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
     return engines.MPIEngine() if name == "mpi" else engines.ProcessEngine()
 

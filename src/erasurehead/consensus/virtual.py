@@ -263,7 +263,7 @@ class VirtualClock:
     def _tell(self, *cut: frozenset[int], returning: int = -1, heals: bool = False) -> None:
         """Let all who are there know who is gone, and of a cut; of one that has healed meanwhile, too.
 
-        Letters were lost then, and a link that has lost some starts over at both ends.
+        Messages were lost then, and a link that has lost some starts over at both ends.
         """
         self._noticed = frozenset(self.gone)
         if cut or heals:

@@ -20,10 +20,10 @@ from erasurehead.engines.base import Offered as Offered
 from erasurehead.engines.base import Order as Order
 from erasurehead.engines.base import Program as Program
 from erasurehead.engines.fault_injection import FaultInjection as FaultInjection
-from erasurehead.engines.mail import Correspondence as Correspondence
-from erasurehead.engines.mail import Mail as Mail
-from erasurehead.engines.mail import Post as Post
-from erasurehead.engines.mail import Received as Received
+from erasurehead.engines.peer_channels import Endpoint as Endpoint
+from erasurehead.engines.peer_channels import PeerChannels as PeerChannels
+from erasurehead.engines.peer_channels import PeerMessage as PeerMessage
+from erasurehead.engines.peer_channels import PeerMessaging as PeerMessaging
 
 if TYPE_CHECKING:
     from erasurehead.engines.mpi import MPIEngine as MPIEngine

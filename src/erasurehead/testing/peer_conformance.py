@@ -25,7 +25,7 @@ from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.problems.linear import LogisticRegression
 from erasurehead.testing.pacing import at_some_pace
-from erasurehead.testing.peers import FIELDS, LETTERS, ROUNDS, Scripted
+from erasurehead.testing.peers import FIELDS, MESSAGES, ROUNDS, Scripted
 
 LONGEST = 200.0
 """Seconds of the clock after which a run of these tests is given up."""
@@ -122,10 +122,10 @@ class PeerConformance:
     def test_words_are_never_lost_and_the_newest_vector_wins(self) -> None:
         done = self.run(Scripted("flood"), peers=2, steps=1, delays="none()", graph="path()")
         seen = dict(zip(FIELDS, done.models[1], strict=True))
-        assert seen["words"] == LETTERS
+        assert seen["words"] == MESSAGES
         assert seen["disorder"] == seen["torn"] == 0
-        assert 1 <= seen["vectors"] <= LETTERS
-        assert seen["newest"] == LETTERS
+        assert 1 <= seen["vectors"] <= MESSAGES
+        assert seen["newest"] == MESSAGES
         assert seen["whole"] == 1
 
     def test_a_message_wakes_who_waits(self) -> None:

@@ -13,7 +13,7 @@ from erasurehead.consensus.contract import Message
 from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies import Policy
 
-LETTERS = 200
+MESSAGES = 200
 """That `Flood` sends at once."""
 
 NUMBERS = 30_000
@@ -59,11 +59,11 @@ FIELDS = ("words", "disorder", "vectors", "newest", "torn", "whole")
 
 
 class _Flooding(_Telling):
-    """Peer 0 sends many letters at once, and peer 1 tells what came; the run ends with the one step of each."""
+    """Peer 0 sends many messages at once, and peer 1 tells what came; the run ends with the one step of each."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
-            for number in range(1, LETTERS + 1):
+            for number in range(1, MESSAGES + 1):
                 self.port.send(1, Message("word", number))
                 self.port.send(1, Message("vector", number, (), np.full(len(self.seen), float(number))))
             self.port.send(1, Message("long", 0, tuple(range(NUMBERS))))

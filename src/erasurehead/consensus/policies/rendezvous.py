@@ -3,7 +3,7 @@
 How two of them agree
 ---------------------
 
-A link is between a step of one peer and a step of the other, and each letter names both. A peer is *computing*; *open*,
+A link is between a step of one peer and a step of the other; each message names both. A peer is *computing*; *open*,
 with its vector there and links to be made; or *closed*, when its policy says that these are enough: it waits for what
 it has promised, mixes, and computes again. In an open step it stands to each neighbour in one of these ways:
 
@@ -18,7 +18,7 @@ real       both ends have promised                never back, but by a change of
 passed     the neighbour had closed its step      promised to a newer step, if that is offered while this one is open
 =========  =====================================  ==============================================================
 
-Letters: an *offer* has the vector, and is a promise where it names a step of the receiver. A ready peer *answers* each
+Messages: an *offer* has the vector, and is a promise where it names a step of the receiver. A ready peer *answers* each
 offer at once: with a promise if it is open and not linked yet, else by saying that it has closed its step. A promise
 for a step that the receiver has not promised is always answered: by a promise, or by a refusal. A computing peer says
 nothing to an offer that promises nothing: it will offer, and promise, when it is ready. When a closed peer knows what
@@ -26,12 +26,12 @@ has become of all its promises it tells its links how many they are, and mixes w
 
 Why nobody waits for ever: a promise is answered without waiting for anything; a closed peer waits for the numbers of
 peers that are closed, or will be; an open peer waits for peers that compute. No promise is taken back, so both ends
-agree. Letters of one sender come in their order, and a vector is only left out when newer ones of its sender are there:
+agree. Messages of one sender come in their order, and a vector is only left out when its sender's newer ones are there:
 whoever has promised sends none before it is answered.
 
 A refusal is for good: the step that it is for is closed, or over, and stays so.
 
-Letters get lost where the network changes: those across a cut, and to or from who is gone. So after each change a ready
+Messages get lost where the network changes: those across a cut, to or from who is gone. So after each change a ready
 peer repeats its offer, with what it has promised, to all of its neighbours; they answer again, also for the step that
 they have mixed last. Whatever comes twice changes nothing. Two ends that a cut parts while they agree may see it
 differently: one may have mixed, and the other not.

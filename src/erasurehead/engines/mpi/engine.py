@@ -33,15 +33,15 @@ from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import BufferLease, OpenLeases
-from erasurehead.engines.mail import Correspondence, Mail
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.buffers import Shared, settled, share
-from erasurehead.engines.mpi.mail import RankMail
+from erasurehead.engines.mpi.peer_channels import RankChannels
 from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, Report, directory_of
 from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
 from erasurehead.engines.packed_program import pack
+from erasurehead.engines.peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines.shared_memory import offer
 from erasurehead.errors import EngineError
 
@@ -90,7 +90,7 @@ class _Worker:
     last_words: str = ""
 
 
-class MPIEngine(Engine, FaultInjection, Correspondence):
+class MPIEngine(Engine, FaultInjection, PeerMessaging):
     """Workers as ranks of an MPI job.
 
     It is made on rank 0, while every other rank runs `serve`. A worker takes any rank that is idle; ranks beyond the
@@ -322,11 +322,11 @@ class MPIEngine(Engine, FaultInjection, Correspondence):
     def release(self, arrived: Arrived) -> None:
         self._leases.end(arrived)
 
-    def mail(self, workers: int, length: int) -> Mail:
+    def peer_channels(self, workers: int, length: int) -> PeerChannels:
         def ranks() -> Mapping[int, int]:
             return {worker: state.rank.number for worker, state in self._workers.items()}
 
-        return RankMail(ranks, self._directory.write)
+        return RankChannels(ranks, self._directory.write)
 
     def kill(self, worker: int) -> None:
         state = self._workers[worker]

@@ -17,7 +17,7 @@ from erasurehead.engines.base import told
 from erasurehead.engines.mpi.buffers import Shared
 from erasurehead.engines.mpi.channel_transport import ChannelTransport
 from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
-from erasurehead.engines.mpi.mail import open_letters
+from erasurehead.engines.mpi.peer_channels import open_channels
 from erasurehead.engines.mpi.rank_directory import part_at_exit
 from erasurehead.engines.mpi.rendezvous import Place, leave, rendezvous
 from erasurehead.engines.mpi.start import Start
@@ -56,7 +56,7 @@ def _served(comm: MPI.Intracomm) -> bool:
     with _sigint_ignored():
         link, places = rendezvous(comm, math.inf)
         assert link.beside is not None
-        open_letters(link.beside)
+        open_channels(link.beside)
         try:
             return _serve(CommandChannel(link))
         except Gone:

@@ -109,7 +109,7 @@ class RankDirectory:
         self._any_source, self._any_tag = int(self._link.mpi.ANY_SOURCE), int(self._link.mpi.ANY_TAG)
         self._lives = 0
         self._gone: deque[Rank] = deque()
-        self._letters: deque[Sending] = deque()
+        self._peer_messages: deque[Sending] = deque()
         self._limbo: list[object] = []  # of the dead: MPI may not have let go of the memory yet
 
     def assign(self, rank: Rank, head: tuple[Any, ...], arrays: tuple[Frame, ...]) -> None:
@@ -147,17 +147,17 @@ class RankDirectory:
             self._bury(rank, str(gone))
 
     def write(self, number: int, frame: Frame) -> None:
-        """Begin to send a letter to a rank; one that is lost is noticed elsewhere."""
+        """Begin to send a peer message to a rank; one that is lost is noticed elsewhere."""
         assert self._link.beside is not None
         with contextlib.suppress(Gone):
-            self._letters.append(self._link.beside.send(frame, number, Tag.LETTER))
-        while self._letters:
+            self._peer_messages.append(self._link.beside.send(frame, number, Tag.PEER_MESSAGE))
+        while self._peer_messages:
             try:
-                if not self._letters[0].done():
+                if not self._peer_messages[0].done():
                     break
             except Gone:
-                self._limbo.append(self._letters[0])
-            self._letters.popleft()
+                self._limbo.append(self._peer_messages[0])
+            self._peer_messages.popleft()
 
     def signal(self, rank: Rank, number: signal.Signals) -> bool:
         """Send a signal to a rank; return False if it is on another machine, where it cannot be sent to."""

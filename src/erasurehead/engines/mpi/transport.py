@@ -64,7 +64,7 @@ Frame = NDArray[np.uint8]
 
 
 class Tag(IntEnum):
-    """What a message is. All but `REPORT` and `LETTER` go from the coordinator to a rank."""
+    """What a message is. All but `REPORT` and `PEER_MESSAGE` go from the coordinator to a rank."""
 
     ASSIGN = 1  # a program follows
     DATA = 2  # one of its arrays
@@ -76,7 +76,7 @@ class Tag(IntEnum):
     END = 7  # the job is over: say that you have heard it, and wait for what follows
     LEAVE = 8  # end, with or without MPI's own end
     REPORT = 9  # from a rank: its head says the rest
-    LETTER = 10  # from a rank to another, or from the coordinator, over `Link.beside`
+    PEER_MESSAGE = 10  # from a rank to another, or from the coordinator, over `Link.beside`
 
 
 class Gone(Exception):
@@ -256,7 +256,7 @@ class Link:
 
     Arguments:
         comm: of this engine alone.
-        beside: of the same ranks, for letters between workers; None where none are written.
+        beside: of the same ranks, for peer messages between workers; None where none are written.
     """
 
     def __init__(self, comm: MPI.Intracomm, beside: MPI.Intracomm | None = None) -> None:

@@ -43,12 +43,12 @@ from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import BufferLease, OpenLeases
-from erasurehead.engines.mail import Correspondence, Mail
 from erasurehead.engines.packed_program import Store, pack
+from erasurehead.engines.peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines.processes import hidden_socket as hidden
 from erasurehead.engines.processes import worker as worker_process
 from erasurehead.engines.processes.forking import check_may_start
-from erasurehead.engines.processes.mail import SharedMail
+from erasurehead.engines.processes.peer_channels import SharedChannels
 from erasurehead.engines.processes.safe_path import safe_path
 from erasurehead.engines.processes.worker import FRAME, SharedProgram
 from erasurehead.engines.shared_memory import Block, align
@@ -73,7 +73,7 @@ class _Process:
     unread: bytes = b""  # the beginning of an item whose end has not come yet
 
 
-class ProcessEngine(Engine, FaultInjection, Correspondence):
+class ProcessEngine(Engine, FaultInjection, PeerMessaging):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
@@ -239,11 +239,11 @@ class ProcessEngine(Engine, FaultInjection, Correspondence):
     def release(self, arrived: Arrived) -> None:
         self._leases.end(arrived)
 
-    def mail(self, workers: int, length: int) -> Mail:
+    def peer_channels(self, workers: int, length: int) -> PeerChannels:
         def pids() -> Mapping[int, int]:
             return {worker: self.pid(worker) for worker in self._workers}
 
-        return SharedMail(workers, length, pids)
+        return SharedChannels(workers, length, pids)
 
     def kill(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGKILL)

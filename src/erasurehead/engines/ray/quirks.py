@@ -39,11 +39,18 @@ def no_tips() -> Generator[None]:
 
 @contextlib.contextmanager
 def no_monitors() -> Generator[None]:
-    """Keep Ray from starting two daemons that a cluster of one machine of its own has no use for.
+    """Keep Ray from starting three daemons that a cluster of one machine of its own has no use for.
 
-    One shows the workers' logs to the program that started the cluster, the other asks a cloud for more machines.
-    `ray start` has options for both, and `ray.init` has none.
+    One shows the workers' logs to the program that started the cluster, another asks a cloud for more machines:
+    `ray start` has options for both, and `ray.init` has none. The third serves the dashboard, or, where that is not
+    wanted, next to nothing, for more time of a processor than all the rest of the start.
     """
+    with _no_log_and_scaling(), _no_dashboard():
+        yield
+
+
+@contextlib.contextmanager
+def _no_log_and_scaling() -> Generator[None]:
     wanted = {"include_log_monitor": False, "no_monitor": True}
     parameter: Any = None
     with contextlib.suppress(ImportError):
@@ -57,6 +64,22 @@ def no_monitors() -> Generator[None]:
         yield
     finally:
         parameter.RayParams = before
+
+
+@contextlib.contextmanager
+def _no_dashboard() -> Generator[None]:
+    node: Any = None
+    with contextlib.suppress(ImportError, AttributeError):
+        node = import_module("ray._private.node").Node
+    before = getattr(node, "start_api_server", None)
+    if before is None:
+        yield
+        return
+    node.start_api_server = _swallow
+    try:
+        yield
+    finally:
+        node.start_api_server = before
 
 
 def _swallow(*_: object, **__: object) -> None:

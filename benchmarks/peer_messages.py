@@ -1,9 +1,9 @@
-"""What a letter from one worker to another costs: between processes, and between two actors of Ray.
+"""What a message from one worker to another costs: between processes, and between two actors of Ray.
 
-    python benchmarks/letters.py
+    python benchmarks/peer_messages.py
 
-Two that answer each other at once: microseconds from a letter to its answer, halved, and of the processor at each end.
-The actors run in threads, so that a letter is taken while another call waits; peers are not run on them.
+Two that answer each other at once: microseconds from a message to its answer, halved, and of the processor at each end.
+The actors run in threads, so that a message is taken while another call waits; peers are not run on them.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from typing import Any
 import numpy as np
 
 from common import report
-from erasurehead.engines.processes.mail import SharedMail
+from erasurehead.engines.processes.peer_channels import SharedChannels
 
-LETTERS = 300
+MESSAGES = 300
 LENGTHS = (0, 100, 100_000)
 HEAD = b"x" * 60
 
 
 def turns(first: bool, send: Callable[[], None], take: Callable[[], None]) -> tuple[float, float]:
-    """Exchange letters; return the seconds of one, by the clock and of this process."""
+    """Exchange messages; return the seconds of one, by the clock and of this process."""
     begin, busy = time.perf_counter(), time.process_time()
-    for _ in range(LETTERS):
+    for _ in range(MESSAGES):
         if first:
             send()
         take()
         if not first:
             send()
-    return (time.perf_counter() - begin) / LETTERS / 2, (time.process_time() - busy) / LETTERS / 2
+    return (time.perf_counter() - begin) / MESSAGES / 2, (time.process_time() - busy) / MESSAGES / 2
 
 
-def process(mail: SharedMail, worker: int, length: int, out: Any) -> None:
+def process(channels: SharedChannels, worker: int, length: int, out: Any) -> None:
     """Be one of two processes."""
-    post, vector = mail.post(worker), np.zeros(length) if length else None
+    endpoint, vector = channels.endpoint(worker), np.zeros(length) if length else None
 
     def take() -> None:
-        while not list(post.letters()):
-            post.wait(time.monotonic() + 5.0)
+        while not list(endpoint.receive()):
+            endpoint.wait(time.monotonic() + 5.0)
 
-    out.put(turns(worker == 0, lambda: post.send(1 - worker, HEAD, vector), take))
+    out.put(turns(worker == 0, lambda: endpoint.send(1 - worker, HEAD, vector), take))
 
 
 def between_processes(length: int) -> tuple[float, float]:
-    """Return what a letter costs between processes."""
+    """Return what a message costs between processes."""
     context = multiprocessing.get_context("fork")
-    mail, out = SharedMail(2, max(1, length)), context.Queue()
-    both = [context.Process(target=process, args=(mail, worker, length, out)) for worker in range(2)]
+    channels, out = SharedChannels(2, max(1, length)), context.Queue()
+    both = [context.Process(target=process, args=(channels, worker, length, out)) for worker in range(2)]
     for one in both:
         one.start()
     found = [out.get(timeout=60.0) for _ in both]
     for one in both:
         one.join()
-    mail.close()
+    channels.close()
     return max(found)
 
 
@@ -67,8 +67,8 @@ class Actor:
     def __init__(self) -> None:
         self.come = threading.Semaphore(0)
 
-    def letter(self, head: bytes, vector: Any) -> None:
-        """Take a letter."""
+    def message(self, head: bytes, vector: Any) -> None:
+        """Take a message."""
         self.come.release()
 
     def run(self, other: Any, first: bool, length: int) -> tuple[float, float]:
@@ -78,11 +78,11 @@ class Actor:
         def take() -> None:
             self.come.acquire(timeout=20.0)
 
-        return turns(first, lambda: other.letter.remote(HEAD, vector), take)
+        return turns(first, lambda: other.message.remote(HEAD, vector), take)
 
 
 def between_actors() -> dict[int, tuple[float, float]]:
-    """Return what letters of each length cost between actors."""
+    """Return what messages of each length cost between actors."""
     import ray
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -103,9 +103,9 @@ def main() -> None:
     for length in LENGTHS:
         here, there = between_processes(length), actors[length]
         for name, (seconds, busy) in (("processes", here), ("actors of Ray", there)):
-            print(f"{name}, {length} numbers: {1e6 * seconds:.0f} us a letter, {1e6 * busy:.0f} us of each processor")
-        ratios[f"letter of {length} numbers, Ray over processes"] = there[0] / here[0]
-    report("letters", ratios, {})
+            print(f"{name}, {length} numbers: {1e6 * seconds:.0f} us a message, {1e6 * busy:.0f} us of each processor")
+        ratios[f"message of {length} numbers, Ray over processes"] = there[0] / here[0]
+    report("peer_messages", ratios, {})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Letters between the ranks of a job, point to point, over a communicator of their own.
+"""Peer messages between the ranks of a job, point to point, over a communicator of their own.
 
-MPI has no wait that sleeps, so a rank that waits for letters sleeps between two looks: it uses no core.
+MPI has no wait that sleeps, so a rank that waits for peer messages sleeps between two looks: it uses no core.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.mail import COORDINATOR, Mail, Post, Received
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.transport import Frame, Gone, Link, Receiving, Sending, Tag, frame_of, read_head, reap
+from erasurehead.engines.peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage
 from erasurehead.errors import EngineError
 
 _UNDER_WAY = 8
-"""Letters to one rank that MPI is given at once; of vectors that have to wait, only the two newest go out."""
+"""Peer messages to one rank that MPI is given at once; of vectors that have to wait, only the two newest go out."""
 
 _limbo: list[object] = []
-"""What was on its way when a post was closed, or a rank was lost: MPI may not have let go of the memory yet."""
+"""What was on its way when an endpoint was closed, or a rank was lost: MPI may not have let go of the memory yet."""
 
 _opened: list[Link] = []
 
 
-def open_letters(link: Link) -> None:
+def open_channels(link: Link) -> None:
     """Let this process, a rank that serves, write to others over a link."""
     _opened[:] = [link]
 
@@ -43,8 +43,8 @@ def _framed(sender: int, head: bytes, vector: Array | None) -> Frame:
 
 
 @final
-class RankMail(Mail):
-    """Letters between the ranks that workers run on.
+class RankChannels(PeerChannels):
+    """Peer messages between the ranks that workers run on.
 
     Arguments:
         ranks: returns the rank of each worker that lives.
@@ -57,10 +57,10 @@ class RankMail(Mail):
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
-    def post(self, worker: int) -> Post:
+    def endpoint(self, worker: int) -> Endpoint:
         if not _opened:
             raise EngineError("this process is not a rank that serves.")
-        return _RankPost(worker, _opened[0])
+        return _RankEndpoint(worker, _opened[0])
 
     def where(self) -> Any:
         return [[worker, rank] for worker, rank in self._ranks().items()]
@@ -75,14 +75,14 @@ class RankMail(Mail):
 
 
 @final
-class _RankPost(Post):
-    """One rank's letters."""
+class _RankEndpoint(Endpoint):
+    """One rank's peer messages."""
 
     def __init__(self, worker: int, link: Link) -> None:
         self._worker, self._link = worker, link
         self._ranks: dict[int, int] = {}
         self._lost: set[int] = set()
-        self._waiting: dict[int, deque[tuple[bool, Frame]]] = {}  # by rank: whether it has a vector, the letter
+        self._waiting: dict[int, deque[tuple[bool, Frame]]] = {}  # by rank: whether it has a vector, the peer message
         self._sendings: dict[int, deque[Sending]] = {}
         self._receivings: dict[int, deque[Receiving]] = {0: deque()}
         self._backoff = Backoff(ALERT)
@@ -113,7 +113,7 @@ class _RankPost(Post):
         try:
             reap(under_way)
             while queue and len(under_way) < _UNDER_WAY:
-                under_way.append(self._link.send(queue[0][1], rank, Tag.LETTER))
+                under_way.append(self._link.send(queue[0][1], rank, Tag.PEER_MESSAGE))
                 queue.popleft()
         except Gone:
             self._lose(rank)
@@ -124,24 +124,24 @@ class _RankPost(Post):
         self._waiting.pop(rank, None)
         self._lost.add(rank)
 
-    def letters(self) -> Iterator[Received]:
+    def receive(self) -> Iterator[PeerMessage]:
         for rank in list(self._sendings):
             self._flush(rank)
         for rank in list(self._receivings):
             try:
                 coming = self._receivings[rank]
-                while (receiving := self._link.receive(rank, Tag.LETTER)) is not None:
+                while (receiving := self._link.receive(rank, Tag.PEER_MESSAGE)) is not None:
                     coming.append(receiving)
                 while coming and coming[0].done():
                     yield self._opened(coming.popleft().frame)
             except Gone:
                 self._lose(rank)
 
-    def _opened(self, frame: Frame) -> Received:
+    def _opened(self, frame: Frame) -> PeerMessage:
         self._backoff.reset()
         (sender, length, head), start = read_head(frame)
         vector = None if length < 0 else frame[start : start + 8 * length].view(np.float64)
-        return Received(int(sender), head, vector)
+        return PeerMessage(int(sender), head, vector)
 
     def wait(self, until: float) -> None:
         left = until - time.monotonic()

@@ -1,4 +1,4 @@
-"""Letters between worker processes: words in one pipe a worker, which wake it, and vectors in shared memory.
+"""Peer messages between worker processes: words in one pipe a worker, which wake it, and vectors in shared memory.
 
 A write to a pipe of at most `PIPE_BUF` bytes is never torn, whoever else writes: so all write to a worker's one pipe,
 and it waits for nothing else. A vector lies in memory that only its sender writes and only its receiver reads, in one
@@ -22,7 +22,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import NoRoom
-from erasurehead.engines.mail import COORDINATOR, Mail, Post, Received
+from erasurehead.engines.peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage
 from erasurehead.engines.shared_memory import Address, Block, align
 from erasurehead.errors import EngineError
 
@@ -30,9 +30,9 @@ _FRAME = struct.Struct("=iiqq")
 """Bytes that follow; sender; number of its vector to us, counted from 1, and its length; both 0 for none."""
 
 _FIRST, _MORE = 1 << 29, 1 << 30
-"""Are added to the bytes that follow: a letter begins here; it continues in the next frame of the sender."""
+"""Are added to the bytes that follow: a peer message begins here; it continues in the next frame of the sender."""
 
-_MOST = select.PIPE_BUF - _FRAME.size  # bytes of a letter in one frame
+_MOST = select.PIPE_BUF - _FRAME.size  # bytes of a peer message in one frame
 _READ = 1 << 18
 _RETRY = 0.002  # seconds until what found a pipe full is tried again
 _HEADER = 64  # bytes before a vector: its number
@@ -40,7 +40,7 @@ _SMALL = 1 << 20  # bytes of a vector up to which there are four places for it, 
 
 
 class _Outlet:
-    """Where letters to some workers go out; what finds a pipe full waits here, in order."""
+    """Where peer messages to some workers go out; what finds a pipe full waits here, in order."""
 
     def __init__(self, pipes: Mapping[int, int]) -> None:
         self.pipes = pipes
@@ -72,7 +72,7 @@ class _Outlet:
 
 
 def _frames(sender: int, head: bytes, number: int = 0, length: int = 0) -> Iterator[bytes]:
-    """Yield a letter in pieces that are never torn."""
+    """Yield a peer message in pieces that are never torn."""
     for begin in range(0, max(1, len(head)), _MOST):
         piece = head[begin : begin + _MOST]
         flags = (0 if begin else _FIRST) + (_MORE if begin + _MOST < len(head) else 0)
@@ -80,7 +80,7 @@ def _frames(sender: int, head: bytes, number: int = 0, length: int = 0) -> Itera
 
 
 @final
-class SharedMail(Mail):
+class SharedChannels(PeerChannels):
     """The pipes and the memory of all workers of one process engine.
 
     Arguments:
@@ -92,12 +92,13 @@ class SharedMail(Mail):
     def __init__(self, workers: int, length: int, pids: Callable[[], Mapping[int, int]] = dict) -> None:
         self._pids = pids
         if not os.path.isdir("/proc/self/fd"):
-            raise EngineError("letters between processes need Linux, where one process finds another's open files.")
+            raise EngineError("messages between worker processes need Linux, where one finds another's open files.")
         try:
             os.close(os.pidfd_open(os.getpid()))
         except OSError as error:
             raise EngineError(
-                f"letters between processes need a Linux of 5.3 or later, which tells when one ends: {error.strerror}."
+                "messages between worker processes need a Linux of 5.3 or later, which tells when one ends: "
+                f"{error.strerror}."
             ) from error
         self.length = length
         self.sides = 4 if 8 * length <= _SMALL else 2
@@ -112,7 +113,7 @@ class SharedMail(Mail):
                 self._pipes[worker] = outlet, inlet
         except OSError as error:
             self.close()
-            raise NoRoom(f"cannot open two files a worker for its letters: {error.strerror}.") from error
+            raise NoRoom(f"cannot open two files a worker for its peer messages: {error.strerror}.") from error
         self.addresses = {worker: Address.of(outlet) for worker, (outlet, _) in self._pipes.items()}
         self._outlet = _Outlet({worker: inlet for worker, (_, inlet) in self._pipes.items()})
 
@@ -124,8 +125,8 @@ class SharedMail(Mail):
         """Return where the places for vectors from one worker to another begin."""
         return (sender * self.workers + to) * self.sides * self.room
 
-    def post(self, worker: int) -> Post:
-        return _SharedPost(self, worker)
+    def endpoint(self, worker: int) -> Endpoint:
+        return _SharedEndpoint(self, worker)
 
     def where(self) -> Any:
         return [[worker, pid] for worker, pid in self._pids().items()]
@@ -145,17 +146,17 @@ class SharedMail(Mail):
 
 
 @final
-class _SharedPost(Post):
+class _SharedEndpoint(Endpoint):
     """A worker's own end of its pipe, and the others' of theirs, opened when they are first written to."""
 
-    def __init__(self, mail: SharedMail, worker: int) -> None:
-        assert mail.block is not None
-        self._mail, self._worker, self._block = mail, worker, mail.block
-        self._inlet = mail.addresses[worker].open(os.O_RDONLY | os.O_NONBLOCK)
-        self._pipes = _Pipes(mail.addresses)
+    def __init__(self, channels: SharedChannels, worker: int) -> None:
+        assert channels.block is not None
+        self._channels, self._worker, self._block = channels, worker, channels.block
+        self._inlet = channels.addresses[worker].open(os.O_RDONLY | os.O_NONBLOCK)
+        self._pipes = _Pipes(channels.addresses)
         self._outlet = _Outlet(self._pipes)
         self._unread = b""
-        self._parts: dict[int, bytes] = {}  # of letters in several pieces
+        self._parts: dict[int, bytes] = {}  # of peer messages in several pieces
         self._numbers: dict[int, int] = {}  # of the newest vector to each worker
         self._ends = _Ends()
 
@@ -180,35 +181,36 @@ class _SharedPost(Post):
 
     def _mark(self, sender: int, to: int) -> memoryview[int]:
         """Return where the number of the newest vector of a way stands, for who takes the sender's place one day."""
-        return self._block.numbers(self._mail.place(sender, to) + 8, 1)
+        return self._block.numbers(self._channels.place(sender, to) + 8, 1)
 
     def _place(self, sender: int, to: int, number: int, length: int) -> tuple[memoryview[int], Array]:
-        if length > self._mail.length:
-            raise EngineError(f"a letter's vector has {length} elements, and there is room for {self._mail.length}.")
-        offset = self._mail.place(sender, to) + (number % self._mail.sides) * self._mail.room
+        if length > self._channels.length:
+            room = self._channels.length
+            raise EngineError(f"a peer message's vector has {length} elements, and there is room for {room}.")
+        offset = self._channels.place(sender, to) + (number % self._channels.sides) * self._channels.room
         return self._block.numbers(offset, 1), self._block.array(offset + _HEADER, length)
 
-    def letters(self) -> Iterator[Received]:
+    def receive(self) -> Iterator[PeerMessage]:
         self._outlet.flush()
         with contextlib.suppress(BlockingIOError):
             self._unread += os.read(self._inlet, _READ)
         data, begin = self._unread, 0
-        found: list[Received] = []
+        found: list[PeerMessage] = []
         while len(data) - begin >= _FRAME.size:
             size, sender, number, length = _FRAME.unpack_from(data, begin)
             first, more, size = size & _FIRST, size & _MORE, size & (_FIRST - 1)
             end = begin + _FRAME.size + size
             if len(data) < end:
                 break
-            before = self._parts.pop(sender, b"")  # of one who died within a letter it is dropped
+            before = self._parts.pop(sender, b"")  # of one who died within a peer message it is dropped
             head = (b"" if first else before) + data[begin + _FRAME.size : end]
             begin = end
             if more:
                 self._parts[sender] = head
             elif not number:
-                found.append(Received(sender, head, None))
+                found.append(PeerMessage(sender, head, None))
             elif (vector := self._read(sender, number, length)) is not None:
-                found.append(Received(sender, head, vector))
+                found.append(PeerMessage(sender, head, vector))
         self._unread = data[begin:]
         yield from found
 

@@ -1,9 +1,9 @@
-"""Letters between workers, past the coordinator: what engines have beside orders and messages, where they can.
+"""Peer messages between workers, past the coordinator: what engines have beside orders and messages, where they can.
 
-A letter has a head, some bytes, and perhaps a vector. Nothing blocks but `Post.wait`. Letters of one sender arrive in
-their order; one with a vector that two newer ones of the same sender have overtaken may be left out: newest wins.
-Letters with no vector, and the two newest with one, are never left out. Those to a worker that is no more are lost,
-and others can ask whether it is.
+A peer message has a head, some bytes, and perhaps a vector. Nothing blocks but `Endpoint.wait`. Those of one sender
+arrive in their order; one with a vector that two newer ones of the same sender have overtaken may be left out: newest
+wins. Peer messages with no vector, and the two newest with one, are never left out. Those to a worker that is no more
+are lost, and others can ask whether it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COORDINATOR = -1
 """The number of who is no worker, and writes to all of them."""
 
 
-class Received(NamedTuple):
+class PeerMessage(NamedTuple):
     """What one worker writes to another.
 
     Attributes:
@@ -34,24 +34,28 @@ class Received(NamedTuple):
     vector: Array | None
 
 
-class Post(ABC):
-    """A worker's way to other workers."""
+class Endpoint(ABC):
+    """A worker's end of the channels to other workers."""
 
     @abstractmethod
     def learn(self, where: Any) -> None:
-        """Take note of where the others are now, as `Mail.where` says; letters to earlier ones of a number are void."""
+        """Take note of where the others are now; peer messages to earlier ones of a number are void.
+
+        Arguments:
+            where: as `PeerChannels.where` says it.
+        """
 
     @abstractmethod
     def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
-        """Send a letter; never waits. What cannot go out now goes out with later calls."""
+        """Send a peer message; never waits. What cannot go out now goes out with later calls."""
 
     @abstractmethod
-    def letters(self) -> Iterator[Received]:
-        """Yield all that has come; never waits."""
+    def receive(self) -> Iterator[PeerMessage]:
+        """Yield the peer messages that have come; never waits."""
 
     @abstractmethod
     def wait(self, until: float) -> None:
-        """Wait, without using a core, until there may be a letter, at most until then on `time.monotonic`."""
+        """Wait, without using a core, until there may be a peer message, at most until then on `time.monotonic`."""
 
     @abstractmethod
     def lost(self, workers: Collection[int]) -> frozenset[int]:
@@ -66,16 +70,16 @@ class Post(ABC):
         """Give back what it holds."""
 
 
-class Mail(ABC):
-    """The coordinator's side. It is sent to workers within their programs, where `post` opens it."""
+class PeerChannels(ABC):
+    """The coordinator's side. It is sent to workers within their programs, where `endpoint` opens theirs."""
 
     @abstractmethod
-    def post(self, worker: int) -> Post:
-        """Return a worker's way to the others; to be called in the worker itself, when it has its first order."""
+    def endpoint(self, worker: int) -> Endpoint:
+        """Return a worker's end; to be called in the worker itself, when it has its first order."""
 
     @abstractmethod
     def where(self) -> Any:
-        """Return where all workers are now, as plain data that an order may carry, and a letter as JSON."""
+        """Return where all workers are now, as plain data that an order may carry, and a peer message as JSON."""
 
     @abstractmethod
     def tell(self, worker: int, head: bytes) -> None:
@@ -86,12 +90,12 @@ class Mail(ABC):
         """Give back what it holds. May be called twice."""
 
 
-class Correspondence(ABC):
+class PeerMessaging(ABC):
     """What engines have in addition whose workers can write to each other."""
 
     @abstractmethod
-    def mail(self, workers: int, length: int) -> Mail:
-        """Return a mail between workers that are still to be assigned.
+    def peer_channels(self, workers: int, length: int) -> PeerChannels:
+        """Return channels between workers that are still to be assigned.
 
         Arguments:
             workers: how many; they are numbered from 0.
@@ -102,12 +106,12 @@ class Correspondence(ABC):
         """
 
 
-def correspondence(engine: Engine) -> Correspondence:
+def peer_messaging(engine: Engine) -> PeerMessaging:
     """Return an engine as one whose workers can write to each other.
 
     Raises:
         EngineError: if they cannot.
     """
-    if not isinstance(engine, Correspondence):
+    if not isinstance(engine, PeerMessaging):
         raise EngineError(f"the workers of the engine {engine.name!r} cannot write to each other.")
     return engine
