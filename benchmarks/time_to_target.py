@@ -88,6 +88,7 @@ class Clocked(optimizers.Optimizer):
             setattr(self, name, getattr(timed, name))
 
     def begin(self, problem: Problem) -> None:
+        self.timed.early = self.early
         self.timed.begin(problem)
         self._follow()
 
@@ -119,7 +120,7 @@ class Clocked(optimizers.Optimizer):
         return self.timed.ask()
 
     def tell(self, estimate: Array | None) -> None:
-        for name in ("share", "value", "exact", "curvature"):
+        for name in ("share", "value", "exact", "curvature", "parts"):
             setattr(self.timed, name, getattr(self, name))
         begin = time.perf_counter()
         self.timed.tell(estimate)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,25 @@ from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.problems.base import Problem
 from erasurehead.problems.penalties import Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one message, of an order of kind `"early"`, said of its tasks, without the penalty.
+
+    Attributes:
+        tasks: which, ascending. Two parts have the same tasks or none in common.
+        share: of all samples, that they have.
+        gradient: of the sum that is minimised, as far as it is theirs, shape (n_parameters,).
+        curvature: likewise of the bound on the curvature along each parameter, shape (n_parameters,).
+        entries: likewise of the mean number of a sample's entries.
+    """
+
+    tasks: tuple[int, ...]
+    share: float
+    gradient: Array
+    curvature: Array
+    entries: float
 
 
 class Optimizer(ABC):
@@ -43,6 +63,10 @@ class Optimizer(ABC):
         curvature: what came with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
             parameter, shape (n_parameters,), without the penalty, and the mean number of a sample's entries (see
             `Shard.curvature`); None of other orders. Set by the training loop.
+        early: whether orders of kind `"early"` may be asked for: the scheme has a rule for them, and workers that are
+            late drop their work when a newer order is out, so that few arrivals come soon. Set by the training loop
+            before `begin`.
+        parts: what single messages brought that answered such an order; none of others. Set by the training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
         remedy: what may help a model that diverges, as the end of a sentence.
     """
@@ -60,6 +84,8 @@ class Optimizer(ABC):
         self.value: float | None = None
         self.exact = False
         self.curvature: tuple[Array, float] | None = None
+        self.early = False
+        self.parts: Sequence[Part] = ()
         self.rejected = False
 
     def begin(self, problem: Problem) -> None:

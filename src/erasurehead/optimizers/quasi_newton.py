@@ -12,7 +12,9 @@ from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.engines.base import Order
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
-from erasurehead.problems.base import CURVATURE, Problem
+from erasurehead.optimizers.few_arrivals import FewArrivals
+from erasurehead.optimizers.scaling import POWERS, penalty_curvature, scalings, spreads
+from erasurehead.problems.base import CURVATURE, EARLY, Problem
 
 _MOST_PAIRS = 100
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
@@ -20,7 +22,6 @@ _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
-_POWERS = (1.0, 1.0, 0.75, 0.5)  # of the curvatures; the first of them with all entries of a sample counted together
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
 
 
@@ -78,6 +79,8 @@ class QuasiNewton(Optimizer):
         self._bound: tuple[Array, float] | None = None  # on the curvature, and a sample's entries, as they were summed
         self._diagonals: list[Array] = []  # what the inverse of the first matrix may be, the safest first
         self._chosen = 0
+        self._few: FewArrivals | None = None  # the steps before the first whole gradient, as long as they are taken
+        self._first_scale = 1.0  # of the first matrix, before any pair tells one
         self._steps: list[Array] = []
         self._changes: list[Array] = []
         self._bent: list[float] = []  # products of the two
@@ -100,6 +103,8 @@ class QuasiNewton(Optimizer):
         self.x = self.known  # a run of its own, which knows of no other problem
         self._know_nothing()
         self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
+        if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
+            self._few = FewArrivals(penalty_curvature(self.penalty, len(self.x)))
 
     @property
     def best(self) -> Array:
@@ -138,11 +143,15 @@ class QuasiNewton(Optimizer):
         return self._decision
 
     def ask(self) -> Order:
+        if self._few is not None:
+            return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
         return Order(step=self.step, points=(self.x,), kind=CURVATURE if self._asks_curvature else "gradient")
 
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
         self._decision, self.rejected = {"act": "wait"}, False
+        if self._few is not None and self._early_step(self._few, estimate):
+            return
         if estimate is None:
             if self.value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: it goes without
@@ -152,8 +161,7 @@ class QuasiNewton(Optimizer):
         estimate = estimate.astype(np.float64)  # of float32 with such a model; its state is kept in float64
         asked, self._asks_curvature = self._asks_curvature, False
         if asked and self.curvature is not None:
-            self._bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
-            self._diagonals = self._scalings(*self._bound)
+            self._scale((self.curvature[0].astype(np.float64), self.curvature[1] or 1.0))
         if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
         elif self._base is None:
@@ -162,6 +170,22 @@ class QuasiNewton(Optimizer):
             self._judge(self.value, estimate)
 
     # --- one step ---------------------------------------------------------------------------------------------------
+
+    def _early_step(self, few: FewArrivals, estimate: Array | None) -> bool:
+        """Take a step from few arrivals; return False if what came is for the method itself, which goes on from it."""
+        if estimate is None or self.exact or not few.hear(self.parts):
+            self._few = None
+            return estimate is not None and not self.exact  # nothing fits: the whole is asked for at the same point
+        smooth = self.penalty is not None and self.penalty.smooth
+        slope = self.penalty.gradient(self.x) if self.penalty is not None and smooth else np.zeros(len(self.x))
+        self.x = few.move(self.x, self.parts, slope).astype(self.x.dtype, copy=False)
+        self._decision = few.decision
+        if few.why:
+            self._few, self._chosen, self._first_scale = None, few.chosen, few.scale
+            if few.bound is not None:
+                self._asks_curvature = False
+                self._scale(few.bound)
+        return True
 
     def _judge(self, value: float, gradient: Array) -> None:
         """Take the current model for the next base, or go back part of the way."""
@@ -205,7 +229,7 @@ class QuasiNewton(Optimizer):
         )
         self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._steps)}
         if self._diagonals:
-            self._decision["scaling"] = _POWERS[self._chosen]
+            self._decision["scaling"] = POWERS[self._chosen]
         if not self._move():
             self._give_up()
 
@@ -285,25 +309,10 @@ class QuasiNewton(Optimizer):
 
     # --- the matrix -------------------------------------------------------------------------------------------------
 
-    def _scalings(self, curvature: Array, entries: float) -> list[Array]:
-        """Return diagonals to choose from.
-
-        Arguments:
-            curvature: bound along each parameter, shape (n_parameters,).
-            entries: mean number of a sample's entries that are not 0: together they bend the loss so much more.
-        """
-        penalty = self._penalty_curvature()
-        own = np.maximum(curvature, 0.0) + penalty
-        least = float(own[own > 0.0].min(initial=math.inf))
-        own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
-        safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
-        return [safe, *(own**power for power in _POWERS[1:])]
-
-    def _penalty_curvature(self) -> Array:
-        if self.penalty is None or not self.penalty.smooth:
-            return np.zeros(len(self.x))
-        nowhere = np.zeros(len(self.x))
-        return np.maximum(self.penalty.gradient(np.ones(len(self.x))) - self.penalty.gradient(nowhere), 0.0)
+    def _scale(self, bound: tuple[Array, float] | None) -> None:
+        """Make the diagonals to choose from, of a bound on the curvature as it was summed."""
+        self._bound = bound
+        self._diagonals = [] if bound is None else scalings(*bound, penalty_curvature(self.penalty, len(self.x)))
 
     def _remember(self, step: Array, change: Array) -> None:
         """Keep a pair, and choose the diagonal that it speaks for."""
@@ -316,10 +325,11 @@ class QuasiNewton(Optimizer):
         most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
         del self._steps[:-most], self._changes[:-most], self._bent[:-most]
         if self._diagonals:
-            spreads = [product(step, one * step) * product(change, change / one) for one in self._diagonals]
-            self._chosen = int(np.argmin(spreads))  # where it is least, the cosine between both is greatest
+            apart = [one * other for one, other in zip(*spreads(step, change, self._diagonals), strict=True)]
+            self._chosen = int(np.argmin(apart))  # where it is least, the cosine between both is greatest
 
     def _forget(self) -> None:
+        self._first_scale = 1.0
         self._steps.clear()
         self._bent.clear()
         self._changes.clear()
@@ -334,7 +344,7 @@ class QuasiNewton(Optimizer):
             found -= factor * change
             factors.append(factor)
         diagonal = self._diagonals[self._chosen] if self._diagonals else None
-        scale = 1.0
+        scale = 1.0 if diagonal is None else self._first_scale
         if self._steps:
             change = self._changes[-1]
             scaled = change if diagonal is None else change / diagonal
@@ -364,6 +374,8 @@ class QuasiNewton(Optimizer):
             "calm": self._calm,
             "stuck": self._stuck,
             "rejected": self.rejected,
+            "few": None if self._few is None else self._few.state(),
+            "first_scale": self._first_scale,
             "lengths": None if self._lengths is None else list(self._lengths),
         }
 
@@ -371,8 +383,9 @@ class QuasiNewton(Optimizer):
         super().restore(state)
         self._asks_curvature = bool(state["asks_curvature"])
         bound = state["bound"]
-        self._bound = None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1]))
-        self._diagonals = [] if self._bound is None else self._scalings(*self._bound)
+        self._scale(None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1])))
+        self._few = None if state["few"] is None else FewArrivals.restored(state["few"])
+        self._first_scale = float(state["first_scale"])
         self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
         self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
         self._chosen = int(state["chosen"])

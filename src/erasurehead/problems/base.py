@@ -16,6 +16,13 @@ from erasurehead.problems.penalties import L2, Penalty
 CURVATURE = "curvature"
 """The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`."""
 
+EARLY = "early"
+"""The kind of order that a few arrivals answer well enough. It asks for curvatures, too, and its note says for how many
+arrivals: see `wait_rules.early`."""
+
+WITH_CURVATURE = (CURVATURE, EARLY)
+"""The kinds of orders whose messages are two vectors: a gradient, and a curvature behind it."""
+
 
 class Shard(ABC):
     """The part of a problem that one worker (or a group of equal ones) holds: the data of its tasks.

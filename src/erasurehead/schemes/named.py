@@ -11,7 +11,7 @@ from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
 from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, invalid
-from erasurehead.problems.base import CURVATURE
+from erasurehead.problems.base import CURVATURE, EARLY
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
@@ -238,7 +238,19 @@ def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None
     """
     load = min(_LOAD, n_workers) if load is None else load
     code = codes.fractional_repetition(n_workers, load, n_tasks)
-    return custom(code, wait_rules.decodable(), name="adaptive")
+    return _with_early(custom(code, wait_rules.decodable(), name="adaptive"))
+
+
+def _with_early(scheme: Scheme) -> Scheme:
+    """Return a scheme that has a rule for orders which few arrivals answer, too, whatever it is resized to."""
+    again = scheme.reform
+    if again is None or not scheme.code.replicas:
+        return scheme
+
+    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
+        return _with_early(again(n_workers, held))
+
+    return replace(scheme, rules={**scheme.rules, EARLY: wait_rules.early()}, reform=reform)
 
 
 def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:

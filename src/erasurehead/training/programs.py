@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageSpec, Order, Program
-from erasurehead.problems.base import CURVATURE, Problem, Shard, split_samples
+from erasurehead.problems.base import WITH_CURVATURE, Problem, Shard, split_samples
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
@@ -121,7 +121,7 @@ class CodedProgram(Program):
         return [replace(one, length=2 * one.length, work=2.0 * one.work, vectors=2) for one in self._message_specs]
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return (self._with_curvature if order.kind == CURVATURE else self._message_specs)[len(done) :]
+        return (self._with_curvature if order.kind in WITH_CURVATURE else self._message_specs)[len(done) :]
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]

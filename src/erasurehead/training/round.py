@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
-from erasurehead.problems.base import CURVATURE
-from erasurehead.schemes.aggregation import Aggregation, Vectors
+from erasurehead.problems.base import EARLY, WITH_CURVATURE
+from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
 from erasurehead.schemes.wait_rules.base import Verdict
 from erasurehead.schemes.wait_rules.view import View
@@ -28,7 +28,7 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.intake import Intake
 from erasurehead.training.notices import Notice
-from erasurehead.training.round_result import RoundResult
+from erasurehead.training.round_result import RoundPart, RoundResult
 from erasurehead.training.round_state import Round
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.step_log import StepLog
@@ -65,6 +65,7 @@ class _Estimated:
     decoding: Decoding
     used_late: Sequence[int]
     overflowed: bool = False
+    parts: tuple[RoundPart, ...] = ()
 
 
 class RoundRunner:
@@ -109,12 +110,13 @@ class RoundRunner:
         self._monitor.begin()
         self.log.begin_round(order.step)
         rule = assignment.scheme.rules[order.kind]
-        view = View(assignment.scheme.decoder, order.step, self._pool.able(), self._ages(assignment, order.step))
+        ages = self._ages(assignment, order.step)
+        view = View(assignment.scheme.decoder, order.step, self._pool.able(), ages, order.note)
         current = Round(order, assignment, view, rule, self._engine.stamp("begin", order.round))
         self._intake.begin(current)
         found = self._until_estimated(current, tried)
         estimate, curvature = found.estimate, None
-        if estimate is not None and order.kind == CURVATURE:
+        if estimate is not None and order.kind in WITH_CURVATURE:
             estimate, curvature = np.split(estimate, 2)
         received = current.late_bytes + sum(arrived.spec.nbytes for arrived in current.arrivals.values())
         if self._seen is not None:
@@ -127,11 +129,13 @@ class RoundRunner:
         return RoundResult(
             estimate, found.decoding, current.view, assignment, current.begin, current.view.elapsed, rows, received,
             current.lost, tuple(current.late_rows), tuple(found.used_late), share, found.overflowed, curvature,
+            found.parts,
         )  # fmt: skip
 
     def _until_estimated(self, current: Round, tried: bool) -> _Estimated:
         """Wait and decode until nothing is wrong with what was decoded; messages that cannot be used are refused."""
-        aggregation, read = current.assignment.scheme.aggregation, current.read
+        aggregation, read, order = current.assignment.scheme.aggregation, current.read, current.order
+        layout = current.assignment.layout
         used_late: list[int] = []
         while True:
             try:
@@ -155,12 +159,13 @@ class RoundRunner:
                 arrived = _Arrived(current)
                 vectors = Vectors([read(message) for message in used], arrived)
                 used_late += self._intake.late.deliver(aggregation)
-                estimate = _estimated(aggregation, found, vectors, current.assignment.layout, current.order)
+                estimate = _estimated(aggregation, found, vectors, layout, order)
             except MessageLost:
                 self._intake.refuse(current, unusable(current.arrivals, read))
                 continue
             if estimate is None or finite(estimate):
-                return _Estimated(estimate, found, used_late)
+                parts = () if order.kind != EARLY or current.lost else tuple(_parts(found, vectors, layout))
+                return _Estimated(estimate, found, used_late, parts=parts)
             if bad := unusable(sorted({*used, *arrived.looked_at}), read):
                 self._intake.refuse(current, bad)
             elif tried:
@@ -301,8 +306,8 @@ class RoundRunner:
         self.log.notice(Notice("tasks_lost", data={"tasks": lost}, text=text))
         before, current.lost = current.view, tuple(lost)
         ages = None if self._seen is None else np.delete(before.step - self._seen, lost)
-        view = View(general(shortened(current.assignment.code, lost)), before.step, before.able, ages)
-        view.elapsed, view.refused, view.late = before.elapsed, before.refused, before.late
+        view = View(general(shortened(current.assignment.code, lost)), before.step, before.able, ages, before.note)
+        view.elapsed, view.refused, view.late, view.came = before.elapsed, before.refused, before.late, before.came
         for message in before.arrived:
             view.add(message)
         current.view = view
@@ -313,8 +318,10 @@ def _estimated(
     aggregation: Aggregation, found: Decoding, vectors: Vectors, layout: Layout, order: Order
 ) -> Array | None:
     """Return the aggregation's estimate; of orders that ask for curvatures as well, that of these behind it."""
-    if order.kind != CURVATURE:
+    if order.kind not in WITH_CURVATURE:
         return aggregation.estimate(found, vectors, layout, order)
+    if order.kind == EARLY:
+        aggregation = ByCoverage()  # few have come, whatever the scheme makes of those who usually do
     estimates: list[Array] = []
     for half in (0, 1):
         part = Vectors([np.split(vector, 2)[half] for vector in vectors], _Half(vectors.arrived, half))
@@ -323,6 +330,16 @@ def _estimated(
             return None
         estimates.append(estimate)
     return np.concatenate(estimates)
+
+
+def _parts(found: Decoding, vectors: Sequence[Array], layout: Layout) -> Iterator[RoundPart]:
+    """Yield what each message of an order of kind `"early"` says of its tasks, in the order of the messages."""
+    for place, message in enumerate(found.messages.tolist()):
+        weights = found.weights[:, place : place + 1]
+        if weights.any():
+            alone = replace(found, messages=found.messages[place : place + 1], weights=weights)
+            gradient, curvature = (layout.decode(alone, [half]) for half in np.split(vectors[place], 2))
+            yield RoundPart(tuple(found.code.tasks_of_message(message).tolist()), gradient, curvature)
 
 
 class _Half(Mapping[int, Array]):

@@ -22,6 +22,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class RoundPart:
+    """What one message said of its tasks.
+
+    Attributes:
+        tasks: which, ascending.
+        gradient: of their losses, then these, shape (n_parameters + 1,).
+        curvature: bound on their curvature, then a sample's entries, shape (n_parameters + 1,).
+    """
+
+    tasks: tuple[int, ...]
+    gradient: Array
+    curvature: Array
+
+
+@dataclass(frozen=True, eq=False)
 class RoundResult:
     """What one round brought.
 
@@ -41,6 +56,7 @@ class RoundResult:
         received: bytes that came, in time or late.
         lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
         overflowed: whether there is no estimate as vectors were not finite, at a point that was only tried.
+        parts: what each message says of its own tasks, for orders of kind `"early"`; none where tasks are lost.
     """
 
     estimate: Array | None
@@ -57,6 +73,7 @@ class RoundResult:
     share: float = 1.0
     overflowed: bool = False
     curvature: Array | None = None
+    parts: tuple[RoundPart, ...] = ()
 
     @property
     def exact(self) -> bool:

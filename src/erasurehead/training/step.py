@@ -10,8 +10,8 @@ from typing import Any
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.engines.base import Order
 from erasurehead.errors import Diverged
-from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import Problem, split_samples
+from erasurehead.optimizers.base import Optimizer, Part
+from erasurehead.problems.base import EARLY, Problem, split_samples
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
 from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner
@@ -77,11 +77,11 @@ class StepRunner:
         gradient, loss = self._penalised(result, order)
         plain = not (self._problem.stochastic or self._problem.regularizer.sharp)
         exact = plain and not order.coefficients and result.exact
-        neglected = self._count(result)
+        neglected = self._count(order, result)
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
-            optimizer.curvature = self._curvature(result)
+            optimizer.curvature, optimizer.parts = self._curvature(result), self._parts(result)
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
@@ -146,6 +146,17 @@ class StepRunner:
         sums = self._of_all(result.curvature, result)
         return sums[:-1], float(sums[-1])
 
+    def _parts(self, result: RoundResult) -> tuple[Part, ...]:
+        """Return what single messages said, in the optimizer's terms."""
+        samples = self._problem.n_samples
+        return tuple(
+            Part(
+                part.tasks, sum(self._problem.weight(self.samples[task]) for task in part.tasks) / samples,
+                part.gradient[:-1], part.curvature[:-1], float(part.curvature[-1]),
+            )
+            for part in result.parts
+        )  # fmt: skip
+
     def _of_all(self, sums: Array, result: RoundResult) -> Array:
         """Scale sums over the samples that are left to all of them."""
         if not result.lost:
@@ -165,8 +176,10 @@ class StepRunner:
         if found := self.neglected:
             self._notice_neglected("at the end of training ", found)
 
-    def _count(self, result: RoundResult) -> list[int]:
+    def _count(self, order: Order, result: RoundResult) -> list[int]:
         """Count a step's tasks; return those that are found to be neglected, and were not before."""
+        if order.kind == EARLY:
+            return []  # few are meant to be counted
         self._counting.add(result.decoding, result.lost, result.used_late)
         if neglected := self._counting.found():
             self._notice_neglected("", self._counting.neglected(neglected))

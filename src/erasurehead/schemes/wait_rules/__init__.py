@@ -14,6 +14,7 @@ from erasurehead.schemes.wait_rules.confirmed import Confirmed as confirmed
 from erasurehead.schemes.wait_rules.counts import First as first
 from erasurehead.schemes.wait_rules.counts import Fraction as fraction
 from erasurehead.schemes.wait_rules.deadline import Deadline as deadline
+from erasurehead.schemes.wait_rules.early import Early as early
 from erasurehead.schemes.wait_rules.lateness import Aged as aged
 from erasurehead.schemes.wait_rules.lateness import Arrivals as arrivals
 from erasurehead.schemes.wait_rules.residual import Decodable as decodable
@@ -33,6 +34,7 @@ __all__ = [
     "confirmed",
     "deadline",
     "decodable",
+    "early",
     "first",
     "fraction",
     "parse",

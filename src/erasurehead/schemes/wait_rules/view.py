@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -43,10 +45,17 @@ class View:
         late: messages of earlier rounds that have come in this one, in the order of their arrival. If the aggregation
             takes such messages, only those that it takes, and that can be used.
         session: the decoding so far.
+        came: when each message that is in came, in seconds since the order was submitted.
+        note: what the order says beside its points.
     """
 
     def __init__(
-        self, decoder: Decoder, step: int = 0, able: Iterable[int] | None = None, ages: IntArray | None = None
+        self,
+        decoder: Decoder,
+        step: int = 0,
+        able: Iterable[int] | None = None,
+        ages: IntArray | None = None,
+        note: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.decoder = decoder
         self.code = decoder.code
@@ -56,6 +65,8 @@ class View:
         self.arrived: list[int] = []
         self.refused: set[int] = set()
         self.late: list[LateArrival] = []
+        self.came: dict[int, float] = {}
+        self.note = note
         self.session: Session = decoder.begin()
         self._ages_before = ages
         self._is_in = np.zeros(self.code.n_messages, dtype=bool)
@@ -132,6 +143,7 @@ class View:
             return
         self._is_in_view[message] = True
         self.arrived.append(message)
+        self.came.setdefault(message, self.elapsed)
         self.session.add(message)
         worker = self._owner_view[message]
         if worker not in self.able:

@@ -1,0 +1,53 @@
+"""Diagonals that scale parameters, from a bound on the curvature along each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, product
+from erasurehead.problems.penalties import Penalty
+
+POWERS = (1.0, 1.0, 0.75, 0.5)
+"""Of the curvatures; the first of them with all entries of a sample counted together."""
+
+
+def scalings(curvature: Array, entries: float, penalty: Array) -> list[Array]:
+    """Return diagonals to choose from, one for each of `POWERS`, the safest first.
+
+    Arguments:
+        curvature: bound along each parameter, without the penalty, shape (n_parameters,).
+        entries: mean number of a sample's entries that are not 0: together they bend the loss so much more.
+        penalty: curvature of the penalty along each parameter, shape (n_parameters,).
+    """
+    own = np.maximum(curvature, 0.0) + penalty
+    least = float(own[own > 0.0].min(initial=math.inf))
+    own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
+    safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
+    return [safe, *(own**power for power in POWERS[1:])]
+
+
+def penalty_curvature(penalty: Penalty | None, n_parameters: int) -> Array:
+    """Return the curvature of a penalty's smooth part along each parameter, shape (n_parameters,)."""
+    if penalty is None or not penalty.smooth:
+        return np.zeros(n_parameters)
+    nowhere = np.zeros(n_parameters)
+    return np.maximum(penalty.gradient(np.ones(n_parameters)) - penalty.gradient(nowhere), 0.0)
+
+
+def spreads(step: Array, change: Array, diagonals: Sequence[Array]) -> tuple[list[float], list[float]]:
+    """Return the squared lengths of a step, and of the change of the gradient along it, in the metric of each diagonal.
+
+    Their product is least where both point most nearly the same way.
+
+    Arguments:
+        step: between two models, shape (n_parameters,).
+        change: of the gradient, shape (n_parameters,).
+        diagonals: to be measured by.
+    """
+    return (
+        [product(step, one * step) for one in diagonals],
+        [product(change, change / one) for one in diagonals],
+    )
