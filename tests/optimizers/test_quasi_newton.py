@@ -70,7 +70,8 @@ def problem(loss: str, design: str, l2: float = 1.0 / N) -> LinearProblem:
 
 
 def fit(problem: Problem, steps: int = 1000, scheme: schemes.Scheme | None = None, **others: Any) -> Run:
-    engine = others.pop("engine", None) or VirtualEngine(Exponential(mean=0.5, seed=3))
+    # Late workers carry on, so that all gradients are whole: see test_few_arrivals for those that are not.
+    engine = others.pop("engine", None) or VirtualEngine(Exponential(mean=0.5, seed=3), late="carry")
     optimizer = others.pop("optimizer", None) or QuasiNewton(problem.initial())
     return train(problem, scheme or schemes.adaptive(WORKERS), optimizer, engine, steps, evaluate_every=0, **others)
 
@@ -130,8 +131,8 @@ def test_points_that_were_only_tried_are_no_rise_and_no_model() -> None:
     assert run.ended == "converged"
     short = [fit(Steep(), steps=steps) for steps in range(1, 12)]
     assert any(one.steps[-1].rejected for one in short)
-    objectives = [one.objective for one in short]
-    assert objectives == sorted(objectives, reverse=True)  # type: ignore[type-var]
+    objectives = np.array([one.objective for one in short])
+    assert np.all(np.diff(objectives) <= 1e-15)  # two sums of the same numbers
     assert all(one.final is not None and not one.final.worse for one in short)
 
 

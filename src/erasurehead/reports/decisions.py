@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from erasurehead.problems.base import EARLY
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, Look, scheme_look
 from erasurehead.reports.units import Unit, time_unit
@@ -60,15 +61,17 @@ def _times(rows: list[StepRow], unit: Unit) -> list[float]:
 
 def _objectives(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
     known = [row for row in run.steps if row.loss is not None and abs(row.loss) < measures.HIGHEST]
-    low = min((row.loss for row in known if row.loss is not None), default=0.0)
+    whole = [row for row in known if row.kind != EARLY] or known  # few arrivals only tell it roughly
+    low = min((row.loss for row in whole if row.loss is not None), default=0.0)
     first = next((row.loss for row in known if row.loss is not None), 1.0) - low or 1.0
-    for rejected, colour, marker, label in (
-        (False, style.colour, "o", "taken"), (True, _REJECTED, "x", "tried, and rejected")
-    ):  # fmt: skip
-        found = [row for row in known if row.rejected == rejected]
+    for label, colour, marker, found in (
+        ("estimated from few", INK, ".", [row for row in known if row.kind == EARLY and whole is not known]),
+        ("taken", style.colour, "o", [row for row in whole if not row.rejected]),
+        ("tried, and rejected", _REJECTED, "x", [row for row in known if row.rejected]),
+    ):
         heights = [max((row.loss - low) / first, 1e-16) if row.loss is not None else math.nan for row in found]
         if found:
-            line = "none" if rejected else "-"
+            line = "-" if label == "taken" else "none"
             axes.plot(_times(found, unit), heights, linestyle=line, marker=marker, markersize=4, linewidth=1.0,
                       color=colour, label=label)  # fmt: skip
     axes.set_yscale("log")

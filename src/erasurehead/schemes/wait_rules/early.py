@@ -28,9 +28,9 @@ class Early(WaitRule):
     The order's note says `arrivals`, and whether it is `probing`: one that is finds out whether few arrivals come much
     sooner than a whole gradient. It takes four times as long as the first arrival, and then tells from who has come by
     when the rest are to be expected, as if a worker that is still out were as likely to answer in one moment as in the
-    next (which exponential delays are, beyond what the first arrival took). It stops if a whole gradient takes at least
-    16 times as long as the first arrival; else it goes on to the full gradient, so that nothing is lost where nobody
-    is slow. Only codes whose groups are replicas are probed.
+    next (which exponential delays are, beyond what the first arrival took). It stops if a whole gradient takes more
+    than 16 times as long as the first arrival; else it goes on to the full gradient, so that nothing is lost where
+    nobody is slow, but no longer than those 16 times. The code's groups must be replicas.
     """
 
     def verdict(self, view: View) -> Verdict:
@@ -42,13 +42,14 @@ class Early(WaitRule):
             return Verdict.WAIT
         if not view.note.get("probing", False):
             return Verdict.STOP
-        return Verdict.STOP if view.elapsed >= _look(view) and _pays(view) else Verdict.WAIT
+        looks = view.elapsed >= _LOOK * min(view.came.values())
+        return Verdict.STOP if looks and _pays(view) else Verdict.WAIT
 
     def wake(self, view: View) -> float | None:
         if not view.came or not view.note.get("probing", False):
             return None
-        look = _look(view)
-        return look if view.elapsed < look else None
+        first = min(view.came.values())
+        return next((times * first for times in (_LOOK, _WORTH) if view.elapsed < times * first), None)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first worker has answered, shape (rounds,): of an order that asks for no more."""
@@ -69,10 +70,6 @@ class Early(WaitRule):
 _WHOLE = Decodable()
 
 
-def _look(view: View) -> float:
-    return _LOOK * min(view.came.values())
-
-
 def _pays(view: View) -> bool:
     """Return whether a whole gradient is expected to take many times as long as the first arrival did."""
     groups = view.code.groups
@@ -91,4 +88,4 @@ def _pays(view: View) -> bool:
         return False
     # The last of n alike groups comes after 1 + 1/2 + ... + 1/n times what one of them takes.
     harmonic = float((1.0 / np.arange(1, len(sizes) + 1)).sum())
-    return view.elapsed + harmonic / (hazard * float(sizes.mean())) >= _WORTH * first
+    return view.elapsed + harmonic / (hazard * float(sizes.mean())) > _WORTH * first

@@ -1,0 +1,221 @@
+"""The first steps of the solver that sets itself: from few arrivals where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.delays import Delays, Exponential, Fixed, NoDelay, Pareto, Sum
+from erasurehead.engines import VirtualEngine
+from erasurehead.faults.policy import FaultPolicy
+from erasurehead.optimizers import QuasiNewton
+from erasurehead.problems import LeastSquares, LogisticRegression
+from erasurehead.problems.base import Problem
+from erasurehead.problems.penalties import L1, Penalty
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.result import Resumption, Run
+
+N, WORKERS = 600, 30
+
+
+def problem(order: str = "shuffled", loss: str = "squares", penalty: Penalty | None = None) -> Problem:
+    """Numbers, and a column that is in one task alone."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((N, 8)) * 10.0 ** np.linspace(-2.0, 2.0, 8)
+    X = np.column_stack([X, np.zeros(N)])
+    X[:5, 8] = 1.0
+    y = X[:, :8] @ (rng.standard_normal(8) / 10.0 ** np.linspace(-2.0, 2.0, 8)) + rng.standard_normal(N)
+    rows = np.argsort(y) if order == "sorted" else np.arange(N)
+    if loss == "logistic":
+        return LogisticRegression(X[rows], np.where(y[rows] > 0.0, 1.0, -1.0), l2=1e-3)
+    return LeastSquares(X[rows], y[rows], l2=0.0 if penalty else 1e-3, penalty=penalty)
+
+
+def fit(one: Problem, delays: Delays, late: Any = "preempt", steps: int = 400, **others: Any) -> Run:
+    optimizer = others.pop("optimizer", None) or QuasiNewton(one.initial())
+    engine = VirtualEngine(delays, late, seconds_per_task=1e-5)
+    scheme = others.pop("scheme", None) or schemes.adaptive(WORKERS)
+    return train(one, scheme, optimizer, engine, steps, **others)
+
+
+def early(run: Run) -> int:
+    return sum(row.kind == "early" for row in run.steps)
+
+
+@pytest.mark.parametrize("loss", ["squares", "logistic"])
+@pytest.mark.parametrize("order", ["shuffled", "sorted"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(loss: str, order: str, seed: int) -> None:
+    one = problem(order, loss)
+    run = fit(one, Exponential(0.5, seed=seed), evaluate_every=0)
+    whole = fit(one, Exponential(0.5, seed=seed), "carry", evaluate_every=0)
+    assert {row.kind for row in whole.steps[1:]} == {"gradient"}
+    assert (run.ended, whole.ended) == ("converged", "converged")
+    assert run.final is not None
+    assert whole.final is not None
+    assert run.final.objective <= whole.final.objective + 1e-9 * whole.final.first_objective
+    kinds = [row.kind for row in run.steps]
+    count = early(run)
+    assert kinds[:count] == ["early"] * count  # and never again
+    assert count > 1
+    for row in run.steps[1:count]:
+        assert row.arrived < WORKERS / 3
+        assert row.decision["act"] in ("few", "whole")
+    assert run.steps[count - 1].decision["act"] == "whole"
+    assert run.steps[count - 1].decision["why"] in ("noise", "heard", "rounds")
+
+
+def test_shuffled_data_are_at_a_rough_model_far_sooner() -> None:
+    one, won = problem(), 0
+    for seed in range(5):
+        few = fit(one, Exponential(0.5, seed=seed), until="gap < 1e-1")
+        whole = fit(one, Exponential(0.5, seed=seed), "drop(1)", until="gap < 1e-1")
+        assert early(whole) == 0
+        won += few.steps[-1].end < 0.5 * whole.steps[-1].end
+    assert won >= 4
+
+
+ALIKE = Fixed([[0.3] * WORKERS])
+
+
+@pytest.mark.parametrize("delays", [NoDelay(), ALIKE, Sum((ALIKE, Exponential(0.02, seed=1)))])
+def test_where_nobody_is_slow_the_first_gradient_is_whole_already(delays: Delays) -> None:
+    one = problem()
+    run, whole = (fit(one, delays, late, evaluate_every=0) for late in ("preempt", "carry"))
+    assert early(run) == 1
+    assert run.steps[0].residual == 0.0
+    assert run.steps[0].decision["act"] == "accept"
+    assert run.x.tobytes() == whole.x.tobytes()
+    assert len(run.steps) == len(whole.steps)
+
+
+def test_the_test_of_noise_asks_for_more_arrivals_and_then_for_all() -> None:
+    """Rows in order: each part pulls elsewhere, so that successive estimates disagree at once."""
+    run = fit(problem("sorted"), Exponential(0.5, seed=1), evaluate_every=0)
+    asked = [row.decision.get("arrivals") for row in run.steps[: early(run) - 1]]
+    assert asked == sorted(asked)  # type: ignore[type-var]
+    assert all(row.decision.get("agreement", 0.0) <= 1.0 for row in run.steps)
+    assert early(run) < 40
+
+
+@pytest.mark.parametrize("what", ["l1", "carry", "other scheme"])
+def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(what: str) -> None:
+    one = problem(penalty=L1(0.01) if what == "l1" else None)
+    scheme = schemes.exact(WORKERS, load=3) if what == "other scheme" else None
+    run = fit(one, Exponential(0.5, seed=1), "carry" if what == "carry" else "preempt", 30, scheme=scheme)
+    assert early(run) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("step", [1, 2, 7, 12, 20])
+def test_it_goes_on_from_any_early_step_to_the_bit(step: int, dtype: str) -> None:
+    one, states = problem(), list[Mapping[str, Any]]()
+
+    class Keep(Callback):
+        def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
+            states.append(state())
+
+    x = one.initial().astype(dtype)
+    whole = fit(one, Exponential(0.5, seed=4), steps=30, optimizer=QuasiNewton(x), callbacks=[Keep()])
+    assert early(whole) > 7
+    resume = Resumption(states[step], whole.steps[:step], whole.arrivals)
+    again = fit(one, Exponential(0.5, seed=4), steps=30, optimizer=QuasiNewton(x), resume=resume)
+    assert again.x.tobytes() == whole.x.tobytes()
+    assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
+
+
+@given(st.integers(0, 2**31), st.sampled_from(["exponential", "pareto"]), st.integers(2, 9), st.integers(1, 4))
+@settings(max_examples=25)
+def test_no_number_of_workers_and_no_delay_ends_in_infinity(seed: int, law: str, workers: int, load: int) -> None:
+    one = problem("sorted" if seed % 2 else "shuffled", "logistic" if seed % 3 else "squares")
+    pareto = Pareto(minimum=0.1, exponent=1.1, seed=seed)
+    delays = Exponential(0.5, seed=seed) if law == "exponential" else pareto
+    scheme = schemes.adaptive(workers, load=min(load, workers))
+    run = fit(one, delays, scheme=scheme, evaluate_every=0)
+    assert run.ended == "converged"
+    assert run.final is not None
+    assert np.isfinite(run.x).all()
+    assert run.final.gradient_left < 1e-4
+
+
+def test_early_steps_live_with_workers_that_die() -> None:
+    one, delays = problem(), Exponential(0.5, seed=1)
+    engine = VirtualEngine(delays, seconds_per_task=1e-5)
+
+    class Kill(Callback):
+        def on_step_end(self, row: Any, x: Array) -> None:
+            if row.step == 1:
+                for worker in (0, 1, 2, 9):  # a whole group, and one more
+                    engine.kill(worker)
+
+    optimizer = QuasiNewton(one.initial())
+    run = train(one, schemes.adaptive(WORKERS), optimizer, engine, 400, [Kill()], evaluate_every=0)
+    assert run.ended == "converged"
+    assert early(run) > 2
+    assert any(row.events for row in run.steps)
+
+
+def test_tasks_that_are_lost_end_the_early_steps() -> None:
+    one, delays = problem(), Exponential(0.5, seed=1)
+    engine = VirtualEngine(delays, seconds_per_task=1e-5)
+
+    class Kill(Callback):
+        def on_step_end(self, row: Any, x: Array) -> None:
+            if row.step == 1:
+                for worker in (0, 1, 2):
+                    engine.kill(worker)
+
+    optimizer = QuasiNewton(one.initial())
+    policy = FaultPolicy(death="leave", lost="go_on")
+    run = train(one, schemes.adaptive(WORKERS), optimizer, engine, 60, [Kill()], evaluate_every=0, fault_policy=policy)
+    assert run.steps[-1].lost == [0, 1, 2]
+    assert run.steps[-1].kind == "gradient"
+    assert np.isfinite(run.x).all()
+
+
+def test_models_that_are_only_estimated_are_told_as_such() -> None:
+    """What a run ends with in its early steps is measured from all the data, as always."""
+    one = problem()
+    run = fit(one, Exponential(0.5, seed=1), steps=3)
+    assert early(run) == 3
+    assert run.objective == pytest.approx(one.objective(run.x), rel=1e-12)
+    assert run.final is not None
+    assert run.final.objective < run.final.first_objective
+
+
+def test_what_is_moved_by_is_a_gradient_of_all_data_where_parts_are_alike() -> None:
+    """All tasks of the same rows: whatever part comes, its estimate is the whole gradient."""
+    rng = np.random.default_rng(0)
+    X, y = np.tile(rng.standard_normal((20, 3)), (30, 1)), np.tile(rng.standard_normal(20), 30)
+    one = LeastSquares(X, y, l2=1e-3)
+    models: list[Array] = []
+
+    class Keep(Callback):
+        def on_step_end(self, row: Any, x: Array) -> None:
+            models.append(x)
+
+    run = fit(one, Exponential(0.5, seed=1), steps=2, callbacks=[Keep()])
+    assert early(run) == 2
+    for row in run.steps:
+        x = one.initial() if row.step == 0 else models[0]
+        assert row.loss == pytest.approx(one.objective(x), rel=1e-12)
+        assert row.gradient_norm == pytest.approx(
+            float(np.linalg.norm(one.gradient(x) + one.penalty_gradient(x))), rel=1e-10
+        )
+
+
+def test_the_code_may_be_resized_in_the_middle_of_early_steps() -> None:
+    one = problem()
+    run = fit(one, Exponential(0.5, seed=1), steps=300, wanted=lambda step: 24 if step >= 3 else None,
+              fault_policy=FaultPolicy())  # fmt: skip
+    assert run.ended == "converged"
+    assert {row.workers for row in run.steps} == {24, 30}
+    assert early(run) >= 3

@@ -1,0 +1,88 @@
+"""The rule of orders that few arrivals answer: how many they ask for, and when a probe finds that few are worth it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from erasurehead import codes
+from erasurehead._internal.arrays import Array
+from erasurehead.decoding import make_decoder
+from erasurehead.errors import InvalidArgument
+from erasurehead.schemes import wait_rules
+from erasurehead.schemes.wait_rules import Verdict, View
+
+WORKERS, LOAD = 30, 3
+CODE = codes.fractional_repetition(WORKERS, LOAD)
+
+
+def waited(times: Array, **note: Any) -> tuple[float, int]:
+    """Return when a round stops that is asked at every arrival, and whenever the rule wants to be; and who is in."""
+    rule, view = wait_rules.early(), View(make_decoder(CODE), note=note)
+    for message in np.argsort(times):
+        while (wake := rule.wake(view)) is not None and wake < times[message]:
+            view.elapsed = wake
+            if rule.verdict(view) is Verdict.STOP:
+                return view.elapsed, len(view.arrived)
+        view.elapsed = float(times[message])
+        view.add(int(message))
+        if rule.verdict(view) is Verdict.STOP:
+            break
+    return view.elapsed, len(view.arrived)
+
+
+def whole(times: Array) -> float:
+    return float(times.reshape(-1, LOAD).min(axis=1).max())
+
+
+@given(st.integers(0, 2**31), st.integers(1, 12))
+def test_it_stops_after_as_many_as_are_asked_for_or_once_they_are_all_data(seed: int, arrivals: int) -> None:
+    times = np.random.default_rng(seed).exponential(0.5, WORKERS)
+    stop, _ = waited(times, arrivals=arrivals)
+    assert stop == min(np.sort(times)[arrivals - 1], whole(times))
+
+
+@given(st.integers(0, 2**31), st.floats(0.0, 0.02))
+def test_a_probe_of_workers_that_are_alike_waits_for_all_data(seed: int, noise: float) -> None:
+    times = 0.1 + np.random.default_rng(seed).exponential(noise, WORKERS)
+    assert waited(times, arrivals=1, probing=True)[0] == whole(times)
+
+
+def test_a_probe_of_exponential_delays_mostly_ends_soon_after_the_first() -> None:
+    soon, total = 0, 0.0
+    for seed in range(200):
+        times = np.random.default_rng(seed).exponential(0.5, WORKERS)
+        stop, _ = waited(times, arrivals=1, probing=True)
+        assert stop >= min(4.0 * times.min(), whole(times))
+        soon += stop < whole(times)
+        total += stop / whole(times)
+    assert soon >= 140
+    assert total / 200 < 0.5
+
+
+def test_a_group_that_does_not_answer_is_given_up_where_all_others_did_at_once() -> None:
+    times = np.full(WORKERS, 0.1) + 1e-3 * np.arange(WORKERS)
+    times[:LOAD] = 100.0
+    stop, came = waited(times, arrivals=1, probing=True)
+    assert stop == pytest.approx(16.0 * times.min())
+    assert came == WORKERS - LOAD
+
+
+def test_workers_that_are_gone_are_not_waited_for() -> None:
+    view = View(make_decoder(CODE), able=[0, 5], note={"arrivals": 4})
+    rule = wait_rules.early()
+    assert rule.verdict(view) is Verdict.UNREACHABLE  # whatever comes is never all of the data
+    view = View(make_decoder(CODE), able=range(0, WORKERS, LOAD), note={"arrivals": 20})
+    for message in range(0, WORKERS, LOAD):
+        assert rule.verdict(view) is Verdict.WAIT
+        view.add(message)
+    assert rule.verdict(view) is Verdict.STOP
+
+
+def test_codes_whose_groups_are_no_replicas_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="equal messages"):
+        wait_rules.early().check(make_decoder(codes.cyclic_mds(7, stragglers=2)))
