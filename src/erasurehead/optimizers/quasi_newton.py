@@ -29,7 +29,7 @@ _SHORTEST = 1e-8  # share of a direction at which a search gives up
 class QuasiNewton(Optimizer):
     """Limited-memory BFGS with a diagonal scaling and a line search, both chosen as it runs: there is nothing to set.
 
-    Each order asks for one exact gradient, and brings the exact objective with it, so that a step is judged by what the
+    Each order asks for one exact gradient (but for the first, below), and brings the exact objective with it, so that a step is judged by what the
     next order brings: one that does not lower the objective enough is shortened (Armijo's rule, by quadratic
     interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal, "Updating quasi-Newton
     matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100 pairs, or as many as fit into 64 MiB.
@@ -41,7 +41,12 @@ class QuasiNewton(Optimizer):
     after each step the one is taken under which the step and the change of the gradient that it made point most nearly
     the same way. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
-    On a smooth strongly convex problem the objective falls at every step that is taken, and the models converge
+    Where few arrivals come sooner than all (`Optimizer.early`), the first steps take few each: see `FewArrivals` for how
+    they move, for when they end, and that nothing is guaranteed of them. What follows knows of them the model, the
+    curvatures and the scaling, and is the method above. Problems without a bound on the curvature, with a sharp penalty,
+    that are not convex or stochastic begin with whole gradients.
+
+    On a smooth strongly convex problem the objective then falls at every step that is taken, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
     gradient vanishes, without a rate. The run ends when a step promises less than 1e-12 of the objective five times in
@@ -134,6 +139,10 @@ class QuasiNewton(Optimizer):
     def decision(self) -> Mapping[str, Any]:
         """What the last estimate led to, as `act`:
 
+        `few`: it was of few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
+        successive estimates, `step` the length of the steps and `scaling` the power of the curvatures that they are
+        scaled by. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
+        (`"noise"`), every part of the data was heard (`"heard"`), or not so for long (`"rounds"`).
         `accept`: the model is the base of a new search, whose first step promises to
         lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
         the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:

@@ -45,6 +45,9 @@ def draw_decisions(figure: Figure, run: Run, title: str) -> None:
         axes.set_ylabel("power of the\ncurvature", rotation=0, ha="right", va="center")
     for axes in panels:
         axes.grid(color=FAINT, linewidth=0.5)
+    if any(row.kind == EARLY for row in run.steps):  # short steps, before long ones
+        panels[-1].set_xscale("log")
+        canvas.plain_ticks(panels[-1].xaxis)
     panels[0].set_title(title)
     panels[-1].set_xlabel(f"{measures.clock([run])} since training began ({unit.name})")
     figure.align_ylabels(panels)
@@ -79,7 +82,7 @@ def _objectives(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
     axes.set_ylim(0.3 * float(heights.min(initial=0.1)), 3.0 * float(np.minimum(heights, 10.0).max(initial=1.0)))
     canvas.plain_ticks(axes.yaxis)
     axes.set_ylabel("objective above\nthe run's minimum,\nover the first gap", rotation=0, ha="right", va="center")
-    axes.legend(loc="upper right")
+    axes.legend(loc="lower left" if whole is not known and len(whole) < len(known) else "upper right")
 
 
 def _arrivals(axes: Axes, run: Run, unit: Unit, style: Look) -> None:

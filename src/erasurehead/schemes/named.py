@@ -224,12 +224,11 @@ def asynchronous(
 
 
 def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None) -> Scheme:
-    """Return the scheme that goes with `optimizers.QuasiNewton`: the whole gradient, from the fastest of equal workers.
+    """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
 
-    Every step waits until the full gradient can be decoded, as a method that converges to the optimum and judges its
-    own steps needs it. Each task is held by several workers, and the fastest of them is enough.
-    It never goes on with fewer, neither at first nor where late workers drop their old work, although a rough model
-    would then be there sooner; `ignore_stragglers` and `erasurehead` do.
+    Steps wait until the full gradient can be decoded, as a method that converges to the optimum and judges its own
+    steps needs it. Each task is held by several workers, and the fastest of them is enough. Where late workers drop
+    their old work, the first steps wait for fewer, for as many as the optimizer asks for (`wait_rules.early`).
 
     Arguments:
         n_workers: number of workers.
