@@ -21,9 +21,10 @@ class Arrivals:
         code: who sends what.
         delays: how slow the workers are.
         seconds_per_task: computing time of one task's partial gradient, at least 0.
+        vectors: in a message, each of which takes the same work: 2 where curvatures come beside gradients.
     """
 
-    def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0) -> None:
+    def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0, *, vectors: int = 1) -> None:
         if not (np.isfinite(real(seconds_per_task)) and seconds_per_task >= 0.0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
@@ -32,6 +33,7 @@ class Arrivals:
             if code.n_pieces > 1
             else np.diff(code.encoding.indptr).astype(np.float64)
         )
+        work *= vectors
         counts = code.messages_per_worker
         self._one_each = len(work) == code.n_workers and bool((np.diff(code.owner) > 0).all())
         if self._one_each:  # message i is that of worker i: nothing to look up, which counts for a million workers

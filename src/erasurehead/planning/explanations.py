@@ -311,10 +311,12 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
         ]
     item = by_name[first.setting]
     seconds = took(item, first)
-    said = (
-        f"With the optimizer that train takes where nothing is said, {first.setting} takes {first.expected_steps:.0f} "
-        f"steps, {seconds:.4g} s"
-    )
+    steps = f"{first.expected_steps:.0f} steps"
+    if first.begins_early:
+        steps = (
+            f"the time of {first.expected_steps:.3g} steps with the whole gradient, its first ones from few arrivals"
+        )
+    said = f"With the optimizer that train takes where nothing is said, {first.setting} takes {steps}, {seconds:.4g} s"
     if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
         said += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
     if not others:

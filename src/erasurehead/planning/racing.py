@@ -37,9 +37,11 @@ def race(
     needs is its mean steps (`Trial.expected_steps`) times the seconds per step of its forecast, which many more steps
     have gone into.
 
-    Settings of the plan that are `adaptive` run beside the race, with the optimizer that goes with them: their steps
-    are whole gradients, so that one run tells the steps of all of them, and they end no run of another optimizer. What
-    their first order computes beside the gradient is not counted: at most another computation of a worker's tasks.
+    Settings of the plan that are `adaptive` run beside the race, with the optimizer that goes with them, and end no run
+    of another optimizer. Where late workers drop their work, they begin with short steps from few arrivals, as a run
+    does: each counts as the part of a whole step that it takes, and so does the order that asks for curvatures (see
+    `Trial.steps`). Else all their steps are whole gradients, so that one run tells the steps of all of them; what their
+    first order computes beside the gradient is then not counted: at most another computation of a worker's tasks.
 
     Arguments:
         plan: whose settings, delays, computing times and kind of late work are taken.
@@ -81,10 +83,10 @@ def race(
         if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
             trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
             best = min(best, took(known[setting], trials[setting]))
-    trials |= {item.setting: runs.trial(item.setting, 1, math.inf) for item in beside}
+    trials |= {item.setting: runs.trial(item.setting, 1, math.inf, item.seconds_per_step) for item in beside}
     if beside:
-        first = min(beside, key=lambda item: took(item, trials[item.setting])).setting
-        trials[first] = runs.trial(first, rounds[-1], math.inf)
+        first = min(beside, key=lambda item: took(item, trials[item.setting]))
+        trials[first.setting] = runs.trial(first.setting, rounds[-1], math.inf, first.seconds_per_step)
     return tuple(
         sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), how_far(trial, goal[0])))
     )

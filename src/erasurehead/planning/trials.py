@@ -15,6 +15,7 @@ from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.planning.carry_over import simulate_with_memory
+from erasurehead.planning.early_rounds import EarlyRounds, begins_early, seconds_of_a_step
 from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
@@ -35,9 +36,12 @@ class Trial:
         setting: the scheme, as a run file writes it.
         seconds: of each repetition, until the target was reached, on the virtual clock; inf where it was not.
         final: the metric at the end of each repetition; NaN where the model was no number any more.
-        steps: of each repetition, until the target was reached; inf where it was not.
+        steps: of each repetition, until the target was reached; inf where it was not. Steps are those of whole rounds:
+            one that few arrivals answer, or that asks for curvatures, too, counts as the part or the multiple of such a
+            round that it takes.
         ended_at: the step at which a repetition was ended because another setting was far quicker; 0 if none was.
         given: steps that each repetition was given at most; by default those that the longest one took.
+        begins_early: whether the first steps of a run are such as few arrivals answer.
     """
 
     setting: str
@@ -46,6 +50,7 @@ class Trial:
     steps: tuple[float, ...] = ()
     ended_at: int = 0
     given: tuple[float, ...] = ()
+    begins_early: bool = False
 
     @property
     def given_up(self) -> bool:
@@ -218,7 +223,8 @@ class Runs:
             setting: the scheme.
             repeats: in all, those that were made before included.
             most: seconds after which a run is ended.
-            seconds_per_step: of the setting, to tell how many steps that is.
+            seconds_per_step: of the setting, to tell how many steps that is, and how much of one an early step is;
+                where it is not known, the latter is told by the mean of the steps that are drawn.
         """
         scheme = parse_scheme(setting, self._n_workers)
         rows = self._done.setdefault(setting, [])
@@ -228,8 +234,12 @@ class Runs:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
         # What was ended because others seemed far quicker is made again once they turn out not to be.
         rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
+        early = begins_early(scheme, self._delays, self._late) and trainer.asks_early
         while len(rows) < repeats:
             first = len(rows) * trainer.max_steps
+            if early:
+                rows.append((*self._early(trainer, scheme, first, allowed, seconds_per_step), allowed))
+                continue
             seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
             if (weights == 1.0).all() and len(weights) == allowed:
                 steps, final = trainer.exact
@@ -241,7 +251,20 @@ class Runs:
         took, final, steps, caps = zip(*rows, strict=True)
         cut = [cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < trainer.max_steps]
         given = tuple(map(float, caps))
-        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0), given)
+        return Trial(setting, tuple(took), tuple(final), tuple(steps), min(cut, default=0), given, early)
+
+    def _early(
+        self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
+    ) -> tuple[float, float, float]:
+        """Return seconds, the metric at the end, and steps of a run that begins with few arrivals."""
+        rounds = EarlyRounds(scheme, self._delays, self._seconds_per_task, first, allowed)
+        steps, final = trainer.run_early(rounds)
+        if math.isinf(steps):
+            return math.inf, final, steps
+        if math.isnan(seconds_per_step):
+            seconds_per_step = seconds_of_a_step(scheme, self._delays, self._seconds_per_task, first, allowed)
+        taken = int(steps)
+        return float(sum(rounds.seconds[:taken])), final, rounds.worth(taken, seconds_per_step)
 
 
 def how_far(trial: Trial, metric: str) -> float:
