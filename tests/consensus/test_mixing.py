@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from erasurehead.consensus import Fixed, MaxDegree, Metropolis, Mixing, parse_graph
+from erasurehead.consensus import FixedMixing, MaxDegree, Metropolis, Mixing, parse_graph
 from erasurehead.consensus.mixing import matrix_of, mixed, parse_mixing
 from erasurehead.errors import InvalidArgument
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from([Metropolis(), MaxDegree(), Fixed()]), st.integers(4, 12))
+@given(st.data(), st.sampled_from([Metropolis(), MaxDegree(), FixedMixing()]), st.integers(4, 12))
 def test_every_realised_step_is_doubly_stochastic(data: st.DataObject, mixing: Mixing, n_peers: int) -> None:
     graph = parse_graph("erdos_renyi(p=0.7)", n_peers)
     links = data.draw(st.sets(st.sampled_from(graph.edges)))
@@ -50,16 +50,16 @@ def test_mixing_is_the_row_of_the_matrix_and_keeps_the_order(here: int, seed: in
 )
 def test_matrices_of_ones_own_are_checked(matrix: object, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
-        Fixed(matrix)
+        FixedMixing(matrix)
 
 
 def test_a_matrix_fits_its_graph() -> None:
     third = np.full((3, 3), 1 / 3)
-    Fixed(third).check(parse_graph("complete()", 3))
+    FixedMixing(third).check(parse_graph("complete()", 3))
     with pytest.raises(InvalidArgument, match="not neighbours"):
-        Fixed(third).check(parse_graph("path()", 3))
+        FixedMixing(third).check(parse_graph("path()", 3))
     with pytest.raises(InvalidArgument, match="must have shape"):
-        Fixed(third).check(parse_graph("path()", 4))
+        FixedMixing(third).check(parse_graph("path()", 4))
 
 
 def test_texts() -> None:

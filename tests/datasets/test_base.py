@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets.base import split_rows
-from erasurehead.datasets.encoded import Report
+from erasurehead.datasets.encoded import EncodingReport
 from erasurehead.datasets.published.public import published
 from erasurehead.errors import DataError, InvalidArgument
 
@@ -50,11 +50,11 @@ def test_the_published_settings() -> None:
 
 
 def test_a_report_speaks_of_columns_one_by_one_and_of_combinations_together() -> None:
-    report = Report(10, {"a": 2, "a x b": 3, "a x c": 4}, {"c": 1, "a x c": 1}, dropped=5)
+    report = EncodingReport(10, {"a": 2, "a x b": 3, "a x c": 4}, {"c": 1, "a x c": 1}, dropped=5)
     assert report.sentences() == (
         "a: 2 of 10 rows have a value that training never saw",
         "combinations of columns: 7 entries have values that training never saw together",
         "c: 1 of 10 rows have no value",
         "5 rows left out: their label is not one of the classes",
     )
-    assert Report(10, {}, {}).sentences() == ()
+    assert EncodingReport(10, {}, {}).sentences() == ()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import binary_repetition, nested
-from erasurehead.decoding import Alternatives, LeastSquares, make_decoder
+from erasurehead.decoding import Alternatives, LeastSquaresDecoder, make_decoder
 
 from .helpers import check_consistent
 
@@ -38,7 +38,7 @@ def test_the_smallest_complete_class_is_used_whatever_the_order():
 
 def test_partial_classes_are_decoded_as_well_as_they_can_be():
     code = binary_repetition(10, stragglers=2)
-    decoder, reference = make_decoder(code), LeastSquares(code)
+    decoder, reference = make_decoder(code), LeastSquaresDecoder(code)
     for arrived in ([0, 1], [0, 4, 5, 8], [1, 2, 3, 4, 5, 6]):
         decoding = decoder.decode(arrived)
         check_consistent(decoding)
@@ -67,5 +67,5 @@ def test_levels_that_decode_only_together():
     decoder = make_decoder(code)
     session = decoder.begin()
     session.extend(together)
-    assert session.exact() == LeastSquares(code).decode(together).exact
+    assert session.exact() == LeastSquaresDecoder(code).decode(together).exact
     check_consistent(session.decoding())

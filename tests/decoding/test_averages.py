@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import LeastSquares, OneStep, SparseLeastSquares, make_decoder, mean_residual
+from erasurehead.decoding import LeastSquaresDecoder, OneStep, SparseLeastSquares, make_decoder, mean_residual
 
 
 def over_all_sets(code, stragglers):
@@ -58,7 +58,7 @@ def test_large_codes_are_sampled_by_full_decodings():
     code = codes.regular(400, load=3)
     found = mean_residual(code, [40, 133], samples=6)
     assert isinstance(make_decoder(code), SparseLeastSquares)
-    dense = mean_residual(code, [40, 133], samples=6, decoder=LeastSquares(code))
+    dense = mean_residual(code, [40, 133], samples=6, decoder=LeastSquaresDecoder(code))
     np.testing.assert_allclose(found.mean, dense.mean, atol=1e-3)
 
 

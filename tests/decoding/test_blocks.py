@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from erasurehead.codes import GradientCode, communication_efficient_groups, cyclic_repetition, partial_stragglers
-from erasurehead.decoding import Blocks, LeastSquares, NullSpace, make_decoder
+from erasurehead.decoding import Blocks, LeastSquaresDecoder, NullSpace, make_decoder
 from erasurehead.decoding.subcodes import components
 
 from .helpers import best_residual, check_consistent, code_of
@@ -65,7 +65,7 @@ def test_large_blocks_have_decoders_of_their_own():
     arrived = rng.permutation(140)[:136]
     decoding = decoder.decode(arrived)
     check_consistent(decoding)
-    reference = LeastSquares(code).decode(arrived)
+    reference = LeastSquaresDecoder(code).decode(arrived)
     np.testing.assert_allclose(decoding.alpha, reference.alpha, atol=1e-8)
 
 

@@ -15,7 +15,7 @@ from erasurehead.decoding import (
     FirstPerGroup,
     Folded,
     GraphComponents,
-    LeastSquares,
+    LeastSquaresDecoder,
     NullSpace,
     SparseLeastSquares,
     UniformOverlap,
@@ -32,16 +32,16 @@ FAMILIES: dict[str, tuple[GradientCode, type]] = {
     "multi_message": (codes.multi_message(6, load=3), FirstPerGroup),
     "batched_coupons": (codes.batched_coupons(12, 4), FirstPerGroup),
     "draco_repetition": (codes.draco_repetition(10, corrupted=1), FirstPerGroup),
-    "cyclic_repetition": (codes.cyclic_repetition(12, stragglers=3), LeastSquares),
+    "cyclic_repetition": (codes.cyclic_repetition(12, stragglers=3), LeastSquaresDecoder),
     "large_cyclic_repetition": (codes.cyclic_repetition(50, stragglers=2), NullSpace),
-    "cyclic_mds": (codes.cyclic_mds(12, stragglers=3), LeastSquares),
+    "cyclic_mds": (codes.cyclic_mds(12, stragglers=3), LeastSquaresDecoder),
     "large_cyclic_mds": (codes.cyclic_mds(50, stragglers=3), NullSpace),
-    "complex_cyclic_mds": (codes.complex_cyclic_mds(9, stragglers=3), LeastSquares),
+    "complex_cyclic_mds": (codes.complex_cyclic_mds(9, stragglers=3), LeastSquaresDecoder),
     "large_complex_cyclic_mds": (codes.complex_cyclic_mds(25, stragglers=3), NullSpace),
-    "reed_solomon": (codes.reed_solomon(8, 3), LeastSquares),
-    "draco_cyclic": (codes.draco_cyclic(9, corrupted=1), LeastSquares),
+    "reed_solomon": (codes.reed_solomon(8, 3), LeastSquaresDecoder),
+    "draco_cyclic": (codes.draco_cyclic(9, corrupted=1), LeastSquaresDecoder),
     "large_draco_cyclic": (codes.draco_cyclic(27, corrupted=1), NullSpace),
-    "communication_efficient_cyclic": (codes.communication_efficient_cyclic(10, 2, stragglers=2), LeastSquares),
+    "communication_efficient_cyclic": (codes.communication_efficient_cyclic(10, 2, stragglers=2), LeastSquaresDecoder),
     "large_pieces": (codes.communication_efficient_cyclic(50, 2, stragglers=1), NullSpace),
     "communication_efficient_groups": (codes.communication_efficient_groups(14, load=4, n_pieces=2), Blocks),
     "communication_efficient_parity": (codes.communication_efficient_groups(12, load=4, generator="parity"), Blocks),
@@ -54,18 +54,18 @@ FAMILIES: dict[str, tuple[GradientCode, type]] = {
     "projective_plane": (codes.projective_plane(3), UniformOverlap),
     "affine_plane": (codes.affine_plane(3), UniformOverlap),
     "paley": (codes.paley(11), UniformOverlap),
-    "bernoulli": (codes.bernoulli(20, 3), LeastSquares),
-    "stochastic_block": (codes.stochastic_block(20, 5, 0.7, 0.1), LeastSquares),
-    "regular": (codes.regular(20, load=4), LeastSquares),
-    "expander": (codes.expander(20, load=4), LeastSquares),
-    "soft_design": (codes.soft_design(16, load=4, density=0.4), LeastSquares),
-    "stochastic_gradient": (codes.stochastic_gradient(15, 3, 0.2), LeastSquares),
-    "heterogeneous_staircase": (codes.heterogeneous_staircase(UNEVEN), LeastSquares),
-    "heterogeneous_exclusive": (codes.heterogeneous_exclusive(UNEVEN), LeastSquares),
+    "bernoulli": (codes.bernoulli(20, 3), LeastSquaresDecoder),
+    "stochastic_block": (codes.stochastic_block(20, 5, 0.7, 0.1), LeastSquaresDecoder),
+    "regular": (codes.regular(20, load=4), LeastSquaresDecoder),
+    "expander": (codes.expander(20, load=4), LeastSquaresDecoder),
+    "soft_design": (codes.soft_design(16, load=4, density=0.4), LeastSquaresDecoder),
+    "stochastic_gradient": (codes.stochastic_gradient(15, 3, 0.2), LeastSquaresDecoder),
+    "heterogeneous_staircase": (codes.heterogeneous_staircase(UNEVEN), LeastSquaresDecoder),
+    "heterogeneous_exclusive": (codes.heterogeneous_exclusive(UNEVEN), LeastSquaresDecoder),
     "enlarged_plane": (codes.kronecker(codes.projective_plane(2), ONES), Folded),
     "refined_classes": (codes.refine(codes.binary_repetition(7, stragglers=2), 14), Alternatives),
     "refined_graph": (codes.refine(codes.graph_code(12, replication=3), 24), Folded),
-    "product": (codes.kronecker(codes.projective_plane(2), codes.regular(3, load=2)), LeastSquares),
+    "product": (codes.kronecker(codes.projective_plane(2), codes.regular(3, load=2)), LeastSquaresDecoder),
     "product_of_exact": (codes.kronecker(codes.fractional_repetition(4, 2), codes.cyclic_mds(5, 2)), Blocks),
 }
 
@@ -84,7 +84,7 @@ def test_it_agrees_with_dense_least_squares(family, data):
     code, _ = FAMILIES[family]
     rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     order = rng.permutation(code.n_messages)[: data.draw(st.integers(0, code.n_messages))]
-    decoder, reference = make_decoder(code), LeastSquares(code).begin()
+    decoder, reference = make_decoder(code), LeastSquaresDecoder(code).begin()
     session, last = decoder.begin(), float(code.n_tasks)
     for message in order.tolist():
         session.add(message)

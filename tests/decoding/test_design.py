@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import LeastSquares, UniformOverlap, make_decoder
+from erasurehead.decoding import LeastSquaresDecoder, UniformOverlap, make_decoder
 from erasurehead.decoding.design import overlap_of
 from erasurehead.errors import InvalidArgument
 
@@ -30,7 +30,7 @@ DESIGNS = {
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_closed_form_is_the_optimum(name):
     code = DESIGNS[name]
-    decoder, reference = UniformOverlap(code), LeastSquares(code)
+    decoder, reference = UniformOverlap(code), LeastSquaresDecoder(code)
     order = np.random.default_rng(0).permutation(code.n_messages)
     session = decoder.begin()
     last = code.n_tasks
@@ -49,7 +49,9 @@ def test_the_closed_form_is_the_optimum(name):
 @given(st.permutations(range(7)), st.integers(0, 7))
 def test_random_and_chosen_stragglers_cost_the_same(order, count):
     decoder = UniformOverlap(code_of(FANO))
-    assert LeastSquares(code_of(FANO)).residual(order[:count]) == pytest.approx(decoder.residual_with(count), abs=1e-9)
+    assert LeastSquaresDecoder(code_of(FANO)).residual(order[:count]) == pytest.approx(
+        decoder.residual_with(count), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(

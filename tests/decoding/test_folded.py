@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import fractional_repetition, graph_code, kronecker, projective_plane, refine, regular
-from erasurehead.decoding import Folded, GraphComponents, LeastSquares, UniformOverlap, make_decoder
+from erasurehead.decoding import Folded, GraphComponents, LeastSquaresDecoder, UniformOverlap, make_decoder
 from erasurehead.decoding.folded import fold
 
 from .helpers import check_consistent, code_of
@@ -40,14 +40,14 @@ def test_refined_tasks_are_one_task_to_the_decoder():
 
 def test_tasks_that_are_repeated_unequally_are_folded_by_their_common_divisor():
     row = np.array([[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 2, 2], [1, 1, 1, 1, 1, 1]], dtype=float)
-    decoder = fold(code_of(row), LeastSquares)
+    decoder = fold(code_of(row), LeastSquaresDecoder)
     assert decoder is not None
     assert decoder.copies == 2
     assert decoder.decoder.code.n_tasks == 3
     for arrived in ([0], [1, 2], [0, 1]):
-        assert decoder.residual(arrived) == pytest.approx(LeastSquares(code_of(row)).residual(arrived), abs=1e-9)
+        assert decoder.residual(arrived) == pytest.approx(LeastSquaresDecoder(code_of(row)).residual(arrived), abs=1e-9)
 
 
 def test_codes_without_repetitions_are_left_alone():
-    assert fold(regular(20, load=3), LeastSquares) is None
-    assert fold(code_of(np.ones((2, 4)), n_pieces=2), LeastSquares) is None
+    assert fold(regular(20, load=3), LeastSquaresDecoder) is None
+    assert fold(code_of(np.ones((2, 4)), n_pieces=2), LeastSquaresDecoder) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import GraphComponents, LeastSquares, make_decoder
+from erasurehead.decoding import GraphComponents, LeastSquaresDecoder, make_decoder
 from erasurehead.decoding.graph import is_graph
 from erasurehead.errors import InvalidArgument
 
@@ -95,7 +95,7 @@ def test_large_graphs_keep_small_weights_and_the_same_residual_either_way():
 def test_a_middling_graph_against_the_dense_reference():
     code = large_graph(150, 3, seed=4)
     rng = np.random.default_rng(0)
-    dense = LeastSquares(code)
+    dense = LeastSquaresDecoder(code)
     for _ in range(5):
         arrived = np.flatnonzero(rng.random(code.n_messages) < rng.uniform(0.3, 1.0))
         decoding = GraphComponents(code).decode(arrived)

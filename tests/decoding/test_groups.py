@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.decoding import FirstPerGroup, LeastSquares, make_decoder
+from erasurehead.decoding import FirstPerGroup, LeastSquaresDecoder, make_decoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of, repetition
@@ -18,7 +18,7 @@ def test_it_agrees_with_least_squares(n_groups, replicas, tasks_each, data):
     code = repetition(n_groups, replicas, tasks_each)
     order = data.draw(st.permutations(range(code.n_messages)))
     count = data.draw(st.integers(0, code.n_messages))
-    decoder, reference = FirstPerGroup(code), LeastSquares(code)
+    decoder, reference = FirstPerGroup(code), LeastSquaresDecoder(code)
     session, other = decoder.begin(), reference.begin()
     for message in order[:count]:
         session.add(message)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasurehead.decoding import LeastSquares
+from erasurehead.decoding import LeastSquaresDecoder
 
 from .helpers import check_every_arrival, code_of
 
@@ -26,18 +26,18 @@ def random_codes(draw: st.DrawFn, n_pieces: int = 1):
 @given(random_codes(), random_codes(n_pieces=2))
 def test_it_agrees_with_numpy_at_every_arrival(first, second):
     for code, order in (first, second):
-        check_every_arrival(LeastSquares(code), order)
+        check_every_arrival(LeastSquaresDecoder(code), order)
 
 
 def test_nothing_arrived_is_nothing_known():
-    session = LeastSquares(code_of(np.eye(3))).begin()
+    session = LeastSquaresDecoder(code_of(np.eye(3))).begin()
     assert session.residual() == 3
     assert session.decoding().weights.shape == (1, 0)
     assert session.decoding().residual == 3
 
 
 def test_a_message_added_twice_counts_once():
-    session = LeastSquares(code_of(np.eye(3))).begin()
+    session = LeastSquaresDecoder(code_of(np.eye(3))).begin()
     session.extend([1, 1, 1])
     assert session.residual() == pytest.approx(2)
     assert session.decoding().messages.tolist() == [1]
@@ -45,13 +45,13 @@ def test_a_message_added_twice_counts_once():
 
 def test_weights_have_the_least_norm():
     # Two replicas share the weight: half each, where any split would decode.
-    decoding = LeastSquares(code_of(np.array([[1.0, 1.0], [1.0, 1.0]]))).decode([0, 1])
+    decoding = LeastSquaresDecoder(code_of(np.array([[1.0, 1.0], [1.0, 1.0]]))).decode([0, 1])
     np.testing.assert_allclose(decoding.weights, [[0.5, 0.5]])
 
 
 def test_rows_of_very_different_size_are_not_truncated():
     # Without row scaling a cut-off relative to the largest singular value loses the small row.
-    decoding = LeastSquares(code_of(np.array([[1e-14, 0.0], [0.0, 1.0]]))).decode([0, 1])
+    decoding = LeastSquaresDecoder(code_of(np.array([[1e-14, 0.0], [0.0, 1.0]]))).decode([0, 1])
     assert decoding.residual < 1e-20
     np.testing.assert_allclose(decoding.alpha, [[1.0, 1.0]])
 
@@ -59,21 +59,21 @@ def test_rows_of_very_different_size_are_not_truncated():
 def test_the_decoding_depends_on_the_set_of_arrivals_alone():
     rng = np.random.default_rng(3)
     code = code_of(rng.normal(size=(9, 9)))
-    decoder = LeastSquares(code)
+    decoder = LeastSquaresDecoder(code)
     first, second = decoder.decode([7, 1, 4]), decoder.decode([4, 7, 1])
     assert first.weights.tobytes() == second.weights.tobytes()
 
 
 def test_residuals_along_a_sequence_of_arrivals():
     code = code_of(np.array([[1.0, 1, 0], [0, 1, 1], [0, 0, 1]]))
-    residuals = LeastSquares(code).residuals([0, 2, 1])
+    residuals = LeastSquaresDecoder(code).residuals([0, 2, 1])
     np.testing.assert_allclose(residuals, [1.0, 0.0, 0.0], atol=1e-12)
 
 
 def test_session_and_batch_agree_whatever_the_order():
     rng = np.random.default_rng(11)
     code = code_of((rng.random((14, 10)) < 0.3).astype(float))
-    decoder = LeastSquares(code)
+    decoder = LeastSquaresDecoder(code)
     arrived = rng.permutation(14)[:9]
     reference = decoder.decode(np.sort(arrived))
     for _ in range(5):
@@ -87,7 +87,7 @@ def test_session_and_batch_agree_whatever_the_order():
 
 def test_exactness():
     code = code_of(np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 1]]))
-    session = LeastSquares(code).begin()
+    session = LeastSquaresDecoder(code).begin()
     session.extend([0, 1])
     assert not session.exact()
     session.add(2)

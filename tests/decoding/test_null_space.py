@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import complex_cyclic_mds, cyclic_mds, cyclic_repetition
-from erasurehead.decoding import LeastSquares, NullSpace, SparseLeastSquares
+from erasurehead.decoding import LeastSquaresDecoder, NullSpace, SparseLeastSquares
 from erasurehead.decoding.products import backward
 
 from .helpers import check_consistent, code_of
@@ -16,7 +16,7 @@ from .helpers import check_consistent, code_of
 
 @pytest.mark.parametrize("code", [cyclic_repetition(8, stragglers=3), cyclic_mds(8, 3), complex_cyclic_mds(8, 2)])
 def test_every_set_of_stragglers_gets_the_weights_of_least_norm(code):
-    reference = LeastSquares(code)
+    reference = LeastSquaresDecoder(code)
     decoder = NullSpace(code, reference)
     for count in range(code.tolerance + 1):
         for stragglers in itertools.combinations(range(8), count):
@@ -30,7 +30,7 @@ def test_every_set_of_stragglers_gets_the_weights_of_least_norm(code):
 
 def test_the_fourier_null_space_of_a_cyclic_code():
     code = cyclic_mds(20, 5)
-    solutions = NullSpace(code, LeastSquares(code)).solutions
+    solutions = NullSpace(code, LeastSquaresDecoder(code)).solutions
     assert solutions is not None
     null = solutions.null_at(np.arange(20))
     assert null.shape == (5, 20)
@@ -40,7 +40,7 @@ def test_the_fourier_null_space_of_a_cyclic_code():
 
 def test_sets_that_cannot_be_decoded_are_left_to_the_inner_decoder():
     code = cyclic_mds(9, 2)
-    reference = LeastSquares(code)
+    reference = LeastSquaresDecoder(code)
     session = NullSpace(code, reference).begin()
     session.extend(range(6))
     assert not session.exact()
@@ -52,7 +52,7 @@ def test_sets_that_cannot_be_decoded_are_left_to_the_inner_decoder():
 
 def test_a_code_that_nobody_can_decode_gains_nothing_and_loses_nothing():
     code = code_of(np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
-    decoder = NullSpace(code, LeastSquares(code))
+    decoder = NullSpace(code, LeastSquaresDecoder(code))
     assert decoder.solutions is None
     assert decoder.decode([0, 1]).residual == pytest.approx(1.0)
 

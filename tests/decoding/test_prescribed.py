@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import Algorithmic, FixedWeights, LeastSquares, OneStep, make_decoder
+from erasurehead.decoding import Algorithmic, FixedWeights, LeastSquaresDecoder, OneStep, make_decoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of
@@ -62,7 +62,7 @@ def test_nothing_arrived_weighs_nothing():
 @given(st.permutations(range(12)))
 def test_rules_are_told_the_optimal_residual(order):
     code = codes.bernoulli(12, 3, seed=1)
-    optimal = LeastSquares(code)
+    optimal = LeastSquaresDecoder(code)
     for decoder in (OneStep(code), FixedWeights(code, np.full(12, 0.4)), Algorithmic(code, 3)):
         session = decoder.begin()
         session.extend(order[:7])
@@ -98,7 +98,7 @@ def test_fixed_weights_are_unbiased_and_leave_what_the_code_states():
 def test_algorithmic_decoding_falls_to_the_optimum():
     code = codes.bernoulli(60, 5, seed=3)
     arrived = np.random.default_rng(0).permutation(60)[:40]
-    optimum = LeastSquares(code).residual(arrived)
+    optimum = LeastSquaresDecoder(code).residual(arrived)
     residuals = [Algorithmic(code, steps).decode(arrived).residual for steps in (1, 2, 5, 20, 2000)]
     assert (np.diff(residuals) < 0).all()
     assert residuals[-1] == pytest.approx(optimum, rel=1e-3)

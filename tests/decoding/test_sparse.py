@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import LeastSquares, SparseLeastSquares, make_decoder, residual_of
+from erasurehead.decoding import LeastSquaresDecoder, SparseLeastSquares, make_decoder, residual_of
 from erasurehead.errors import InvalidArgument
 
 from .helpers import best_residual, check_consistent, code_of
@@ -37,7 +37,7 @@ def test_decodings_agree_with_dense_least_squares(n, load, seed, data):
     arrived = np.random.default_rng(seed).permutation(n)[:count]
     decoding = SparseLeastSquares(code).decode(arrived)
     check_consistent(decoding)
-    reference = LeastSquares(code).decode(arrived)
+    reference = LeastSquaresDecoder(code).decode(arrived)
     assert decoding.residual == pytest.approx(reference.residual, abs=2e-6 * n)
     # The squared distance of two alphas is the difference of the residuals when one of them is optimal.
     assert np.sum((decoding.alpha - reference.alpha) ** 2) <= 2e-6 * n
@@ -63,7 +63,7 @@ def test_the_bound_is_sound_tight_and_never_rises(n, load, seed):
 def test_a_code_of_600_workers_against_the_dense_reference(load):
     code = random_sparse(600, load, seed=load)
     order = np.random.default_rng(0).permutation(600)
-    decoder, dense = SparseLeastSquares(code), LeastSquares(code)
+    decoder, dense = SparseLeastSquares(code), LeastSquaresDecoder(code)
     bounds = decoder.residuals(order[:540])
     assert (np.diff(bounds) <= 0).all()
     for count in (60, 200, 300, 400, 480, 540):
@@ -104,10 +104,10 @@ def test_many_at_once_are_judged_by_one_solve():
     code = random_sparse(500, 3, seed=3)
     session = SparseLeastSquares(code).begin()
     session.extend(range(250))
-    best = LeastSquares(code).residual(range(250))
+    best = LeastSquaresDecoder(code).residual(range(250))
     assert best - 1e-9 <= session.residual() <= 1.01 * best
     session.extend(range(200, 350))
-    best = LeastSquares(code).residual(range(350))
+    best = LeastSquaresDecoder(code).residual(range(350))
     assert best - 1e-9 <= session.residual() <= 1.01 * best
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -60,3 +62,16 @@ def test_the_inside_of_a_room_is_tested_in_its_own_folder() -> None:
                 found.setdefault(f"{module}.{name}", set()).add(str(path.relative_to(TESTS)))
     listed = "\n".join(f"{name}: {', '.join(sorted(files))}" for name, files in sorted(found.items()))
     assert len(found) <= MOST, f"{len(found)} names that no package exports, rather than {MOST}:\n{listed}"
+
+
+def test_no_two_packages_export_different_classes_of_one_name() -> None:
+    homes: dict[str, set[str]] = {}
+    for path in sorted((SOURCE / "erasurehead").rglob("__init__.py")):
+        package = ".".join(path.relative_to(SOURCE).parts[:-1])
+        if "_internal" in package:
+            continue
+        for name in exported(package):
+            found = getattr(importlib.import_module(package), name, None)
+            if inspect.isclass(found) and found.__module__.startswith("erasurehead"):
+                homes.setdefault(name, set()).add(found.__module__)
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from erasurehead.consensus.graphs import Graph as Graph
     from erasurehead.consensus.graphs import edges as edges
     from erasurehead.consensus.graphs import parse_graph as parse_graph
-    from erasurehead.consensus.mixing import Fixed as Fixed
+    from erasurehead.consensus.mixing import FixedMixing as FixedMixing
     from erasurehead.consensus.mixing import MaxDegree as MaxDegree
     from erasurehead.consensus.mixing import Metropolis as Metropolis
     from erasurehead.consensus.mixing import Mixing as Mixing
     from erasurehead.consensus.peers import LocalPeer as LocalPeer
     from erasurehead.consensus.peers import Setup as Setup
-    from erasurehead.consensus.plans import Plan as Plan
+    from erasurehead.consensus.plans import ConsensusPlan as ConsensusPlan
     from erasurehead.consensus.plans import plan as plan
     from erasurehead.consensus.policies import BoundedStaleness as BoundedStaleness
     from erasurehead.consensus.policies import Dynamic as Dynamic
@@ -68,9 +68,9 @@ _HOMES = {
     "faults": ("Cut", "Leave"),
     "finished": ("compare_finished", "finished_run"),
     "graphs": ("Graph", "edges", "parse_graph"),
-    "mixing": ("Fixed", "MaxDegree", "Metropolis", "Mixing"),
+    "mixing": ("FixedMixing", "MaxDegree", "Metropolis", "Mixing"),
     "peers": ("LocalPeer", "Setup"),
-    "plans": ("Plan", "plan"),
+    "plans": ("ConsensusPlan", "plan"),
     "policies": ("BoundedStaleness", "Dynamic", "Full", "Local", "Pairwise", "Policy", "RendezvousPeer", "Static"),
     "result": ("ConsensusRun",),
     "rows": ("MeanRow", "PeerRow", "TroubleRow"),

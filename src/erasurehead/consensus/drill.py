@@ -15,7 +15,7 @@ from erasurehead._internal.rng import stream
 from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.faults import Cut, Leave, Trouble
 from erasurehead.consensus.graphs import parse_graph
-from erasurehead.consensus.plans import Plan, plan
+from erasurehead.consensus.plans import ConsensusPlan, plan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.training import carry_out
@@ -65,7 +65,7 @@ class PeerDrill:
     seed: int = 0
     delays: str = "exponential(mean=0.5, seed=0)"
     faults: tuple[Trouble, ...] | None = None
-    plan: Plan = field(init=False, compare=False)
+    plan: ConsensusPlan = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

@@ -19,7 +19,7 @@ from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
 from erasurehead.consensus.graphs import Graph, parse_graph
 from erasurehead.consensus.models import build_problem, check_model, settled
-from erasurehead.consensus.plans import Plan, check_terms, plan
+from erasurehead.consensus.plans import ConsensusPlan, check_terms, plan
 from erasurehead.consensus.recording import PeerRecorder
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.shares import parse_split
@@ -58,7 +58,7 @@ class ConsensusExperiment:
 
     config: ConsensusConfig
     data: Dataset
-    plan: Plan
+    plan: ConsensusPlan
     out: Path | None
     resuming: bool = False
 

@@ -29,11 +29,11 @@ def compare_finished(
         InvalidArgument: if there are fewer than two, or the target was not measured.
     """
     runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]
-    for folder, own in zip(folders, data, strict=True):
-        if own != data[0]:
+    for folder, (name, rows) in zip(folders, data, strict=True):
+        if (name, rows) != data[0]:
             raise DataError(
-                f"{os.fspath(folder)!r} is a run on {own}, and {os.fspath(folders[0])!r} one on {data[0]}: only runs "
-                "on the same data can be compared."
+                f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {os.fspath(folders[0])!r} one on "
+                f"{data[0][0]} ({data[0][1]:,} rows): only runs on the same data can be compared."
             )
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
 
@@ -56,15 +56,15 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
     return made
 
 
-def _data(folder: str | os.PathLike[str]) -> str:
-    """Return which data a run is on, in words."""
+def _data(folder: str | os.PathLike[str]) -> tuple[str, int]:
+    """Return which data a run is on: their name, and the number of training rows."""
     summary = RunFolder.open(folder).summary
     told: Any = summary.get("data")
     name, rows = told, summary.get("rows")
     if isinstance(told, dict):
         described = cast("dict[str, Any]", told)
         name, rows = described.get("name"), described.get("train_rows")
-    return f"{name} ({rows or 0:,} rows)"
+    return str(name), int(rows or 0)
 
 
 def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port, tupled
 from erasurehead.consensus.drawn import DrawnDelays
 from erasurehead.consensus.faults import parted
-from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.shares import Holdings, LocalGradients
 from erasurehead.consensus.views import View
@@ -97,7 +97,7 @@ class PeerProgram(Program):
         steps: that an earlier peer of this number has begun.
     """
 
-    plan: Plan
+    plan: ConsensusPlan
     peer: int
     channels: PeerChannels
     steps: int = 0

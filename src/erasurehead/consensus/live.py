@@ -19,7 +19,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.faults import Leave
 from erasurehead.consensus.life import BEGIN, PREPARE, TICK, PeerProgram, Report, clock, words
-from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.run_records import RunRecords
@@ -83,7 +83,7 @@ class LiveRun:
         EngineError: if the engine's workers cannot write to each other.
     """
 
-    def __init__(self, made: Plan, conduct: Conduct, engine: Engine) -> None:
+    def __init__(self, made: ConsensusPlan, conduct: Conduct, engine: Engine) -> None:
         self.made, self.conduct, self.engine = made, conduct, engine
         if conduct.resume is not None or conduct.keep_state:
             raise invalid(

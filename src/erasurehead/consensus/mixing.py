@@ -90,7 +90,7 @@ class MaxDegree(Mixing):
 
 
 @final
-class Fixed(Mixing):
+class FixedMixing(Mixing):
     """The weights of the whole graph for whatever links a step has; the rest stays with the peer.
 
     Arguments:
@@ -112,7 +112,7 @@ class Fixed(Mixing):
         return self._weights[(here, there) if here < there else (there, here)]
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
-        made, pairs = Fixed(), list(links)
+        made, pairs = FixedMixing(), list(links)
         made.matrix = self.matrix
         if self.matrix is None:
             degrees = _degrees(graph.n_peers, pairs)
@@ -175,7 +175,7 @@ def _degrees(n_peers: int, links: Iterable[tuple[int, int]]) -> list[int]:
     return degrees
 
 
-MIXINGS = {"metropolis": Metropolis, "max_degree": MaxDegree, "fixed": Fixed}
+MIXINGS = {"metropolis": Metropolis, "max_degree": MaxDegree, "fixed": FixedMixing}
 """What each name in the text of a mixing builds."""
 
 

@@ -15,7 +15,7 @@ from erasurehead.consensus.algorithms import Algorithm, parse_algorithm
 from erasurehead.consensus.contract import Peer
 from erasurehead.consensus.faults import Trouble, check_troubles
 from erasurehead.consensus.graphs import Graph, parse_graph
-from erasurehead.consensus.mixing import Fixed, Mixing, parse_mixing
+from erasurehead.consensus.mixing import FixedMixing, Mixing, parse_mixing
 from erasurehead.consensus.peers import Setup
 from erasurehead.consensus.policies import Policy, parse_policy
 from erasurehead.consensus.shares import LocalGradients, Shares, Split, checked_shares, parse_split
@@ -65,7 +65,7 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Terms):
+class ConsensusPlan(Terms):
     """A run to be, checked: nothing has started.
 
     Attributes:
@@ -127,7 +127,7 @@ def plan(
     orphans: Literal["out", "taken over"] = "out",
     seed: int = 0,
     initial: Array | None = None,
-) -> Plan:
+) -> ConsensusPlan:
     """Check all that a run is made of; see `train` for the arguments.
 
     Raises:
@@ -145,7 +145,7 @@ def plan(
         shares = checked_shares(split, problem.n_samples, n_peers)
     x = _first_model(problem, initial)
     LocalGradients(problem, shares, batch, seed)
-    return Plan(**vars(terms), problem=problem, shares=shares, batch=batch, x=x)
+    return ConsensusPlan(**vars(terms), problem=problem, shares=shares, batch=batch, x=x)
 
 
 def check_terms(
@@ -188,7 +188,7 @@ def check_terms(
         if not (math.isfinite(real(value)) and value >= 0.0):
             raise invalid(name, "must be a finite number of seconds of at least 0", value)
     troubles = check_troubles(faults, graph)
-    if troubles and isinstance(weights, Fixed) and weights.matrix is not None:
+    if troubles and isinstance(weights, FixedMixing) and weights.matrix is not None:
         raise invalid("mixing", "must not be a matrix of your own where peers leave", str(weights), "metropolis() "
                       "works on any graph")  # fmt: skip
     return Terms(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
 from erasurehead.consensus.watcher import Watcher
@@ -70,7 +70,7 @@ class PeerRecorder(Watcher):
         self._state: Callable[[], dict[str, Any]] | None = None
         self._step = 0
 
-    def on_begin(self, plan: Plan, steps: int) -> None:
+    def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
         self.folder.write_summary({"status": "running", **self.facts, "versions": versions()})
 
     def on_step(self, row: PeerRow) -> None:

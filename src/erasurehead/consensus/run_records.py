@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.joint import JointConnectivity
-from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun, distance_of
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
 from erasurehead.consensus.shares import Holdings
@@ -36,7 +36,7 @@ class RunRecords:
         joint: when the union of the realised graphs was connected.
     """
 
-    def __init__(self, made: Plan, conduct: Conduct) -> None:
+    def __init__(self, made: ConsensusPlan, conduct: Conduct) -> None:
         self.made, self.conduct = made, conduct
         self.holdings = Holdings(made.graph, made.shares, made.orphans)
         self.joint = JointConnectivity(made.graph.n_peers)

@@ -15,7 +15,7 @@ from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.live import LiveRun
-from erasurehead.consensus.plans import Plan, plan
+from erasurehead.consensus.plans import ConsensusPlan, plan
 from erasurehead.consensus.policies import Policy
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
@@ -60,10 +60,10 @@ def train(
         peers: how many, where the graph is a text.
         engine: `"virtual"`, the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can write to each
             other: real peers, whose delays are sat out.
-        settings: of the plan (see `Plan`): `algorithm`, `mixing`, `split` (or the samples of each peer), `batch`,
-            `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`, `seed`,
-            `initial`; and how it is carried out (see `Conduct`): `evaluate_every`, `metrics`, `records`, `until`,
-            `target`, `watchers`, `resume`, `keep_state`, `stop`.
+        settings: of the plan (see `ConsensusPlan`): `algorithm`, `mixing`, `split` (or the samples of each peer),
+            `batch`, `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`,
+            `seed`, `initial`; and how it is carried out (see `Conduct`): `evaluate_every`, `metrics`, `records`,
+            `until`, `target`, `watchers`, `resume`, `keep_state`, `stop`.
 
     Returns:
         The run: `x` is the mean model.
@@ -77,7 +77,7 @@ def train(
     return carry_out(plan(problem, graph, policy, peers=peers, rate=rate, **settings), conduct, engine)
 
 
-def carry_out(made: Plan, conduct: Conduct, engine: Engine | str = "virtual") -> ConsensusRun:
+def carry_out(made: ConsensusPlan, conduct: Conduct, engine: Engine | str = "virtual") -> ConsensusRun:
     """Carry a plan out; see `train` for the engine."""
     # The products are small, so that threads of BLAS would mostly wait for each other; and one thread gives one order
     # of every sum, and so the same bits on machines of any number of cores.
@@ -103,7 +103,7 @@ def _engine(name: str) -> Engine:
 class _OnVirtualClock:
     """One run on the virtual clock: clock, records and looks at the mean model."""
 
-    def __init__(self, made: Plan, conduct: Conduct) -> None:
+    def __init__(self, made: ConsensusPlan, conduct: Conduct) -> None:
         self.made, self.conduct = made, conduct
         self.kept = RunRecords(made, conduct)
         self.local = LocalGradients(made.problem, made.shares, made.batch, made.seed)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.plans import Plan
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
 from erasurehead.training.notices import Notice
 
@@ -14,7 +14,7 @@ from erasurehead.training.notices import Notice
 class Watcher:
     """Hooks that watch a run; empty by default."""
 
-    def on_begin(self, plan: Plan, steps: int) -> None:
+    def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
         """Training begins; each peer is to take this many steps on average."""
 
     def on_step(self, row: PeerRow) -> None:

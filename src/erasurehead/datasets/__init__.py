@@ -7,7 +7,7 @@ of the user's own. All return a `Dataset`, whose `Encoding` is saved with a mode
 from erasurehead.datasets.base import Dataset as Dataset
 from erasurehead.datasets.base import Published as Published
 from erasurehead.datasets.encoded import Encoded as Encoded
-from erasurehead.datasets.encoded import Report as Report
+from erasurehead.datasets.encoded import EncodingReport as EncodingReport
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding as ArrayEncoding
 from erasurehead.datasets.preprocessing.encoding import Encoding as Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding as TableEncoding

@@ -17,7 +17,7 @@ TASKS: tuple[str, ...] = get_args(Task)
 
 
 @dataclass(frozen=True)
-class Report:
+class EncodingReport:
     """What an encoding met in data that it was not fitted on.
 
     Arguments:
@@ -53,4 +53,4 @@ class Encoded(NamedTuple):
 
     X: Matrix
     y: Labels | None
-    report: Report
+    report: EncodingReport

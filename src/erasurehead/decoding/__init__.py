@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from erasurehead.decoding.groups import FirstPerGroup as FirstPerGroup
     from erasurehead.decoding.inspection import Fingerprints as Fingerprints
     from erasurehead.decoding.layout import Layout as Layout
-    from erasurehead.decoding.least_squares import LeastSquares as LeastSquares
+    from erasurehead.decoding.least_squares import LeastSquaresDecoder as LeastSquaresDecoder
     from erasurehead.decoding.null_space import NullSpace as NullSpace
     from erasurehead.decoding.parity_checks import Checks as Checks
     from erasurehead.decoding.rounding import Conditioning as Conditioning
@@ -67,7 +67,7 @@ __getattr__, __dir__ = lazy_names(
         "Folded": "folded",
         "GraphComponents": "graph",
         "Layout": "layout",
-        "LeastSquares": "least_squares",
+        "LeastSquaresDecoder": "least_squares",
         "Located": "error_location",
         "MeanResidual": "averages",
         "NullSpace": "null_space",

@@ -12,7 +12,7 @@ from erasurehead.decoding.design import UniformOverlap, overlap_of
 from erasurehead.decoding.folded import fold
 from erasurehead.decoding.graph import GraphComponents, is_graph
 from erasurehead.decoding.groups import FirstPerGroup
-from erasurehead.decoding.least_squares import LeastSquares
+from erasurehead.decoding.least_squares import LeastSquaresDecoder
 from erasurehead.decoding.null_space import NullSpace
 from erasurehead.decoding.sparse import SparseLeastSquares
 from erasurehead.decoding.subcodes import components
@@ -64,5 +64,5 @@ def general(code: GradientCode) -> Decoder:
     rows, columns = code.encoding.shape
     small = max(rows, columns) <= (_SMALL_EXACT if code.tolerance else _SMALL)
     if small or code.n_pieces != 1 or code.encoding.nnz > _SPARSE * rows * columns:
-        return LeastSquares(code)
+        return LeastSquaresDecoder(code)
     return SparseLeastSquares(code)

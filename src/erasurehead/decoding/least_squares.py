@@ -25,7 +25,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 
 @final
-class LeastSquares(Decoder):
+class LeastSquaresDecoder(Decoder):
     """Optimal decoding of any code: the weights of least norm among those that minimise the residual.
 
     The rows are scaled to length one before they are decomposed, else codes whose messages differ by orders of

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, first_times, residual_of
-from erasurehead.decoding.least_squares import LeastSquares
+from erasurehead.decoding.least_squares import LeastSquaresDecoder
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
 
@@ -100,7 +100,9 @@ class SparseLeastSquares(Decoder):
 
     def __init__(self, code: GradientCode, budget: int = 1500) -> None:
         if code.n_pieces != 1:
-            raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", "decode it with LeastSquares")
+            raise invalid(
+                "code", "must have one piece", f"{code.n_pieces} pieces", "decode it with LeastSquaresDecoder"
+            )
         self.code = code
         self.budget = check_count("budget", budget)
         self.rows = _Rows.of(code)
@@ -108,9 +110,9 @@ class SparseLeastSquares(Decoder):
         self.slack = 0.01 if self.small else math.inf
 
     @cached_property
-    def dense(self) -> LeastSquares:
+    def dense(self) -> LeastSquaresDecoder:
         """The dense decoder of the same code, for small ones."""
-        return LeastSquares(self.code)
+        return LeastSquaresDecoder(self.code)
 
     def begin(self) -> Session:
         return _SparseSession(self)

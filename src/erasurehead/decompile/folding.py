@@ -11,24 +11,26 @@ def folded(statement: Statement) -> Literal | None:
     """Return the literal that simple arithmetic on literals gives, where no rounding mode or range can matter."""
     if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min"):
         return None
-    if not all(isinstance(operand, Literal) for operand in statement.inputs):
+    literals = [operand for operand in statement.inputs if isinstance(operand, Literal)]
+    if len(literals) < len(statement.inputs):
         return None
-    kind, result = statement.inputs[0].type.kind, statement.output.type
+    first, result = literals[0], statement.output.type
+    kind = first.type.kind
     if statement.op == "convert_element_type" and kind in "iu" and result.kind in "iu":
         limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
-        value = int(statement.inputs[0].value)  # type: ignore[union-attr]
+        value = int(first.value)
         if limits is None or not limits.min <= value <= limits.max:
             return None
         return Literal(np.asarray(value, result.dtype)[()], result)
     if statement.op == "convert_element_type" and kind in "fi" and result.kind == "c":
-        number = complex(statement.inputs[0].value)  # type: ignore[union-attr]
+        number = complex(first.value)
         exact = np.asarray(number, result.dtype)[()]
         return Literal(exact, result) if complex(exact) == number and number else _zero(statement, result)
     if kind not in "fi" or result.kind not in "fi" or (kind == "i" and statement.op == "div"):
         return None
     if kind == "f" and result.kind == "i":
         return None
-    values = [np.asarray(operand.value) for operand in statement.inputs if isinstance(operand, Literal)]
+    values = [np.asarray(literal.value) for literal in literals]
     operations = {
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
         "max": np.maximum, "min": np.minimum,

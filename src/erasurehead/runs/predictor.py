@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.encoded import Report
+from erasurehead.datasets.encoded import EncodingReport
 from erasurehead.datasets.preprocessing.encoding import Encoding, Source
 from erasurehead.errors import DataError
 from erasurehead.problems.losses import SoftmaxLoss
@@ -38,7 +38,7 @@ class Predictions:
     values: list[str] | list[float]
     classes: tuple[str, ...]
     probabilities: Array | None
-    report: Report
+    report: EncodingReport
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -60,7 +60,7 @@ class Scores:
     """
 
     metrics: dict[str, float]
-    report: Report
+    report: EncodingReport
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -209,7 +209,7 @@ def _of_each_class(probabilities: Array | None) -> Array | None:
     return np.column_stack([1.0 - probabilities, probabilities])
 
 
-def _plain(report: Report) -> dict[str, Any]:
+def _plain(report: EncodingReport) -> dict[str, Any]:
     return {
         "rows": report.n_rows,
         "unseen": dict(report.unseen),

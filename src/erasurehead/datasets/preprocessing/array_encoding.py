@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.encoded import Encoded, Report
+from erasurehead.datasets.encoded import Encoded, EncodingReport
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding, Source
 from erasurehead.datasets.preprocessing.facts import Facts
@@ -58,7 +58,7 @@ class ArrayEncoding(Encoding, kind="arrays"):
             found = read_labels(labels, beside, int(arrays.X.shape[0]))
         design = with_constant(arrays.X) if self.constant else arrays.X
         unseen = {f"columns beyond {self.n_features}": arrays.beyond} if arrays.beyond else {}
-        report = Report(int(design.shape[0]), unseen, {})
+        report = EncodingReport(int(design.shape[0]), unseen, {})
         if labels is False or found is None:
             return Encoded(design, None, report)
         y, _ = self.target.apply(Numbers(found), arrays.place)

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.encoded import Encoded, Report
+from erasurehead.datasets.encoded import Encoded, EncodingReport
 from erasurehead.datasets.preprocessing.design import (
     CodeBlock,
     Feature,
@@ -120,7 +120,7 @@ class TableEncoding(Encoding, kind="table"):
         y, kept = self.target.apply(found, table.place)
         encoded = self.encode(table, [kept])[0]
         dropped = table.n_rows - len(kept)
-        return Encoded(encoded.X, y, Report(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
+        return Encoded(encoded.X, y, EncodingReport(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
 
     def _labels(self, table: Table) -> Column | None:
         """Return the column of raw labels, or None if there is none or it is empty throughout."""
@@ -208,7 +208,9 @@ class TableEncoding(Encoding, kind="table"):
         encoded: list[Encoded] = []
         for rows in parts:
             X = design(blocks, rows, self.constant, table.n_rows)
-            encoded.append(Encoded(X, None, Report(int(X.shape[0]), _counts(unseen, rows), _counts(missing, rows))))
+            encoded.append(
+                Encoded(X, None, EncodingReport(int(X.shape[0]), _counts(unseen, rows), _counts(missing, rows)))
+            )
         return encoded
 
     def feature_codes(self, feature: OneHot, table: Table) -> Codes:

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.base import check_split, split_rows
-from erasurehead.datasets.encoded import Labels, Report, Task
+from erasurehead.datasets.encoded import EncodingReport, Labels, Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.errors import DataError
 
@@ -114,7 +114,7 @@ class Piece:
     rows: IntArray
     X: Matrix
     y: Labels
-    report: Report | None = None
+    report: EncodingReport | None = None
 
 
 class Source(ABC):

@@ -19,7 +19,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.encoded import Report, Task
+from erasurehead.datasets.encoded import EncodingReport, Task
 from erasurehead.datasets.preprocessing.columns import Columns
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.target import check_task
@@ -228,13 +228,13 @@ class _Reports:
         self._unseen: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
 
-    def add(self, report: Report) -> None:
+    def add(self, report: EncodingReport) -> None:
         self._rows += report.n_rows
         self._unseen.update(report.unseen)
         self._missing.update(report.missing)
 
     def sentences(self) -> tuple[str, ...]:
-        return Report(self._rows, self._unseen, self._missing).sentences()
+        return EncodingReport(self._rows, self._unseen, self._missing).sentences()
 
 
 def _silently(text: str) -> None:

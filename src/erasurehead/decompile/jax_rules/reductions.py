@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import SupportsInt
+
 from erasurehead.decompile.jax_rules.base import RULES, bind, dims, dtype_of, refuse, rule
 from erasurehead.decompile.jax_rules.calls import inner_function
 from erasurehead.decompile.program import Statement, Variable
@@ -73,9 +76,9 @@ def window_keywords(statement: Statement) -> dict[str, str | None]:
     }
 
 
-def pads(values: object) -> str:
+def pads(values: Iterable[Iterable[SupportsInt]]) -> str:
     """Return padding as a tuple of pairs."""
-    return tuple_text(tuple_text(int(v) for v in pair) for pair in values)  # type: ignore[attr-defined]
+    return tuple_text(tuple_text(int(v) for v in pair) for pair in values)
 
 
 @rule("reduce_window_sum", "reduce_window_max", "reduce_window_min")

@@ -11,7 +11,7 @@ from erasurehead.decompile.numpy_rules.base import (
     refuse,
     rule,
 )
-from erasurehead.decompile.program import Literal, Statement
+from erasurehead.decompile.program import Literal, Operand, Statement
 from erasurehead.decompile.texts import Expr, attribute, call, infix, list_text, prefix
 from erasurehead.decompile.writer import Scope
 
@@ -255,9 +255,8 @@ def _reduce_precision(scope: Scope, statement: Statement) -> Expr:
 def _clamp(scope: Scope, statement: Statement) -> Expr:
     low, x, high = statement.inputs
 
-    def bound(value: object) -> Expr:
-        assert isinstance(value, Literal | type(low)) or True
-        return scope.number(value, x) if isinstance(value, Literal) else scope.operand(value)  # type: ignore[arg-type]
+    def bound(value: Operand) -> Expr:
+        return scope.number(value, x) if isinstance(value, Literal) else scope.operand(value)
 
     return call("np.minimum", call("np.maximum", scope.operand(x), bound(low)), bound(high))
 
