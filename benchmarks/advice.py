@@ -23,8 +23,10 @@ from erasurehead.planning import (
     race,
     speed_up_range,
 )
+from erasurehead.planning.early_rounds import EarlyRounds
 from erasurehead.planning.trainer import Trainer
 from erasurehead.planning.trials import arrivals_of
+from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import is_adaptive, parse_scheme
 from truth import GAPS, REPLAYS, ROUNDS, STEPS, Situation, choices, problem, rate, replayed, trainer
 
@@ -109,6 +111,8 @@ def whole(setting: str, situation: Situation, data: str, late: LateWork) -> list
     """Return what a setting that waits for the whole gradient takes, as the table has it of all others."""
     scheme = parse_scheme(setting, situation.workers)
     own = is_adaptive(setting)
+    if own and late == "preempt":
+        return [_early(scheme, situation, data, replay + 1) for replay in range(REPLAYS)]
     steps = _steps(data, own)
     most = int(max((count for count in steps if math.isfinite(count)), default=1))
     # The first order of `adaptive` asks for a bound on the curvature, too.
@@ -120,6 +124,24 @@ def whole(setting: str, situation: Situation, data: str, late: LateWork) -> list
         clock = more + np.cumsum(seconds)
         found.append([float(clock[int(count) - 1]) if count <= len(clock) else None for count in steps])
     return found
+
+
+def _early(scheme: Scheme, situation: Situation, data: str, replay: int) -> list[float | None]:
+    """Return the seconds to each gap of a run that begins with few arrivals."""
+    rows = situation.rounds(replay, ROUNDS + STEPS)[ROUNDS:]
+    rounds = EarlyRounds(scheme, replayed(rows), TASK, 0, STEPS)
+    found: list[float | None] = [None] * len(GAPS)
+    for gap in _solved(data).measures(None, scheme.code.n_tasks, rounds):
+        clock = sum(rounds.seconds)
+        found = [clock if was is None and gap <= wanted else was for was, wanted in zip(found, GAPS, strict=True)]
+        if found[-1] is not None:
+            break
+    return found
+
+
+@cache
+def _solved(data: str) -> Trainer:
+    return solved(data)
 
 
 def advised(found: Plan, data: str, gap: float, raced: bool) -> tuple[Plan, tuple[Trial, ...]]:
