@@ -13,7 +13,6 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.planning.trainer import Trainer
 from erasurehead.planning.trials import Runs
-from erasurehead.problems.base import EARLY
 from erasurehead.schemes.text import parse_scheme
 
 GAPS = (1e-1, 1e-2, 1e-3)
@@ -80,5 +79,5 @@ def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(
     found = Runs(trainer(gap), law, workers, 0.01, "preempt").trial(setting, 1, math.inf)
     path = ran(setting, law, workers)
     assert found.begins_early
-    assert path.steps[0][0] == EARLY
+    assert path.steps[0][0] == "early"
     assert found.seconds[0] == pytest.approx(path.reached(gap), rel=1e-9)

@@ -1,6 +1,7 @@
 """How the model moves: optimizers that are asked for an order and told the estimate, and their step sizes."""
 
 from erasurehead.optimizers.base import Optimizer as Optimizer
+from erasurehead.optimizers.base import PartialGradient as PartialGradient
 from erasurehead.optimizers.first_order import FirstOrder as FirstOrder
 from erasurehead.optimizers.first_order import GradientDescent as GradientDescent
 from erasurehead.optimizers.first_order import HeavyBall as HeavyBall
