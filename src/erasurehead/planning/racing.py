@@ -84,8 +84,10 @@ def race(
             trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
             best = min(best, took(known[setting], trials[setting]))
     trials |= {item.setting: runs.trial(item.setting, 1, math.inf, item.seconds_per_step) for item in beside}
-    if beside:
+    for _ in beside:  # one lucky run, of short steps, may have put another one first
         first = min(beside, key=lambda item: took(item, trials[item.setting]))
+        if len(trials[first.setting].steps) >= rounds[-1]:
+            break
         trials[first.setting] = runs.trial(first.setting, rounds[-1], math.inf, first.seconds_per_step)
     return tuple(
         sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), how_far(trial, goal[0])))
