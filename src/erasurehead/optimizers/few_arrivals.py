@@ -40,8 +40,8 @@ class FewArrivals:
         penalty: curvature of the penalty along each parameter, shape (n_parameters,).
 
     Attributes:
-        why: why it is over: `"noise"`, `"heard"`, `"rounds"` or `"unknown"` (parts that were cut in other places); empty
-            while it is not.
+        why: why it is over: `"noise"`, `"heard"`, `"rounds"` or `"unknown"` (parts that were cut in other places);
+            empty while it is not.
         chosen: number of the power, among `scaling.POWERS`, that the metric is.
         scale: length of a step, in that metric.
     """
