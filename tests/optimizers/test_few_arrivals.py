@@ -146,18 +146,24 @@ def test_no_number_of_workers_and_no_delay_ends_in_infinity(seed: int, law: str,
     assert run.final.gradient_left < 1e-4
 
 
+class Kill(Callback):
+    """Kills workers after the second step."""
+
+    def __init__(self, engine: VirtualEngine, workers: tuple[int, ...]) -> None:
+        self.engine, self.workers = engine, workers
+
+    def on_step_end(self, row: Any, x: Array) -> None:
+        if row.step == 1:
+            for worker in self.workers:
+                self.engine.kill(worker)
+
+
 def test_early_steps_live_with_workers_that_die() -> None:
     one, delays = problem(), Exponential(0.5, seed=1)
     engine = VirtualEngine(delays, seconds_per_task=1e-5)
 
-    class Kill(Callback):
-        def on_step_end(self, row: Any, x: Array) -> None:
-            if row.step == 1:
-                for worker in (0, 1, 2, 9):  # a whole group, and one more
-                    engine.kill(worker)
-
     optimizer = QuasiNewton(one.initial())
-    run = train(one, schemes.adaptive(WORKERS), optimizer, engine, 400, [Kill()], evaluate_every=0)
+    run = train(one, schemes.adaptive(WORKERS), optimizer, engine, 400, [Kill(engine, (0, 1, 2, 9))], evaluate_every=0)
     assert run.ended == "converged"
     assert early(run) > 2
     assert any(row.events for row in run.steps)
@@ -167,16 +173,20 @@ def test_tasks_that_are_lost_end_the_early_steps() -> None:
     one, delays = problem(), Exponential(0.5, seed=1)
     engine = VirtualEngine(delays, seconds_per_task=1e-5)
 
-    class Kill(Callback):
-        def on_step_end(self, row: Any, x: Array) -> None:
-            if row.step == 1:
-                for worker in (0, 1, 2):
-                    engine.kill(worker)
-
     optimizer = QuasiNewton(one.initial())
     policy = FaultPolicy(death="leave", lost="go_on")
-    run = train(one, schemes.adaptive(WORKERS), optimizer, engine, 60, [Kill()], evaluate_every=0, fault_policy=policy)
+    run = train(
+        one,
+        schemes.adaptive(WORKERS),
+        optimizer,
+        engine,
+        60,
+        [Kill(engine, (0, 1, 2))],
+        evaluate_every=0,
+        fault_policy=policy,
+    )
     assert run.steps[-1].lost == [0, 1, 2]
+    assert run.steps[early(run) - 1].decision == {"act": "whole", "why": "unknown"}
     assert run.steps[-1].kind == "gradient"
     assert np.isfinite(run.x).all()
 

@@ -40,8 +40,7 @@ class FewArrivals:
         penalty: curvature of the penalty along each parameter, shape (n_parameters,).
 
     Attributes:
-        why: why it is over: `"noise"`, `"heard"`, `"rounds"` or `"unknown"` (parts that were cut in other places);
-            empty while it is not.
+        why: why it is over: `"noise"`, `"heard"` or `"rounds"`; empty while it is not.
         chosen: number of the power, among `scaling.POWERS`, that the metric is.
         scale: length of a step, in that metric.
     """
@@ -84,7 +83,6 @@ class FewArrivals:
             if part.tasks in self._known:
                 continue
             if heard.intersection(part.tasks):  # the code was resized, and cuts the data in other places
-                self.why = "unknown"
                 return False
             self._known[part.tasks] = part.share
             self._curvature = self._curvature + part.curvature

@@ -143,7 +143,9 @@ class QuasiNewton(Optimizer):
         `few`: it was of few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
         successive estimates, `step` the length of the steps and `scaling` the power of the curvatures that they are
         scaled by. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
-        (`"noise"`), every part of the data was heard (`"heard"`), or not so for long (`"rounds"`).
+        (`"noise"`), every part of the data was heard (`"heard"`), or not so for long
+        (`"rounds"`). Where parts that came are no longer those of before, as the code was resized or tasks are lost,
+        `why` is `"unknown"`, and there is nothing else.
         `accept`: the model is the base of a new search, whose first step promises to
         lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
         the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:
@@ -185,7 +187,10 @@ class QuasiNewton(Optimizer):
         """Take a step from few arrivals; return False if what came is for the method itself, which goes on from it."""
         if estimate is None or self.exact or not few.hear(self.parts):
             self._few = None
-            return estimate is not None and not self.exact  # nothing fits: the whole is asked for at the same point
+            if estimate is None or self.exact:
+                return False
+            self._decision = {"act": "whole", "why": "unknown"}  # the whole is asked for at the same point
+            return True
         smooth = self.penalty is not None and self.penalty.smooth
         slope = self.penalty.gradient(self.x) if self.penalty is not None and smooth else np.zeros(len(self.x))
         self.x = few.move(self.x, self.parts, slope).astype(self.x.dtype, copy=False)
