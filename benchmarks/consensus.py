@@ -145,7 +145,7 @@ class Race:
         try:
             done: ConsensusRun = train(
                 self.problem, self.graph, policy, rate=rate, batch=BATCH, split=self.split, delays=model,
-                rows_every=rows_every, late=self.late, steps=400, seed=seed, target=self.best + 0.98 * self.gaps[-1],  # type: ignore[arg-type]
+                rows_every=rows_every, late=self.late, steps=400, seed=seed, target=self.best + 0.98 * self.gaps[-1],
                 metrics=False, records=False, until=until,
             )  # fmt: skip
         except ArithmeticError:  # the rate is too large

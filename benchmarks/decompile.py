@@ -75,13 +75,14 @@ def main() -> None:
     params = {"v": 0.1 * random.normal(size=(M, WIDTH)), "b": np.zeros(WIDTH), "w": random.normal(size=WIDTH)}
     ratios: dict[str, float] = {}
     targets: dict[str, str] = {}
-    for name, loss, by_hand, start in (
+    cases: list[tuple[str, Callable[..., Any], Callable[..., Any], Any]] = [
         ("logistic", logistic, logistic_by_hand, w),
         ("network", network, network_by_hand, params),
-    ):
+    ]
+    for name, loss, by_hand, start in cases:
         gradient = jax.grad(loss)
         sources = {b: decompile(gradient, start, x, y, backend=b) for b in ("jax", "numpy")}
-        hand, ours = by_hand(start, x, y), sources["numpy"](start, x, y)  # type: ignore[operator]
+        hand, ours = by_hand(start, x, y), sources["numpy"](start, x, y)
         assert all(np.allclose(a, b) for a, b in zip(jax.tree.leaves(hand), jax.tree.leaves(ours), strict=True))
         original, decompiled = jax.jit(gradient), jax.jit(sources["jax"].function)
         placed = jax.device_put((start, x, y))
@@ -89,7 +90,7 @@ def main() -> None:
             "original": lambda f=original, a=placed: jax.block_until_ready(f(*a)),
             "decompiled": lambda f=decompiled, a=placed: jax.block_until_ready(f(*a)),
             "numpy": lambda f=sources["numpy"].function, a=(start, x, y): f(*a),
-            "by hand": lambda f=by_hand, a=(start, x, y): f(*a),  # type: ignore[misc]
+            "by hand": lambda f=by_hand, a=(start, x, y): f(*a),
         }
         # Each pair by itself: JAX has a copy of the data, which would push ours out of the cache for one side only.
         seconds: dict[str, list[float]] = {}
