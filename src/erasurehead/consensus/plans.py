@@ -150,25 +150,25 @@ def plan(
 
 def check_terms(
     graph: Graph,
-    policy: Policy | str = "dynamic()",
+    policy: Policy | str,
     *,
     rate: float | str | Schedule,
-    algorithm: Algorithm | str = "sgd()",
-    mixing: Mixing | str = "metropolis()",
-    delays: Delays | str = "none()",
-    late: Literal["carry", "preempt"] = "carry",
-    rows_every: float | None = None,
-    seconds_per_step: float = 0.0,
-    latency: float = 0.0,
-    faults: Sequence[Trouble] = (),
-    notice: float = 0.0,
-    orphans: Literal["out", "taken over"] = "out",
-    seed: int = 0,
+    algorithm: Algorithm | str,
+    mixing: Mixing | str,
+    delays: Delays | str,
+    late: Literal["carry", "preempt"],
+    rows_every: float | None,
+    seconds_per_step: float,
+    latency: float,
+    faults: Sequence[Trouble],
+    notice: float,
+    orphans: Literal["out", "taken over"],
+    seed: int,
 ) -> Terms:
-    """Check all that does not depend on the problem; see `train` for the arguments.
+    """Check all that does not depend on the problem; `plan` has the defaults, and `train` describes the arguments.
 
     Raises:
-        InvalidArgument: naming what does not fit.
+        InvalidArgument: if an argument is invalid; the error names it.
     """
     chosen, weights = parse_policy(policy), parse_mixing(mixing)
     try:
