@@ -164,7 +164,6 @@ def trace(
         Unsupported: something in it cannot be written.
         InvalidArgument: the arguments, or what the function does with them, are wrong.
     """
-    jax = jax_module()
     titles = argument_names(function, arguments)
     title = name or getattr(function, "__name__", "") or "function"
     title = title if title.isidentifier() else "function"
@@ -172,12 +171,40 @@ def trace(
               for text, leaf in walk(value, "")]  # fmt: skip
     for argument, text, leaf in places:
         check_leaf(argument + text, leaf, backend)
+    closed, shape = _traced(function, arguments, backend, title)
+    lowering = Lowering(backend, inline, effects)
+    for constant in closed.consts:
+        lowering.constant(constant)
+    wanted = names or {}
+    leaves: list[Leaf] = []
+    for (argument, text, _), invar in zip(places, closed.jaxpr.invars, strict=True):
+        found = plain_name(argument + text) if text else argument
+        variable = Variable(type_of(invar.aval), wanted.get(argument + text, wanted.get(str(found), str(found))))
+        leaves.append(Leaf(variable, wanted.get(argument, argument), text))
+    block = _lowered(lowering, closed, [leaf.variable for leaf in leaves], title, wanted)
+    classes = _types_of(list(zip(titles, arguments, strict=True)))
+    jax = jax_module()
+    program = Program(
+        title, [wanted.get(t, t) for t in titles], leaves, block,
+        lambda texts: result_text(shape, list(texts), classes, backend),
+        (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
+        bool(jax.config.jax_enable_x64), [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
+    )  # fmt: skip
+    result_text(shape, ["x"] * len(block.results), classes, backend)  # raises if the result cannot be written
+    _name_constants(function, program)
+    _check_constants(program)
+    return program
+
+
+def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str, title: str) -> tuple[Any, Any]:
+    """Return what JAX finds that a function does, and the structure of its result."""
+    jax = jax_module()
 
     def fresh(*given: Any) -> Any:  # a function of its own, so that JAX does not answer from its cache
         return function(*given)
 
     try:
-        closed, shape = jax.make_jaxpr(wraps(function)(fresh), return_shape=True)(*arguments)
+        return jax.make_jaxpr(wraps(function)(fresh), return_shape=True)(*arguments)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
         first = str(error).split("\n", 1)[0].rstrip(".")
         raise Unsupported(
@@ -191,17 +218,12 @@ def trace(
         first = str(error).split("\n", 1)[0].rstrip(".")
         said = f"JAX cannot trace {title} with these examples: {type(error).__name__}: {first}."
         raise InvalidArgument("examples", "must be such that JAX can trace the function", sentence=said) from error
-    lowering = Lowering(backend, inline, effects)
-    for constant in closed.consts:
-        lowering.constant(constant)
-    wanted = names or {}
-    variables: list[Variable] = []
-    leaves: list[Leaf] = []
-    for (argument, text, _), invar in zip(places, closed.jaxpr.invars, strict=True):
-        found = plain_name(argument + text) if text else argument
-        variable = Variable(type_of(invar.aval), wanted.get(argument + text, wanted.get(str(found), str(found))))
-        variables.append(variable)
-        leaves.append(Leaf(variable, argument, text))
+
+
+def _lowered(
+    lowering: Lowering, closed: Any, variables: list[Variable], title: str, wanted: Mapping[str, str]
+) -> Block:
+    """Return the statements of a function that JAX has traced, under the names that the user wants for variables."""
     statements: list[Statement] = []
     results = lowering.run(closed.jaxpr, closed.consts, variables, statements)
     lowering.name_results()
@@ -211,26 +233,19 @@ def trace(
         for output in statement.outputs:
             if output.name is not None:
                 output.name = wanted.get(output.name, output.name)
-    classes = _types_of(list(zip(titles, arguments, strict=True)))
-    program = Program(
-        title, [wanted.get(t, t) for t in titles], leaves, block,
-        lambda texts: result_text(shape, list(texts), classes, backend),
-        (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
-        bool(jax.config.jax_enable_x64), [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
-    )  # fmt: skip
-    for leaf in leaves:
-        leaf.argument = wanted.get(leaf.argument, leaf.argument)
-    result_text(shape, ["x"] * len(results), classes, backend)
-    _name_constants(function, program)
+    return block
+
+
+def _check_constants(program: Program) -> None:
+    """Raise if the arrays that a function closes over are too large to be stored beside its source."""
     total = sum(np.asarray(v.constant).nbytes for v in program.constants)
     if total > LARGEST_CONSTANTS:
         most = f"{LARGEST_CONSTANTS // 2**20} MiB"
         raise InvalidArgument(
             "function", f"must close over arrays of at most {most}", hint="pass them as arguments",
-            sentence=f"{title} closes over arrays of {total / 2**20:.0f} MiB, and a source may hold at most {most}; "
-            "pass them as arguments.",
+            sentence=f"{program.name} closes over arrays of {total / 2**20:.0f} MiB, and a source may hold at most "
+            f"{most}; pass them as arguments.",
         )  # fmt: skip
-    return program
 
 
 def check_leaf(place: str, leaf: Any, backend: str) -> None:
