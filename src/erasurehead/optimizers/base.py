@@ -18,14 +18,14 @@ from erasurehead.problems.penalties import Penalty
 
 @dataclass(frozen=True, eq=False)
 class PartialGradient:
-    """What one message, of an order of kind `"early"`, said of its tasks, without the penalty.
+    """What one message that answers an order of kind `"early"` says of its tasks, without the penalty.
 
     Attributes:
-        tasks: which, ascending. Two parts have the same tasks or none in common.
-        share: of all samples, that they have.
-        gradient: of the sum that is minimised, as far as it is theirs, shape (n_parameters,).
-        curvature: likewise of the bound on the curvature along each parameter, shape (n_parameters,).
-        entries: likewise of the mean number of a sample's entries.
+        tasks: the message's tasks, ascending. Two parts have the same tasks, or none in common.
+        share: fraction of all samples that belong to these tasks, by weight, in (0, 1].
+        gradient: these tasks' summand of the gradient of the mean loss, shape (n_parameters,).
+        curvature: their summand of the bound on the curvature along each parameter, shape (n_parameters,).
+        entries: their summand of the mean number of entries in a sample that are not zero.
     """
 
     tasks: tuple[int, ...]

@@ -20,7 +20,7 @@ from erasurehead.errors import (
 )
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import CURVATURE, EARLY, Problem
+from erasurehead.problems.base import CURVATURE, EARLY, Problem, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
@@ -193,7 +193,9 @@ class _Training:
         self.hurried = False  # nothing is done any more that can be done when the run goes on
         self._shards: Shards = {}
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
-        self.rounds = RoundRunner(self.pool, self.watchers)
+        ranges = split_samples(problem.n_samples, scheme.code.n_tasks)
+        samples = [problem.weight(samples) for samples in ranges]
+        self.rounds = RoundRunner(self.pool, self.watchers, samples)
         self.log = self.rounds.log
         self.steps = StepRunner(problem, optimizer, self.pool, self.rounds, stopping, self.watchers)
         self._scheme = scheme

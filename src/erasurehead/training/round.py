@@ -18,6 +18,7 @@ from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
+from erasurehead.optimizers.base import PartialGradient
 from erasurehead.problems.base import EARLY, WITH_CURVATURE
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
@@ -28,7 +29,7 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.intake import Intake
 from erasurehead.training.notices import Notice
-from erasurehead.training.round_result import RoundPart, RoundResult
+from erasurehead.training.round_result import RoundResult
 from erasurehead.training.round_state import Round
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.step_log import StepLog
@@ -65,7 +66,7 @@ class _Estimated:
     decoding: Decoding
     used_late: Sequence[int]
     overflowed: bool = False
-    parts: tuple[RoundPart, ...] = ()
+    parts: tuple[PartialGradient, ...] = ()
 
 
 class RoundRunner:
@@ -74,17 +75,19 @@ class RoundRunner:
     Arguments:
         pool: the workers.
         callbacks: hooks that watch.
+        samples: how many samples each task has, by weight, shape (n_tasks,); needed for orders of kind `"early"` alone.
 
     Attributes:
         log: of the step that is under way: what is noticed in it, and what happens to workers.
         time_is_up: when, in the engine's seconds, a round is broken off; inf for never.
     """
 
-    def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = ()) -> None:
+    def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = (), samples: Sequence[float] = ()) -> None:
         self.log = StepLog(pool.engine, callbacks)
         self.time_is_up = math.inf
         self._pool = pool
         self._engine = pool.engine
+        self._samples = samples
         self._monitor = HealthMonitor(pool, self.log.notice)
         self._intake = Intake(pool, self._monitor, self.log, callbacks)
         self._seen: IntArray | None = None  # by task: the step that it was last computed in; only if a rule asks for it
@@ -164,7 +167,8 @@ class RoundRunner:
                 self._intake.refuse(current, unusable(current.arrivals, read))
                 continue
             if estimate is None or finite(estimate):
-                parts = () if order.kind != EARLY or current.lost else tuple(_parts(found, vectors, layout))
+                early = order.kind == EARLY and not current.lost
+                parts = tuple(_parts(found, vectors, layout, self._samples)) if early else ()
                 return _Estimated(estimate, found, used_late, parts=parts)
             if bad := unusable(sorted({*used, *arrived.looked_at}), read):
                 self._intake.refuse(current, bad)
@@ -332,14 +336,19 @@ def _estimated(
     return np.concatenate(estimates)
 
 
-def _parts(found: Decoding, vectors: Sequence[Array], layout: Layout) -> Iterator[RoundPart]:
+def _parts(
+    found: Decoding, vectors: Sequence[Array], layout: Layout, samples: Sequence[float]
+) -> Iterator[PartialGradient]:
     """Yield what each message of an order of kind `"early"` says of its tasks, in the order of the messages."""
+    n_samples = sum(samples)
     for place, message in enumerate(found.messages.tolist()):
         weights = found.weights[:, place : place + 1]
         if weights.any():
             alone = replace(found, messages=found.messages[place : place + 1], weights=weights)
             gradient, curvature = (layout.decode(alone, [half]) for half in np.split(vectors[place], 2))
-            yield RoundPart(tuple(found.code.tasks_of_message(message).tolist()), gradient, curvature)
+            tasks: tuple[int, ...] = tuple(found.code.tasks_of_message(message).tolist())
+            share = sum(samples[task] for task in tasks) / n_samples
+            yield PartialGradient(tasks, share, gradient[:-1], curvature[:-1], float(curvature[-1]))
 
 
 class _Half(Mapping[int, Array]):

@@ -16,24 +16,10 @@ from erasurehead.training.rows import ArrivalRow, StepRow, WorkerEvent
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoding
     from erasurehead.engines.base import Order
+    from erasurehead.optimizers.base import PartialGradient
     from erasurehead.schemes.wait_rules.view import View
     from erasurehead.training.assignment import Assignment
     from erasurehead.training.notices import Notice
-
-
-@dataclass(frozen=True, eq=False)
-class RoundPart:
-    """What one message said of its tasks.
-
-    Attributes:
-        tasks: which, ascending.
-        gradient: of their losses, then these, shape (n_parameters + 1,).
-        curvature: bound on their curvature, then a sample's entries, shape (n_parameters + 1,).
-    """
-
-    tasks: tuple[int, ...]
-    gradient: Array
-    curvature: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +42,7 @@ class RoundResult:
         received: bytes that came, in time or late.
         lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
         overflowed: whether there is no estimate as vectors were not finite, at a point that was only tried.
-        parts: what each message says of its own tasks, for orders of kind `"early"`; none where tasks are lost.
+        parts: what each message says of its own tasks, for orders of kind `"early"`; empty where tasks are lost.
     """
 
     estimate: Array | None
@@ -73,7 +59,7 @@ class RoundResult:
     share: float = 1.0
     overflowed: bool = False
     curvature: Array | None = None
-    parts: tuple[RoundPart, ...] = ()
+    parts: tuple[PartialGradient, ...] = ()
 
     @property
     def exact(self) -> bool:

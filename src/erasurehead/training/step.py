@@ -10,7 +10,7 @@ from typing import Any
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.engines.base import Order
 from erasurehead.errors import Diverged
-from erasurehead.optimizers.base import Optimizer, PartialGradient
+from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import EARLY, Problem, split_samples
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
@@ -81,7 +81,7 @@ class StepRunner:
         with uninterrupted():  # a model that has moved is a step that is recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
-            optimizer.curvature, optimizer.parts = self._curvature(result), self._parts(result)
+            optimizer.curvature, optimizer.parts = self._curvature(result), result.parts
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
@@ -145,17 +145,6 @@ class StepRunner:
             return None
         sums = self._of_all(result.curvature, result)
         return sums[:-1], float(sums[-1])
-
-    def _parts(self, result: RoundResult) -> tuple[PartialGradient, ...]:
-        """Return what single messages said, in the optimizer's terms."""
-        samples = self._problem.n_samples
-        return tuple(
-            PartialGradient(
-                part.tasks, sum(self._problem.weight(self.samples[task]) for task in part.tasks) / samples,
-                part.gradient[:-1], part.curvature[:-1], float(part.curvature[-1]),
-            )
-            for part in result.parts
-        )  # fmt: skip
 
     def _of_all(self, sums: Array, result: RoundResult) -> Array:
         """Scale sums over the samples that are left to all of them."""
