@@ -33,7 +33,7 @@ from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets import Dataset
 from erasurehead.errors import Diverged
-from erasurehead.papers.erasurehead.measuring import measure_tasks
+from erasurehead.planning import measure_tasks
 from erasurehead.problems.base import Problem
 from erasurehead.runs import Experiment
 from erasurehead.schemes.text import parse_rate, parse_scheme

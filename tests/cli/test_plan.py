@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from erasurehead import delays
+from erasurehead.cli import plan_costs
 from erasurehead.delays import Trace, read_trace, write_trace
 from erasurehead.runs.config import read_config
 
@@ -204,6 +207,7 @@ class TestHonesty:
         assert run.code == 0, run.err
         done = typed("plan", "--trace", "r", "-s", "exact(load=2)", "--no-figures", "--json")
         assert done.json["seconds_per_task"] == 0.5
+        assert done.json["seconds_per_task_from"] == "run"
         uncoded = next(row for row in done.json["settings"] if row["setting"] == "uncoded()")
         assert uncoded["seconds_per_step"] == pytest.approx(run.json["seconds_per_step"], rel=0.05)
 
@@ -319,6 +323,7 @@ class TestData:
         assert "No setting that was tried on the data reached auc 0.9999: the best, " in done.out
         assert "came to 0." in done.out
         assert "more steps (--steps)" in done.out
+        assert "A task takes " in done.out
         assert not Path("runs").exists()
 
     def test_an_error_as_the_target_takes_the_constants_of_the_data(self, typed: Typed) -> None:
@@ -340,6 +345,135 @@ class TestData:
         assert current["seconds_per_step"] == pytest.approx(trained.json["seconds_per_step"], rel=0.05)
         true = 0.5 * sum(1 / k for k in range(1, 13))
         assert rows["uncoded()"]["seconds_per_step"] == pytest.approx(true, rel=0.25)  # a third of it was ever seen
+
+
+class TestWhatATaskTakes:
+    """Said, known from a run, measured on data, or unknown: then larger loads would look free, and are not tried."""
+
+    QUICK = ("--repeats", 1, "--target", "gap=1e-3", "--no-figures")
+
+    @pytest.fixture
+    def measured(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+        """What sets the seconds that measuring a task comes to."""
+
+        def pretend(seconds: float) -> None:
+            monkeypatch.setattr(plan_costs, "measure_task", lambda *_: seconds)
+
+        return pretend
+
+    @pytest.mark.usefixtures("shop")
+    def test_with_data_it_is_measured_and_larger_loads_are_tried_and_the_run_file_does_as_planned(
+        self, typed: Typed
+    ) -> None:
+        done = typed("plan", *MODEL, *SHOP, *self.QUICK, "--late", "carry", "--out", "p", "--json")
+        assert done.code == 0, done.err
+        found = done.json
+        seconds = found["seconds_per_task"]
+        assert found["seconds_per_task_from"] == "measured"
+        assert 0.0 < seconds < 1e-2
+        assert seconds == float(f"{seconds:.1g}")
+        assert max(row["load"] for row in found["settings"]) == 6  # no larger load makes other groups of 12 workers
+        best = found["settings"][0]
+        assert best["load"] > 3  # a task of twenty rows takes next to nothing
+        tables = tomllib.loads(Path("p/run.toml").read_text())
+        assert tables["run"]["seconds_per_task"] == seconds
+        run = typed("train", "p/run.toml", "--engine", "virtual", "--until", "gap < 1e-3", "--out", "r", "--json")
+        assert run.json["ended"] == "until"
+        assert read_config("r/config.toml").scheme == best["setting"]
+        assert run.json["seconds"] == pytest.approx(best["trial"]["seconds"], rel=0.5)
+
+    @pytest.mark.usefixtures("shop")
+    def test_what_was_measured_is_said_and_saying_it_gives_the_same_plan(
+        self, typed: Typed, measured: Callable[[float], None]
+    ) -> None:
+        measured(0.02)
+        done = typed("plan", *MODEL, *SHOP, *self.QUICK, *SHORT, "--out", "p")
+        assert done.code == 0, done.err
+        assert "A task takes 20 ms on this machine (--seconds-per-task 0.02; say it if your workers are" in done.out
+        again = typed("plan", *MODEL, *SHOP, *self.QUICK, *SHORT, "--seconds-per-task", 0.02, "--out", "q")
+        assert "on this machine (" not in again.out
+        assert Path("p/run.toml").read_text().replace("p/run", "q/run") == Path("q/run.toml").read_text()
+        one, other = (json.loads(Path(place, "plan.json").read_text()) for place in "pq")
+        assert (one.pop("seconds_per_task_from"), other.pop("seconds_per_task_from")) == ("measured", "option")
+        assert one == other
+
+    @pytest.mark.usefixtures("shop")
+    def test_what_was_measured_is_taken_out_of_the_times_of_a_trace_as_what_was_said_is(
+        self, typed: Typed, measured: Callable[[float], None]
+    ) -> None:
+        write_rows(1.0 + exponential())
+        options = ("--trace", "latencies.csv", *SHOP, *SHORT, *self.QUICK, "--json")
+        measured(0.5)
+        rows = {row["setting"]: row["seconds_per_step"] for row in typed("plan", *options).json["settings"]}
+        said = typed("plan", *options, "--seconds-per-task", 0.5).json["settings"]
+        assert rows == {row["setting"]: row["seconds_per_step"] for row in said}
+
+    @pytest.mark.usefixtures("shop")
+    def test_a_trace_that_is_shorter_than_computing_is_planned_with_as_if_nothing_had_been_measured(
+        self, typed: Typed, measured: Callable[[float], None]
+    ) -> None:
+        write_rows(exponential())
+        measured(0.5)
+        done = typed("plan", "--trace", "latencies.csv", *SHOP, *self.QUICK)
+        assert done.code == 0, done.err
+        assert "of the measured times are shorter than computing their tasks takes on this machine, 500 ms" in done.err
+        assert "No setting with more than 3 tasks a worker was tried" in done.out
+        assert "--data has it measured" not in done.out
+        found = json.loads(Path("runs/plan-1/plan.json").read_text())
+        assert (found["seconds_per_task"], found["seconds_per_task_from"]) == (0.0, None)
+        assert max(row["load"] for row in found["settings"]) == 3
+
+    @pytest.mark.usefixtures("shop")
+    def test_nothing_is_taken_out_of_the_times_of_a_run_on_the_virtual_clock_that_took_computing_for_free(
+        self, typed: Typed, measured: Callable[[float], None]
+    ) -> None:
+        run = ("--engine", "virtual", "-w", 12, "--steps", 40, "--preset", "paper", "-s", "uncoded()")
+        assert typed("train", *SHOP, *run, "--delays", "exponential(mean=0.5)", "--out", "r").code == 0
+        options = ("plan", "--trace", "r", *SHOP, *SHORT, *self.QUICK, "--json")
+        measured(0.5)
+        whole = {
+            row["setting"]: row["seconds_per_step"] for row in typed(*options, "--scale-with-load").json["settings"]
+        }
+        done = typed(*options)
+        assert done.json["seconds_per_task_from"] == "measured"
+        added = {row["setting"]: row["seconds_per_step"] for row in done.json["settings"]}
+        assert added["uncoded()"] == pytest.approx(whole["uncoded()"] + 0.5, rel=1e-9)
+
+    @pytest.mark.usefixtures("shop")
+    def test_delays_that_grow_with_the_load_have_computing_in_them(
+        self, typed: Typed, measured: Callable[[float], None]
+    ) -> None:
+        write_rows(exponential(steps=60))
+        measured(0.5)
+        options = ("--trace", "latencies.csv", "--scale-with-load", "--late", "carry", *SHOP, *self.QUICK)
+        found = typed("plan", *options, "--max-load", 6, "--json").json
+        assert (found["seconds_per_task"], found["seconds_per_task_from"]) == (0.0, "delays")
+        own = {
+            row["load"]: row["trial"]["seconds"] for row in found["settings"] if row["setting"].startswith("adaptive")
+        }
+        assert set(own) == {1, 2, 3, 4, 6}
+        assert own[6] > 1.1 * own[2]
+        assert found["settings"][0]["load"] < 6
+
+    def test_without_data_it_is_said_that_larger_loads_were_not_tried(self, typed: Typed) -> None:
+        sentence = (
+            "No setting with more than 3 tasks a worker was tried, as nobody said what computing a further one takes"
+        )
+        workers = ("--delays", "exponential(mean=0.5)", "--workers", 6, "--no-figures")
+        done = typed("plan", *workers)
+        assert f"{sentence}: --seconds-per-task says it, --data has it measured, and --max-load has them" in done.out
+        for more in (("--seconds-per-task", 0.01), ("--max-load", 2), ("-s", "exact(load=3)")):
+            assert sentence not in typed("plan", *workers, *more).out
+
+    def test_processes_that_share_cores_take_longer_than_workers_with_a_core_each(
+        self, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        options = ("--delays", "exponential(mean=0.5)", "--workers", 12, *SHORT, "--no-figures")
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+        dear, cheap = (typed("plan", *options, "--seconds-per-task", seconds).out for seconds in (0.1, 1e-5))
+        assert "12 processes of this machine share 2 cores: computing a step takes them " in dear
+        assert "processes of this machine" not in cheap
+        assert "processes of this" not in typed("plan", *options, "--seconds-per-task", 0.1, "--engine", "virtual").out
 
 
 def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None:

@@ -134,6 +134,12 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     assert "times as fast as the best of the others" in said
 
 
+def test_loads_that_make_the_same_groups_of_workers_are_one_setting() -> None:
+    for workers, loads in ((8, (1, 2, 3, 4, 8)), (12, (1, 2, 3, 4, 6)), (30, (1, 2, 3, 4, 5, 6, 8, 10))):
+        assert adaptive_settings(workers) == tuple(f"adaptive(load={load})" for load in loads)
+        assert tuple(parse_scheme(text, workers).code.load for text in adaptive_settings(workers)) == loads
+
+
 @pytest.mark.parametrize("workers", [2, 12])
 def test_the_default_of_train_is_named_as_such_for_any_number_of_workers(workers: int) -> None:
     """It was looked for by a text that only three workers and more have."""

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from erasurehead.planning import Accuracy, Plan, Target
     from erasurehead.runs.config import Config
 
-_FREE = 3
-"""Most tasks a worker in the settings that are tried where nobody said what a further task costs."""
-
 HELP = """
 Plan a run before it is made: which code, what redundancy, how long to wait.
 
@@ -57,22 +54,29 @@ def run(
 
     from erasurehead.cli import plan_files, plan_pages
     from erasurehead.cli.plan_checks import check_options, check_schemes
+    from erasurehead.cli.plan_costs import FREE, Cost, about_cost, measured_cost
     from erasurehead.cli.plan_trials import Tried, check_target
-    from erasurehead.cli.planned_delays import planned
+    from erasurehead.cli.planned_delays import named, planned
     from erasurehead.planning import explain
 
     screen = Screen(output)
     check_options(source, reading, search, options)
     goal = check_target(search, options)
     folder = plan_files.folder(options.out, bool(options.overwrite))
-    found = planned(source, reading, options, search.current, folder, screen)
-    check_schemes(search, found.n_workers)
-    tried = None if options.data is None else Tried.load(options, found.n_workers, search.sample, screen)
+    given = named(source, reading, options, screen)
+    check_schemes(search, given.n_workers)
+    tried = None if options.data is None else Tried.load(options, given.n_workers, search.sample, screen)
+    cost = given.cost
+    if cost is None and tried is not None:
+        cost = measured_cost(tried.experiment.problem, given.n_workers, given.trace, given.config, screen)
+    found = planned(given, source, cost or Cost(), search.current, folder, screen)
     target = None if goal is None else goal.target(tried, found.n_workers)
     accuracy = goal_accuracy(goal, search, tried, found.n_workers, screen)
     solved = tried is not None and tried.solver is not None and target is None
     searched = _searched(search, config, found, target, accuracy, solved, screen)
-    page = plan_pages.Page(searched, asked=_asked(goal, search))
+    limited = not search.scheme and search.max_load is None and found.n_workers > FREE
+    costs = about_cost(found.cost, tried is not None, limited)
+    page = plan_pages.Page(searched, asked=_asked(goal, search), known_from=found.cost.known_from, costs=costs)
     if tried is not None:
         wanted = None if goal is None else goal.measured
         page = tried.page(page, wanted, target is None, search.repeats, screen)
@@ -122,9 +126,10 @@ def _searched(
     screen: Screen,
 ) -> Plan:
     """Return the plan; with the settings that bring an optimizer of their own if there are data to tell its steps."""
+    from erasurehead.cli.plan_costs import FREE
     from erasurehead.planning import adaptive_settings, default_settings, plan
 
-    usual = 10 if found.cost_known else _FREE
+    usual = FREE if found.cost.known_from is None else 10
     most = usual if search.max_load is None else search.max_load
     settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
     if solved and not search.scheme and settings:
@@ -133,6 +138,6 @@ def _searched(
     current = search.current or found.current
     with screen.counting("settings") as progress:
         return plan(
-            found.delays, found.n_workers, found.seconds_per_task, settings, target, current, most,
+            found.delays, found.n_workers, found.cost.seconds, settings, target, current, most,
             late=config.delays.late, accuracy=accuracy, progress=progress,
         )  # fmt: skip

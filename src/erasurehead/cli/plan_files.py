@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.cli.options import RunOptions
+from erasurehead.cli.plan_costs import on_shared_cores
 from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.planned_delays import TRACE, Planned
 from erasurehead.cli.screen import Screen
@@ -76,6 +77,7 @@ def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) 
             f"Processes take the time that computing takes them; --engine virtual takes {page.plan.seconds_per_task:g} "
             "s a task."
         )
+        said += on_shared_cores(page.plan)
     return "\n".join([*said, f"erasurehead train {place / RUN}"])
 
 

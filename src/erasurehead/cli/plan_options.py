@@ -49,9 +49,10 @@ class SourceOptions:
         typer.Option(
             "--seconds-per-task",
             metavar="SECONDS",
-            help="What computing one task takes, where a task is what an uncoded worker has; it is part of a trace's "
-            "times, and taken out of them. A trace does not tell it, the folder of a run on the virtual clock does. "
-            "Without it no setting with more than 3 tasks a worker is tried, unless --max-load asks for it.",
+            help="What computing one task takes your workers, where a task is what an uncoded worker has; it is part "
+            "of a trace's times, and taken out of them. The folder of a run on the virtual clock tells it; else, with "
+            "--data, it is measured on this machine. Where nobody knows it, no setting with more than 3 tasks a worker "
+            "is tried, unless --max-load asks for it.",
             rich_help_panel=_DELAYS,
         ),
     ] = None
@@ -85,7 +86,7 @@ class SearchOptions:
             "--max-load",
             panel=_SEARCH,
             metavar="N",
-            text="Most tasks that a worker may hold: its memory (10; 3 where nobody said what a task costs).",
+            text="Most tasks that a worker may hold: its memory (10; 3 where nobody knows what a task costs).",
         ),
     ] = None
     current: Annotated[

@@ -40,6 +40,8 @@ class Page:
         n_parameters: of the model; None without data.
         rows: rows that were trained on, and rows of the training data; None without data.
         asked: whether it was said what is to be reached, and what the data are like.
+        known_from: who says what computing a task costs, as `Cost` has it.
+        costs: what a person should know of that, as sentences.
     """
 
     plan: Plan
@@ -49,6 +51,8 @@ class Page:
     n_parameters: int | None = None
     rows: tuple[int, int] | None = None
     asked: bool = False
+    known_from: str | None = None
+    costs: tuple[str, ...] = ()
 
     @property
     def reached(self) -> bool:
@@ -87,6 +91,7 @@ def facts(page: Page) -> dict[str, Any]:
         "delays": str(plan.delays),
         "late": plan.late,
         "seconds_per_task": plan.seconds_per_task,
+        "seconds_per_task_from": page.known_from,
         "best": plan.best.setting if page.reached else None,
         "goal": None if page.goal is None else {"metric": page.goal[0], "value": page.goal[1]},
         "error": None if plan.target is None else plan.target.epsilon,
@@ -225,8 +230,8 @@ def caveats(page: Page) -> tuple[str, ...]:
 
 
 def beyond(page: Page) -> tuple[str, ...]:
-    """Return what the rest of the data, and worse delays, may change."""
-    said: list[str] = []
+    """Return what computing was taken to cost, and what the rest of the data, and worse delays, may change."""
+    said = list(page.costs)
     if page.rows is not None and page.rows[0] < page.rows[1] and page.trials:
         said.append(
             f"Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample); on all of them it "
@@ -255,7 +260,7 @@ def nothing(page: Page) -> tuple[str, ...]:
     if page.rows is not None and page.rows[0] < page.rows[1]:
         sample = f" Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample)."
     said = list(remarks(page.plan, page.trials, page.goal))
-    return "Nothing is advised, and no run file is written." + sample, *said
+    return "Nothing is advised, and no run file is written." + sample, *said, *page.costs
 
 
 def three_sentences(page: Page) -> tuple[str, ...]:

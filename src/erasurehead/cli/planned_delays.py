@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from erasurehead.cli.options import RunOptions
+from erasurehead.cli.plan_costs import Cost, known_cost
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
 from erasurehead.delays import Delays, Trace
+from erasurehead.delays.absences import completed
 from erasurehead.errors import DataError, invalid
 from erasurehead.planning.trace_delays import drawn_from
 from erasurehead.runs.names import CONFIG
@@ -32,60 +34,90 @@ class Planned:
         delays: how slow the workers are.
         n_workers: number of workers.
         said: what the delays are, for people.
+        cost: what computing a task takes.
         trace: what is drawn from, if it is a trace.
         current: the setting of the run that the trace is of, if it is one.
-        seconds_per_task: computing time of a task: as the user said, or as the run that the trace is of took it.
-        cost_known: whether anybody said what a further task costs.
     """
 
     delays: Delays
     n_workers: int
     said: str
+    cost: Cost
     trace: Trace | None = None
     current: str | None = None
-    seconds_per_task: float = 0.0
-    cost_known: bool = False
 
 
-def planned(
-    source: SourceOptions,
-    reading: TraceOptions,
-    options: RunOptions,
-    current: str | None,
-    folder: Path,
-    screen: Screen,
-) -> Planned:
+@dataclass(frozen=True, eq=False)
+class Named:
+    """What the options name, read and checked, before anything is drawn from it.
+
+    Arguments:
+        n_workers: number of workers.
+        delays: the model; None if there is a trace.
+        trace: the trace; None if there is a model.
+        config: of the run that the trace is of, if it is one.
+        cost: what is known of what computing a task takes; None if nothing is.
+    """
+
+    n_workers: int
+    delays: Delays | None
+    trace: Trace | None
+    config: Config | None
+    cost: Cost | None
+
+
+def named(source: SourceOptions, reading: TraceOptions, options: RunOptions, screen: Screen) -> Named:
     """Return what the options name.
 
     Arguments:
         source, reading, options: of the command, checked by `check_options`.
+        screen: to print on what is odd.
+
+    Raises:
+        DataError: nothing can be drawn from the trace.
+        InvalidArgument: it has too few workers, or the model is none.
+    """
+    if source.trace is None:
+        model, n_workers = read_model(options.delays, screen), options.workers
+        return Named(n_workers, model, None, None, known_cost(source.seconds_per_task, False, None, n_workers))
+    trace = reading.read(source.trace, screen)
+    n_workers = trace.n_workers if options.workers is None else options.workers
+    _check_workers(trace, n_workers, source.keep or "rounds")
+    completed(trace, cast("Absent", source.absent or "censored"))  # which refuses what nothing can be drawn from
+    config = _config(Path(source.trace).expanduser())
+    cost = known_cost(source.seconds_per_task, source.scale_with_load, config, n_workers)
+    return Named(n_workers, None, trace, config, cost)
+
+
+def planned(
+    given: Named, source: SourceOptions, cost: Cost, current: str | None, folder: Path, screen: Screen
+) -> Planned:
+    """Return what a plan is made for.
+
+    Arguments:
+        given: as the options name it.
+        source: of the command.
+        cost: what computing a task takes.
         current: setting in use that the user named.
         folder: that the trace will be written to.
         screen: to print on what is odd.
     """
-    given = source.seconds_per_task
-    if source.trace is None:
-        model = read_model(options.delays, screen)
-        said = f"{model}, {options.workers:,} workers"
-        return Planned(model, options.workers, said, seconds_per_task=given or 0.0, cost_known=given is not None)
-    trace = reading.read(source.trace, screen)
-    n_workers: int = trace.n_workers if options.workers is None else options.workers
+    workers = f"{given.n_workers:,} workers"
+    if given.trace is None:
+        assert given.delays is not None
+        return Planned(given.delays, given.n_workers, f"{given.delays}, {workers}", cost)
     keep, absent = cast("Keep", source.keep or "rounds"), cast("Absent", source.absent or "censored")
-    _check_workers(trace, n_workers, keep)
-    config = _config(Path(source.trace).expanduser(), n_workers)
-    cost, known = given, given is not None or source.scale_with_load
-    if cost is None and config is not None and config.run.engine == "virtual":
-        cost, known = config.run.seconds_per_task, config.run.seconds_per_task > 0.0 or known
-    cost = cost or 0.0
     drawn = drawn_from(
-        trace, n_workers, keep, absent, cost, scale_with_load=source.scale_with_load, warn=screen.warn,
-        source=str((folder / TRACE).absolute()),
+        given.trace, given.n_workers, keep, absent, cost.in_trace, scale_with_load=source.scale_with_load,
+        warn=screen.warn, source=str((folder / TRACE).absolute()),
     )  # fmt: skip
-    said = f"{drawn.said}, {n_workers:,} workers"
+    said = f"{drawn.said}, {workers}"
     if drawn.block > 1:
         said += f" ({drawn.block} successive rounds at a time, as they are alike)"
-    before = None if current is not None or config is None else config.scheme
-    return Planned(drawn.delays, n_workers, said, drawn.trace, before, cost, known)
+    config = given.config
+    alike = config is not None and config.run.workers == given.n_workers
+    before = config.scheme if config is not None and alike and current is None else None
+    return Planned(drawn.delays, given.n_workers, said, cost, drawn.trace, before)
 
 
 def _check_workers(trace: Trace, n_workers: int, keep: str) -> None:
@@ -104,15 +136,14 @@ def _check_workers(trace: Trace, n_workers: int, keep: str) -> None:
         )  # fmt: skip
 
 
-def _config(place: Path, n_workers: int) -> Config | None:
-    """Return the configuration of the run that a trace is of, if it is one with as many workers."""
+def _config(place: Path) -> Config | None:
+    """Return the configuration of the run that a trace is of, if it is one."""
     from erasurehead.runs.config import read_config
 
     file = (place if place.is_dir() else place.parent) / CONFIG
     if place.suffix not in ("", ".jsonl") or not file.is_file():
         return None
     try:
-        config = read_config(file)
+        return read_config(file)
     except (DataError, ValueError):
         return None
-    return config if config.run.workers == n_workers else None

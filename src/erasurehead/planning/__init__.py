@@ -45,6 +45,9 @@ from erasurehead.planning.step_times import lemma8 as lemma8
 from erasurehead.planning.step_times import minimum_mean as minimum_mean
 from erasurehead.planning.step_times import order_statistic as order_statistic
 from erasurehead.planning.step_times import scaled as scaled
+from erasurehead.planning.task_times import TaskTimes as TaskTimes
+from erasurehead.planning.task_times import measure_task as measure_task
+from erasurehead.planning.task_times import measure_tasks as measure_tasks
 from erasurehead.planning.trials import Trial as Trial
 from erasurehead.planning.trials import try_settings as try_settings
 from erasurehead.planning.what_if import WhatIf as WhatIf

@@ -38,14 +38,19 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
 def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     """Return `adaptive`, what `erasurehead train` does where nothing is said, with every load worth trying.
 
-    They bring an optimizer of their own, whose steps only data can tell: `race` takes them with it.
+    Loads that come to the same groups of workers, as 6 and 8 of 12 workers do, are one setting. They bring an optimizer
+    of their own, whose steps only data can tell: `race` takes them with it.
 
     Arguments:
         n_workers, max_load: as of `default_settings`.
     """
     check_count("n_workers", n_workers)
     check_count("max_load", max_load)
-    return tuple(_adaptive(load) for load in (1, *_LOADS) if load <= min(max_load, n_workers))
+    by_load: dict[int, str] = {}
+    for load in (1, *_LOADS):
+        if load <= min(max_load, n_workers):
+            by_load.setdefault(adaptive(n_workers, load).code.load, _adaptive(load))
+    return tuple(by_load.values())
 
 
 def usual_setting(n_workers: int) -> str:

@@ -82,6 +82,16 @@ def drawn_from(
     return Drawn(replace(model, source=source or model.source, block=block), said, trace, block)
 
 
+def shorter_than_computing(trace: Trace, seconds_per_task: float) -> float:
+    """Return the share of a trace's times that are shorter than computing their tasks takes.
+
+    Arguments:
+        trace: with whole step times, and the load that each worker had.
+        seconds_per_task: what computing a task takes.
+    """
+    return float((trace.seconds < (1.0 - 1e-9) * seconds_per_task * trace.load).mean())
+
+
 def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Trace:
     """Return a trace without the time that its workers computed, which a plan adds for the load of each setting.
 
@@ -92,7 +102,7 @@ def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Tra
     """
     if not seconds_per_task:
         return trace
-    short = float((trace.seconds < (1.0 - 1e-9) * seconds_per_task * trace.load).mean())
+    short = shorter_than_computing(trace, seconds_per_task)
     if short > 0.0:
         warn(
             f"{short:.1%} of the measured times are shorter than computing their tasks takes at "

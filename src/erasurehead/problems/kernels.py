@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -40,6 +41,16 @@ def modules_for(size: int) -> tuple[str, ...]:
 def load(size: int) -> None:
     """Load machine code before a clock starts, if arrays of up to some size are worth it."""
     if size >= _LARGE:
+        import_module(_MACHINE_CODE)
+
+
+def load_with(preload: Sequence[str]) -> None:
+    """Load machine code before a clock starts, if it is among the modules that workers import at their start.
+
+    Arguments:
+        preload: of a problem.
+    """
+    if _MACHINE_CODE in preload:
         import_module(_MACHINE_CODE)
 
 

@@ -11,9 +11,9 @@ from erasurehead.datasets.published.public import where
 from erasurehead.delays.base import Delays
 from erasurehead.delays.distributions import Exponential
 from erasurehead.delays.fixed import NoDelay
-from erasurehead.papers.erasurehead.measuring import TaskTimes, measure_tasks
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, UNCODED, Method
 from erasurehead.papers.settings import Settings
+from erasurehead.planning import TaskTimes, measure_tasks
 from erasurehead.runs.config.sections import Config, DataSection, DelaysSection, RunSection
 from erasurehead.runs.experiment import Experiment
 from erasurehead.training.result import Run
