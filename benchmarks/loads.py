@@ -45,8 +45,8 @@ class Kind:
 
 
 KINDS = (
-    Kind("delays that stay what they are", "exponential", False),
-    Kind("the same, dear tasks", "exponential", True),
+    Kind("cheap tasks", "exponential", False),
+    Kind("dear tasks", "exponential", True),
     Kind("delays that grow with the load", "by load", False),
 )
 
