@@ -100,14 +100,13 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return tuple(value.tolist())
     if isinstance(value, dict):
-        return tuple(sorted(((key, _frozen(item)) for key, item in value.items()), key=repr))
+        return tuple((key, _frozen(value[key])) for key in sorted(value, key=repr))
     if isinstance(value, list | tuple):
         return tuple(map(_frozen, value))
     return "nan" if value != value else value
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """A moment.
 
     Attributes:
@@ -267,13 +266,13 @@ class Interleavings:
         messages = dict(state.messages)
         for to, message in made.sent:
             messages[peer, to] = (*messages.get((peer, to), ()), (message, state.views[peer]))
-        after = replace(
-            state, peers=_put(state.peers, peer, made.state), works=_put(state.works, peer, made.works),
+        after = state._replace(
+            peers=_put(state.peers, peer, made.state), works=_put(state.works, peer, made.works),
             told=_put(state.told, peer, event[0] != "settle"), messages=tuple(sorted(messages.items())),
             mixed=_put(state.mixed, peer, (*state.mixed[peer], *made.mixed)),
         )  # fmt: skip
         if made.mixed and event[0] == "settle":
-            after = replace(after, told=_put(after.told, peer, True))
+            after = after._replace(told=_put(after.told, peer, True))
         if self.at_once and event[0] not in ("settle", "begin"):
             return self._tell(after, peer, ("settle",))
         return after
@@ -284,7 +283,7 @@ class Interleavings:
         state = State((-1,) * many, (False,) * many, (False,) * many, (0,) * many, (), ((),) * many, self.work)
         for peer in range(many):
             state = self._tell(state, peer, ("begin",))
-        return replace(state, told=(False,) * many)
+        return state._replace(told=(False,) * many)
 
     def _lost(self, state: State, sender: int, to: int) -> bool:
         gone, sides = self._worlds[state.occurred]
@@ -305,7 +304,7 @@ class Interleavings:
             left[sender, to] = tuple(rest)
             if not rest:
                 del left[sender, to]
-            taken = replace(state, messages=tuple(sorted(left.items())))
+            taken = state._replace(messages=tuple(sorted(left.items())))
             if self._lost(state, sender, to) or self._severed(state, sender, to, view):
                 yield taken
                 continue
@@ -319,25 +318,25 @@ class Interleavings:
             if state.told[peer]:
                 yield self._tell(state, peer, ("settle",))
             if state.works[peer] and state.work:
-                yield self._tell(replace(state, work=state.work - 1), peer, ("work",))
+                yield self._tell(state._replace(work=state.work - 1), peer, ("work",))
             if state.peers[peer] >= 0 and state.views[peer] < state.occurred:
                 view = state.views[peer] + 1
-                heard = replace(state, views=_put(state.views, peer, view))
+                heard = state._replace(views=_put(state.views, peer, view))
                 yield self._tell(heard, peer, ("change", view))
         if faults and state.occurred < len(self.faults):
             yield from self._strike(state, self.faults[state.occurred])
 
     def _strike(self, state: State, fault: Cut | Heal | Death | Return) -> Iterator[State]:
-        after = replace(state, occurred=state.occurred + 1)
+        after = state._replace(occurred=state.occurred + 1)
         if isinstance(fault, Death):
-            yield replace(
-                after, peers=_put(state.peers, fault.peer, -1), works=_put(state.works, fault.peer, False),
+            yield after._replace(
+                peers=_put(state.peers, fault.peer, -1), works=_put(state.works, fault.peer, False),
                 told=_put(state.told, fault.peer, False),
             )  # fmt: skip
         elif isinstance(fault, Return):
             others = [peer for peer in range(self.graph.n_peers) if state.peers[peer] >= 0]
             if all(state.views[peer] == state.occurred for peer in others):
-                after = replace(after, views=_put(state.views, fault.peer, after.occurred))
+                after = after._replace(views=_put(state.views, fault.peer, after.occurred))
                 yield self._tell(after, fault.peer, ("return", after.occurred))
         else:
             yield after
@@ -413,15 +412,15 @@ class Interleavings:
                 seen.append(now)
             if all(len(now.mixed[peer]) > wanted[peer] for peer in range(len(wanted)) if now.peers[peer] >= 0):
                 break
-            ways = list(self.next(replace(now, work=0), faults=False))
+            ways = list(self.next(now._replace(work=0), faults=False))
             if ways:
-                now = replace(ways[0], work=now.work)
+                now = ways[0]._replace(work=now.work)
                 continue
             workers = [peer for peer in range(len(wanted)) if now.works[peer]]
             assert workers, self._story(now, came, state)
             workers.sort(key=lambda peer: (len(now.mixed[peer]), peer))
             turn += 1
-            now = self._tell(replace(now, work=now.work - 1), workers[0], ("work",))
+            now = self._tell(now._replace(work=now.work - 1), workers[0], ("work",))
         else:
             raise AssertionError(self._story(now, came, state))
         self._lively.update(seen[:1])
