@@ -5,8 +5,9 @@ Run: python -m erasurehead.decompile.coverage
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from erasurehead.decompile import expand, lower
@@ -78,23 +79,35 @@ def explore(modules: Sequence[str] = MODULES) -> dict[str, str]:
         ((v, v, v, x), ()), ((x,), ((2, 2),)),
     ]  # fmt: skip
     found: dict[str, str] = {}
-    for name in modules:
-        try:
-            module = importlib.import_module(name)
-        except ImportError:
-            continue
-        for attribute in sorted(dir(module)):
-            function = getattr(module, attribute)
-            if (
-                attribute.startswith("_")
-                or attribute.endswith("_p")
-                or not callable(function)
-                or isinstance(function, type)
-            ):
+    with _whole_tracebacks(jax):
+        for name in modules:
+            try:
+                module = importlib.import_module(name)
+            except ImportError:
                 continue
-            for primitive in _tried(jax, function, tries):
-                found.setdefault(primitive, f"{name}.{attribute}")
+            for attribute in sorted(dir(module)):
+                function = getattr(module, attribute)
+                if (
+                    attribute.startswith("_")
+                    or attribute.endswith("_p")
+                    or not callable(function)
+                    or isinstance(function, type)
+                ):
+                    continue
+                for primitive in _tried(jax, function, tries):
+                    found.setdefault(primitive, f"{name}.{attribute}")
     return found
+
+
+@contextlib.contextmanager
+def _whole_tracebacks(jax: Any) -> Generator[None]:
+    """Have JAX leave tracebacks as they are: most tries end with one that nobody sees, and cutting it takes longest."""
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", "off")
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_filtering", before)
 
 
 def _tried(jax: Any, function: Any, tries: Sequence[tuple[tuple[Any, ...], tuple[Any, ...]]]) -> set[str]:
