@@ -43,17 +43,23 @@ QUICK := $(subst -n 4,-n 2,$(TEST))
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 
+# Once, before several processes import it at the same time and each compiles all of it.
+COMPILE := $(BIN)/python -m compileall -q -j 2 src
+
 .PHONY: test
 test: $(READY)  ## Run the whole test suite, on 2 cores
+	$(COMPILE)
 	$(TEST) -m 'not alone'
 	$(ALONE)
 
 .PHONY: test-quick
 test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
+	$(COMPILE)
 	$(QUICK) -m 'not slow and not processes and not alone'
 
 .PHONY: test-thorough
 test-thorough: $(READY)  ## Run the whole test suite with many more random examples (hours)
+	$(COMPILE)
 	$(TEST) -m 'not alone' --hypothesis-profile thorough
 	$(ALONE)
 

@@ -53,7 +53,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         slow, real = item.get_closest_marker("slow"), item.get_closest_marker("processes")
         return len(LONGEST) + (0 if slow and real else 1 if slow or real else 2)
 
-    items.sort(key=place)
+    items.sort(key=lambda item: (place(item), item.path))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport]:
+    """Have each process that xdist starts begin with other tests, so that each compiles a share of them for all.
+
+    Beside each other in one order, all of them would compile each file, wherever that is not done yet.
+    The order in which the tests are run is not that in which they are found.
+    """
+    report = yield
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker and report.passed and collector.path == ROOT / "tests":
+        found = report.result
+        begin = len(found) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        report.result = [*found[begin:], *found[:begin]]
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
