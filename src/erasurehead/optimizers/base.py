@@ -1,4 +1,4 @@
-"""What moves the model: an optimizer is asked for an order, and told the estimate."""
+"""What moves the model: the interface of optimizers, which are asked for an order and told the estimate."""
 
 from __future__ import annotations
 
@@ -36,39 +36,41 @@ class PartialGradient:
 
 
 class Optimizer(ABC):
-    """What moves the model. It asks for a gradient with an order, and is told the estimate.
+    """Moves the model: it is asked which gradient it wants (an order), and is told the estimate that came of it.
 
-    Asking and telling are separate so that methods that need two points an order, or no step at all, fit the same loop.
-    A class of your own writes `tell`; where it asks for more than the gradient at `x`, `ask`; where it keeps more than
-    the model, `state` and `restore`; and where it can take a step back, `reject`.
+    Asking and telling are separate so that methods that need two points per order, or that skip a step, fit the same
+    loop. A subclass must implement `tell`. It overrides `ask` if it needs more than the gradient at `x`, `state` and
+    `restore` if it keeps more than the model, and `reject` if it can take a step back.
 
     Arguments:
-        x: the first model, shape (n_parameters,). Its type stays that of all models: float32 remains float32; numbers
-            that are no floats become float64.
+        x: the first model, shape (n_parameters,). All later models have its dtype: float32 remains float32; numbers
+            that are not floats become float64.
 
     Attributes:
-        max_points: the most points that an order asks for.
-        kinds: of the orders that it asks for; a scheme without a wait rule for one of them is refused before the start.
+        max_points: the largest number of points that one order asks for.
+        kinds: the kinds of orders that it asks for. If the scheme has no wait rule for one of them, the run does not
+            start.
         x: the current model, shape (n_parameters,). Replaced at each step, never changed in place: orders in flight
             still refer to earlier ones.
         step: number of steps taken or skipped so far; every `tell` adds one.
-        proximal: whether the method ends its moves with `landed`, as penalties with a sharp part need it.
-        penalty: whose sharp part `landed` deals with; set by the training loop.
-        share: of the step size, that the estimate is worth which is told next: less than 1 for old gradients of
-            asynchronous training. Set by the training loop; `tell` heeds it.
-        value: what came with the estimate that is told next: of a gradient order the objective at its point, as far as
-            it was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a point
-            that was only tried. Set by the training loop.
+        proximal: whether each move ends with `landed`, as penalties with a sharp part (such as l1) require.
+        penalty: the problem's penalty, whose sharp part `landed` applies. Set by the training loop.
+        share: the fraction of the step size, in (0, 1], that the next estimate is worth; less than 1 for old gradients
+            in asynchronous training. Set by the training loop; `tell` takes it into account.
+        value: the objective that comes with the next estimate: for a gradient order the objective at its point, as far
+            as it was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a
+            point that was only tried. Set by the training loop.
         exact: whether that estimate is the full gradient, and the value the objective. Set by the training loop.
-        curvature: what came with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
-            parameter, shape (n_parameters,), without the penalty, and the mean number of a sample's entries (see
-            `Shard.curvature`); None of other orders. Set by the training loop.
-        early: whether orders of kind `"early"` may be asked for: the scheme has a rule for them, and workers that are
-            late drop their work when a newer order is out, so that few arrivals come soon. Set by the training loop
-            before `begin`.
-        parts: what single messages brought that answered such an order; none of others. Set by the training loop.
+        curvature: what comes with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
+            parameter, shape (n_parameters,), without the penalty, and the mean number of entries in a sample that are
+            not zero (see `Shard.curvature`); None for other orders. Set by the training loop.
+        early: whether orders of kind `"early"` may be asked for: the scheme has a rule for them, and late workers drop
+            their work when a newer order is out, so that few arrivals come soon. Set by the training loop before
+            `begin`.
+        parts: what each message said that answered an order of kind `"early"`; empty for other orders. Set by the
+            training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
-        remedy: what may help a model that diverges, as the end of a sentence.
+        remedy: a hint for a model that diverges, as the end of a sentence.
     """
 
     proximal: ClassVar[bool] = False
@@ -89,23 +91,23 @@ class Optimizer(ABC):
         self.rejected = False
 
     def begin(self, problem: Problem) -> None:
-        """Take note of what is minimised; called once a run, before its first order and before `restore`.
+        """Prepare for a problem. Called once per run, before the first order and before `restore`.
 
         Arguments:
-            problem: to be read for its penalty and its kind; its data are the workers'.
+            problem: what is minimised. Read its penalty and its kind; its data belong to the workers.
         """
         self.penalty = problem.regularizer
 
     @property
     def best(self) -> Array:
-        """The model that there is now, shape (n_parameters,): by default the current one."""
+        """The best model so far, shape (n_parameters,): by default the current one."""
         return self.x
 
     @property
     def known(self) -> Array:
-        """The model to end with where that one is no better: its objective is known. By default it is the same.
+        """The best model whose objective is known, shape (n_parameters,): by default the same as `best`.
 
-        The training loop compares both, exactly, when the run is over.
+        When the run is over, the training loop evaluates both and returns the better one.
         """
         return self.best
 
@@ -116,16 +118,16 @@ class Optimizer(ABC):
 
     @property
     def converged(self) -> bool:
-        """Whether the optimizer finds nothing to gain any more; training ends then."""
+        """Whether the optimizer has converged, so that training can end."""
         return False
 
     @property
     def decision(self) -> Mapping[str, Any]:
-        """What was decided when the last estimate was told, for the step's record: plain data by name."""
+        """What the optimizer decided at the last estimate, as plain data for the step's record."""
         return {}
 
     def ask(self) -> Order:
-        """Return the order for the next step: at which points gradients are wanted."""
+        """Return the order for the next step: the points at which gradients are wanted."""
         return Order(step=self.step, points=(self.x,))
 
     @abstractmethod
@@ -134,16 +136,16 @@ class Optimizer(ABC):
 
         Arguments:
             estimate: what the last order asked for, with the penalty, shape (n_parameters,), in at least float32; None
-                if nothing is known: no step is to be taken then.
+                if nothing is known: the model must then stay where it is.
         """
 
     def reject(self) -> None:
-        """Take the last step back: the model, and all that moved with it, is what it was before the last `tell`.
+        """Undo the last `tell`: restore the model, and everything that moved with it.
 
-        The number of steps stays: what was asked is asked anew, as another step. Only one step can be taken back.
+        `step` is not decreased: the same order is asked again, as another step. Only one step can be undone.
 
         Raises:
-            InvalidArgument: if there is none, or this optimizer keeps none.
+            InvalidArgument: if there is no step to undo, or this optimizer keeps none.
         """
         said = f"{type(self).__name__} cannot take a step back."
         raise InvalidArgument("optimizer", "must be one that keeps the step before", sentence=said)
@@ -153,20 +155,20 @@ class Optimizer(ABC):
         return x if self.penalty is None or not self.penalty.sharp else self.penalty.prox(x, rate)
 
     def state(self) -> dict[str, Any]:
-        """Return all that `restore` needs to continue to the bit."""
+        """Return everything that `restore` needs to continue bit for bit."""
         return {"x": self.x, "step": self.step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.x = as_model(state["x"])
         self.step = check_count("step", state["step"], at_least=0)
 
 
 def as_model(x: Array) -> Array:
-    """Return a copy of a model, with the type of its numbers if they are floats, else in float64.
+    """Return a copy of a model, in its own dtype if that is a floating-point type, else in float64.
 
     Raises:
-        InvalidArgument: if it is no vector of finite numbers.
+        InvalidArgument: if it is not a vector of finite numbers.
     """
     try:
         found = np.array(x)

@@ -1,4 +1,4 @@
-"""The first steps of a run, from few arrivals each: rough gradients while they still point the right way."""
+"""The first steps of a run, from few arrivals each: rough gradients, while they still point the right way."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class FewArrivals:
     # --- its state --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return all that `restore` needs to continue to the bit."""
+        """Return everything that `restore` needs to continue bit for bit."""
         return {
             "penalty": self._penalty,
             "arrivals": self._arrivals,
@@ -204,7 +204,7 @@ class FewArrivals:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> FewArrivals:
-        """Return what continues from a state."""
+        """Return an object that continues from what `state` returned."""
         made = cls(np.asarray(state["penalty"]))
         made._arrivals, made._rounds = int(state["arrivals"]), int(state["rounds"])
         made.chosen, made.scale = int(state["chosen"]), float(state["scale"])

@@ -14,24 +14,24 @@ from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.schedules import Schedule, as_schedule
 
 _RESTARTS = 3
-"""Restarts of Nesterov's method that the step size survives unchanged."""
+"""Number of restarts of Nesterov's method before its step size begins to fall."""
 
 
 class FirstOrder(Optimizer):
-    """A method that takes one step along each estimated gradient. A class of your own writes `move`.
+    """A method that takes one step along each estimated gradient. A subclass implements `move`.
 
     Arguments:
         x: the first model, shape (n_parameters,).
         rate: step size or schedule.
 
     Attributes:
-        schedule: the step sizes.
+        schedule: the step size of each step.
     """
 
     def __init__(self, x: Array, rate: float | str | Schedule) -> None:
         super().__init__(x)
         self.schedule = as_schedule(rate)
-        self._before: Mapping[str, Any] | None = None  # what there was before the last step, to take it back
+        self._before: Mapping[str, Any] | None = None  # the state before the last step, for `reject`
 
     def tell(self, estimate: Array | None) -> None:
         """Take a step along the estimated gradient (penalty included), or none if there is no estimate."""
@@ -42,17 +42,17 @@ class FirstOrder(Optimizer):
 
     @abstractmethod
     def move(self, gradient: Array, rate: float) -> Array:
-        """Return the next model; it is cast to the model's type."""
+        """Return the next model, shape (n_parameters,); it is cast to the model's dtype."""
 
     def reject(self) -> None:
         if self._before is None:
-            said = "there is no step to take back: at most one can be, after it was taken."
+            said = "there is no step to take back: only the last step can be, and only once."
             raise InvalidArgument("optimizer", "must have a step to take back", sentence=said)
         self._go_back(self._before)
         self._before = None
 
     def _moving(self) -> dict[str, Any]:
-        """Return all that moves with the model; nothing of it is ever changed in place."""
+        """Return everything that moves with the model; none of it is ever changed in place."""
         return {"x": self.x}
 
     def _go_back(self, moving: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class HeavyBall(FirstOrder):
     """Polyak's momentum: `v <- momentum * v - rate * gradient; x <- x + v`.
 
     Arguments:
-        x: the first model.
+        x: the first model, shape (n_parameters,).
         rate: step size or schedule.
         momentum: in [0, 1).
     """
@@ -116,26 +116,27 @@ class HeavyBall(FirstOrder):
 class Nesterov(FirstOrder):
     """Accelerated gradient descent as the published ErasureHead and gradient-coding experiments write it.
 
-    With theta = 2 / (step + 2) and u = x at first::
+    With theta = 2 / (step + 2), and u = x initially::
 
         y      = (1 - theta) x + theta u
         x_next = y - rate * gradient(x)
         u      = x + (x_next - x) / theta
 
-    Textbook acceleration takes the gradient at y; the published code takes it at x, the model that it broadcast, and
-    so do we: every figure of the paper was made so. It also starts u at zero whatever the first model is, so that its
-    first step forgets a random one; we start u at the first model, which is the same for zero and keeps a warm start.
+    Textbook acceleration takes the gradient at y. The published code takes it at x, the model that it broadcasts, and
+    all figures of the paper were made that way, so this class does the same. The published code also starts u at zero,
+    whatever the first model is, so that its first step forgets a random one; this class starts u at the first model,
+    which is the same for a first model of zeros and keeps a warm start.
 
-    The momentum grows for ever, and with it what the noise of an approximate gradient adds up to: a model that was
-    good after 100 steps may be worse than none after 3,000. With `restart` the momentum starts anew, at theta = 1,
-    after every step that went uphill by the gradient (O'Donoghue and Candes, 2015, the gradient scheme), and from the
-    fourth restart on the step size falls as 3 / restarts. Exact gradients lead uphill seldom, and noisy ones every few
-    steps once noise is all that is left, so that the step size falls when it must, and not before.
+    The momentum grows without bound, and so does the accumulated noise of approximate gradients: a model that was good
+    after 100 steps may be useless after 3,000. With `restart` the momentum starts anew, at theta = 1, after every step
+    that went uphill by the gradient (O'Donoghue and Candes, 2015, the gradient scheme), and from the fourth restart on
+    the step size falls as 3 / restarts. Exact gradients rarely lead uphill, whereas noisy ones do so every few steps
+    once only noise is left, so that the step size falls when it has to, and not before.
 
     Arguments:
-        x: the first model.
+        x: the first model, shape (n_parameters,).
         rate: step size or schedule.
-        restart: whether to start anew; False is the published method, to the bit.
+        restart: whether to restart the momentum; False is the published method, bit for bit.
     """
 
     proximal = True
@@ -144,7 +145,7 @@ class Nesterov(FirstOrder):
         super().__init__(x, rate)
         self.restart = restart
         self.u: Array = self.x
-        self._since = 0  # the step that the momentum counts from
+        self._since = 0  # the step at which the momentum last started
         self._restarts = 0
 
     def move(self, gradient: Array, rate: float) -> Array:
@@ -153,7 +154,7 @@ class Nesterov(FirstOrder):
         start = (1.0 - theta) * self.x + theta * self.u
         x_next = self.landed(start - rate * gradient, rate)
         self.u = self.x + (x_next - self.x) / theta
-        # With a sharp penalty, what the move undid stands for the gradient: that of the loss alone is not 0 at its end.
+        # With a sharp penalty, what the move undid takes the gradient's place: the loss's own is not 0 at the minimum.
         slope = gradient if self.penalty is None or not self.penalty.sharp else start - x_next
         if self.restart and float(slope @ (x_next - self.x)) > 0.0:
             self.u, self._since = x_next, self.step + 1

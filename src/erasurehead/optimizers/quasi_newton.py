@@ -27,30 +27,30 @@ _SHORTEST = 1e-8  # share of a direction at which a search gives up
 
 @final
 class QuasiNewton(Optimizer):
-    """Limited-memory BFGS with a diagonal scaling and a line search, both chosen as it runs: there is nothing to set.
+    """Limited-memory BFGS whose diagonal scaling and step size are chosen as it runs: there is nothing to set.
 
-    Each order asks for one exact gradient (but for the first, below), and brings the exact objective with it, so that a
-    step is judged by what the next order brings: one that does not lower the objective enough is shortened (Armijo's
-    rule, by quadratic interpolation), from the model that it began at. Directions are those of L-BFGS (Nocedal,
-    "Updating quasi-Newton matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100 pairs, or as many
-    as fit into 64 MiB.
+    Each order asks for one exact gradient (except at first, see below), and brings the exact objective with it, so that
+    a step is judged by what the next order brings: a step that does not lower the objective enough is shortened
+    (Armijo's rule, with quadratic interpolation), starting again from the model where it began. Directions are those of
+    L-BFGS (Nocedal, "Updating quasi-Newton matrices with limited storage", 1980; Liu and Nocedal, 1989) with up to 100
+    pairs, or as many as fit into 64 MiB.
 
-    Where the problem tells a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
-    workers for it beside the gradient: a sum over the samples, which the code carries likewise. The matrix that L-BFGS
-    begins with is then a power of that diagonal, penalty included: counts of one-hot columns differ by factors of
-    thousands, and so do the units of unscaled columns. Which power is best differs between data sets, and along a run;
-    after each step the one is taken under which the step and the change of the gradient that it made point most nearly
-    the same way. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
+    Where the problem has a bound on its curvature along each parameter (`Problem.curved`), the first order asks the
+    workers for it beside the gradient: it is a sum over the samples, and is coded like the gradient. The initial matrix
+    of L-BFGS is then a power of that diagonal, penalty included: the counts of one-hot columns differ by factors of
+    thousands, and so do the units of unscaled columns. Which power is best differs between data sets, and during a run;
+    after each step the power is chosen under which the step and the resulting change of the gradient point most nearly
+    in the same direction. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
-    Where few arrivals come sooner than all (`Optimizer.early`), the first steps take few each: see `FewArrivals` for
-    how they move, for when they end, and that nothing is guaranteed of them. What follows knows of them the model, the
-    curvatures and the scaling, and is the method above. Problems that have no bound on the curvature or a sharp
-    penalty, are not convex, or are stochastic begin with whole gradients.
+    Where few arrivals come sooner than all (`Optimizer.early`), the first steps wait for only a few each: `FewArrivals`
+    describes how they move, when they end, and that nothing is guaranteed for them. The method above then continues
+    from their model, with the curvatures and the scaling that they found. Problems that have no bound on the curvature
+    or a sharp penalty, are not convex, or are stochastic begin with whole gradients.
 
-    On a smooth strongly convex problem the objective then falls at every step that is taken, and the models converge
+    On a smooth strongly convex problem the objective falls at every accepted step, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
-    gradient vanishes, without a rate. The run ends when a step promises less than 1e-12 of the objective five times in
+    gradient vanishes, without a rate. The run ends when steps promise less than 1e-12 of the objective five times in
     a row, or no step lowers it any more: it has `converged`.
 
     With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
@@ -59,13 +59,13 @@ class QuasiNewton(Optimizer):
     along the way.
 
     An estimate that is not exact (workers are missing for good, or the scheme does not wait for the whole gradient)
-    cannot be searched along: then the model moves by the scaled gradient with the steps that the bound allows, and the
-    memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind. The bound holds
-    for samples of like numbers of entries, and there may be none: so these steps get shorter whenever the gradient,
-    measured in the scaling, gets longer than at the step before. With q its squared length there they are
-    1 / sqrt(1 + (the sum of all rises of q) / (the first q)), after AdaGrad (Duchi, Hazan and Singer, 2011): whole
-    where it only falls, like 1 / sqrt(step) where it is noise, and none is ever longer than the first, in the scaling,
-    so that no model runs away.
+    cannot be used for a line search: the model then moves by the scaled gradient with the steps that the bound allows,
+    and the memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind. The
+    bound holds for samples with similar numbers of entries, and there may be none: therefore these steps get shorter
+    whenever the gradient, measured in the scaling, gets longer than at the step before. With q its squared length in
+    that scaling, the step length is 1 / sqrt(1 + (the sum of all increases of q) / (the first q)), after AdaGrad
+    (Duchi, Hazan and Singer, 2011): 1 where q only falls, like 1 / sqrt(step) where it is noise, and never longer than
+    the first step, in the scaling, so that no model runs away.
 
     Arguments:
         x: the first model, shape (n_parameters,).
@@ -73,7 +73,7 @@ class QuasiNewton(Optimizer):
 
     kinds = ("gradient", CURVATURE)
     proximal = True
-    remedy = "; numbers of the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
+    remedy = "; numbers in the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
@@ -90,7 +90,7 @@ class QuasiNewton(Optimizer):
         self._steps: list[Array] = []
         self._changes: list[Array] = []
         self._bent: list[float] = []  # products of the two
-        self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient that a search begins at
+        self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient at which a search begins
         self._direction: Array | None = None
         self._slope = 0.0  # of the objective along the direction, at the base
         self._length = 1.0  # share of the direction that the current model is away from the base
@@ -106,7 +106,7 @@ class QuasiNewton(Optimizer):
                 "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
                 problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
             )  # fmt: skip
-        self.x = self.known  # a run of its own, which knows of no other problem
+        self.x = self.known  # each run begins without what was learnt from another problem
         self._know_nothing()
         self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
         if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
@@ -114,18 +114,18 @@ class QuasiNewton(Optimizer):
 
     @property
     def best(self) -> Array:
-        """The newest model, as long as nothing speaks against it.
+        """The newest model, unless something speaks against it.
 
-        That is the point which is asked for next, if the direction to it is one of curvatures, those of the data or of
-        earlier steps, and no nearer or farther point along it has been rejected; else the last model that a search
-        began at. Nearly all such points turn out lower: a run has gained them before it has heard so.
+        That is the point of the next order, if the direction to it uses curvatures (those of the data or of earlier
+        steps) and no nearer or farther point along it has been rejected; otherwise it is the last model at which a
+        search began. Nearly all such points turn out to be lower, although the run has not yet been told so.
         """
         informed = bool(self._steps or self._diagonals) and self._length == 1.0
         return self.x if self._base is None or (informed and not self.rejected) else self._base[0]
 
     @property
     def known(self) -> Array:
-        """The last model that a search began at: its objective is known, and none before it had a lower one."""
+        """The last model at which a search began: its objective is known, and no earlier model had a lower one."""
         return self.x if self._base is None else self._base[0]
 
     @property
@@ -140,17 +140,17 @@ class QuasiNewton(Optimizer):
     def decision(self) -> Mapping[str, Any]:
         """What the last estimate led to, as `act`:
 
-        `few`: it was of few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
-        successive estimates, `step` the length of the steps and `scaling` the power of the curvatures that they are
-        scaled by. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
-        (`"noise"`), every part of the data was heard (`"heard"`), or not so for long
-        (`"rounds"`). Where parts that came are no longer those of before, as the code was resized or tasks are lost,
+        `few`: it came from few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
+        successive estimates, `step` the length of the steps, and `scaling` the power of the curvatures by which they
+        are scaled. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
+        (`"noise"`), every part of the data was heard (`"heard"`), or too many rounds went by without that (`"rounds"`).
+        Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
         `why` is `"unknown"`, and there is nothing else.
-        `accept`: the model is the base of a new search, whose first step promises to
-        lower the objective by `promise`, with `pairs` in memory and the power `scaling` of the curvatures. `shorten`:
-        the objective had not fallen enough, and the model goes back to the share `length` of the direction. `restart`:
-        no share of it was good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: nothing is to
-        be gained. `wait`: nothing was known, and the same is asked again.
+        `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
+        with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
+        enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
+        good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: there is nothing left to gain.
+        `wait`: nothing was known, and the same order is submitted again.
         """
         return self._decision
 
@@ -166,11 +166,11 @@ class QuasiNewton(Optimizer):
             return
         if estimate is None:
             if self.value == math.inf and self._asks_curvature:
-                self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: it goes without
+                self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
             elif self.value == math.inf and self._base is not None:
                 self._shorten(0.0)
             return
-        estimate = estimate.astype(np.float64)  # of float32 with such a model; its state is kept in float64
+        estimate = estimate.astype(np.float64)  # it is float32 for such a model, but the state is kept in float64
         asked, self._asks_curvature = self._asks_curvature, False
         if asked and self.curvature is not None:
             self._scale((self.curvature[0].astype(np.float64), self.curvature[1] or 1.0))
@@ -184,12 +184,12 @@ class QuasiNewton(Optimizer):
     # --- one step ---------------------------------------------------------------------------------------------------
 
     def _early_step(self, few: FewArrivals, estimate: Array | None) -> bool:
-        """Take a step from few arrivals; return False if what came is for the method itself, which goes on from it."""
+        """Take a step from few arrivals; return False if the estimate is one for the method itself."""
         if estimate is None or self.exact or not few.hear(self.parts):
             self._few = None
             if estimate is None or self.exact:
                 return False
-            self._decision = {"act": "whole", "why": "unknown"}  # the whole is asked for at the same point
+            self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
         smooth = self.penalty is not None and self.penalty.smooth
         slope = self.penalty.gradient(self.x) if self.penalty is not None and smooth else np.zeros(len(self.x))
@@ -203,13 +203,13 @@ class QuasiNewton(Optimizer):
         return True
 
     def _judge(self, value: float, gradient: Array) -> None:
-        """Take the current model for the next base, or go back part of the way."""
+        """Accept the current model as the next base, or go back part of the way."""
         assert self._base is not None
         assert self._direction is not None
         x, before, gradient_before = self._base
         promised = self._slope_along(self.x - x)
         lower = value <= before + _DECREASE * promised
-        if not lower and value <= before + _ROUNDING * abs(before):  # too close to tell by objectives: by slopes, then
+        if not lower and value <= before + _ROUNDING * abs(before):  # too close to compare objectives: compare slopes
             lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
             self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
@@ -222,7 +222,7 @@ class QuasiNewton(Optimizer):
         """Reject the current model, and try one that is nearer to the base.
 
         Arguments:
-            length: share of the direction that is best, as far as is known.
+            length: the best fraction of the direction, as far as is known.
         """
         self.rejected = True
         self._length = min(max(length, 0.1 * self._length), 0.5 * self._length)
@@ -249,7 +249,7 @@ class QuasiNewton(Optimizer):
             self._give_up()
 
     def _aim(self, gradient: Array) -> None:
-        """Choose the direction of the next search, from the current model."""
+        """Choose the direction of the next search, beginning at the current model."""
         uphill = self._uphill(self.x, gradient)
         direction = self._downhill(uphill)
         if self._sharp:
@@ -258,7 +258,7 @@ class QuasiNewton(Optimizer):
 
     def _uphill(self, x: Array, gradient: Array) -> Array:
         found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
-        assert found is not None  # `begin` has looked
+        assert found is not None  # `begin` has checked
         return found
 
     @property
@@ -273,7 +273,7 @@ class QuasiNewton(Optimizer):
         return product(self._uphill(self._base[0], self._base[2]), step)
 
     def _move(self) -> bool:
-        """Go so far along the direction; return whether that is another model, in the numbers that it is of."""
+        """Move along the direction; return whether that changes the model, in its own dtype."""
         assert self._base is not None
         assert self._direction is not None
         x, _, gradient = self._base
@@ -282,16 +282,16 @@ class QuasiNewton(Optimizer):
         return not np.array_equal(self.x, x)
 
     def _within_orthant(self, x: Array, uphill: Array, there: Array) -> Array:
-        """Return where a step ends that is to stay in the orthant of a sharp penalty that it begins in."""
+        """Return where a step ends, kept within the orthant of the sharp penalty in which it begins."""
         if not self._sharp:
             return there
         orthant = np.where(x == 0.0, -np.sign(uphill), np.sign(x))
-        # Parameters that nothing is charged for may change their sign.
+        # Parameters without a penalty may change their sign.
         free = self._uphill(np.zeros(len(x)), np.full(len(x), 1e-300)) != 0.0
         return np.where(free | (there * orthant > 0.0), there, 0.0)
 
     def _give_up(self) -> None:
-        """Search once more from the base, down the gradient; if that was what failed, nothing is to be gained."""
+        """Search once more from the base, down the gradient; if that search failed, there is nothing to gain."""
         assert self._base is not None
         x, value, gradient = self._base
         self.x = x
@@ -304,7 +304,7 @@ class QuasiNewton(Optimizer):
             self._decision["act"] = "restart"
 
     def _drift(self, gradient: Array) -> None:
-        """Take a step that needs no objective: along the scaled gradient, as far as the bound on the curvature lets."""
+        """Take a step that needs no objective: along the scaled gradient, as far as the curvature bound allows."""
         if self._base is not None and not (self.value is not None and self.value <= self._base[1]):
             self.x, gradient, self.rejected = self._base[0], self._base[2], True
         self._forget()
@@ -314,7 +314,7 @@ class QuasiNewton(Optimizer):
         move = uphill / self._diagonals[0] if self._diagonals else uphill
         length = product(uphill, move)
         first, last, rises = self._lengths or (length, length, 0.0)
-        first = first or length  # 0 as long as there was nothing to gain
+        first = first or length  # 0 while there was nothing to gain
         rises += max(0.0, length - last)
         self._lengths = first, length, rises
         step = self.share / math.sqrt(1.0 + rises / first) if first else 0.0
@@ -325,12 +325,12 @@ class QuasiNewton(Optimizer):
     # --- the matrix -------------------------------------------------------------------------------------------------
 
     def _scale(self, bound: tuple[Array, float] | None) -> None:
-        """Make the diagonals to choose from, of a bound on the curvature as it was summed."""
+        """Compute the diagonals to choose from, given a bound on the curvature as it was summed."""
         self._bound = bound
         self._diagonals = [] if bound is None else scalings(*bound, penalty_curvature(self.penalty, len(self.x)))
 
     def _remember(self, step: Array, change: Array) -> None:
-        """Keep a pair, and choose the diagonal that it speaks for."""
+        """Keep a pair, and choose the diagonal that suits it best."""
         bent = product(step, change)
         if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
             return
@@ -409,7 +409,7 @@ class QuasiNewton(Optimizer):
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
         self._slope, self._length = float(state["slope"]), float(state["length"])
         self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
-        self.rejected = bool(state["rejected"])  # which says what the best model is
+        self.rejected = bool(state["rejected"])  # it decides which model is the best
         lengths = state["lengths"]
         self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
 

@@ -11,7 +11,7 @@ from erasurehead._internal.arrays import Array, product
 from erasurehead.problems.penalties import Penalty
 
 POWERS = (1.0, 1.0, 0.75, 0.5)
-"""Of the curvatures; the first of them with all entries of a sample counted together."""
+"""Exponents for the curvatures; the first one goes with all entries of a sample counted together."""
 
 
 def scalings(curvature: Array, entries: float, penalty: Array) -> list[Array]:
@@ -19,7 +19,7 @@ def scalings(curvature: Array, entries: float, penalty: Array) -> list[Array]:
 
     Arguments:
         curvature: bound along each parameter, without the penalty, shape (n_parameters,).
-        entries: mean number of a sample's entries that are not 0: together they bend the loss so much more.
+        entries: mean number of entries in a sample that are not 0: together they bend the loss that many times as much.
         penalty: curvature of the penalty along each parameter, shape (n_parameters,).
     """
     own = np.maximum(curvature, 0.0) + penalty
@@ -40,12 +40,12 @@ def penalty_curvature(penalty: Penalty | None, n_parameters: int) -> Array:
 def spreads(step: Array, change: Array, diagonals: Sequence[Array]) -> tuple[list[float], list[float]]:
     """Return the squared lengths of a step, and of the change of the gradient along it, in the metric of each diagonal.
 
-    Their product is least where both point most nearly the same way.
+    Their product is smallest where both point most nearly in the same direction.
 
     Arguments:
         step: between two models, shape (n_parameters,).
         change: of the gradient, shape (n_parameters,).
-        diagonals: to be measured by.
+        diagonals: the metrics, each of shape (n_parameters,).
     """
     return (
         [product(step, one * step) for one in diagonals],

@@ -13,7 +13,7 @@ from erasurehead.errors import invalid, real
 
 
 class Schedule(ABC):
-    """Step -> step size."""
+    """The step size of each step. A subclass implements `__call__`."""
 
     @abstractmethod
     def __call__(self, step: int) -> float:
@@ -30,7 +30,7 @@ class Constant(Schedule):
     """The same step size at every step.
 
     Arguments:
-        rate: step size, above 0.
+        rate: step size, greater than 0.
 
     >>> Constant(10.0)(99)
     10.0
@@ -51,8 +51,8 @@ class Geometric(Schedule):
     """`rate * factor**step`: 0.1 and 0.99 for KC Housing in the ErasureHead paper, Table 1.
 
     Arguments:
-        rate: step size of the first step, above 0.
-        factor: of each step over the one before, in (0, 1].
+        rate: step size of the first step, greater than 0.
+        factor: ratio of each step size to the one before, in (0, 1].
 
     >>> round(Geometric(0.1, 0.99)(100), 6)
     0.036603
@@ -75,8 +75,8 @@ class InverseTime(Schedule):
     """`rate / (1 + step / half_life)`: the 1/t rate of stochastic gradient descent on strongly convex functions.
 
     Arguments:
-        rate: step size of the first step, above 0.
-        half_life: steps after which it has halved, above 0.
+        rate: step size of the first step, greater than 0.
+        half_life: number of steps after which the step size has halved, greater than 0.
 
     >>> InverseTime(1.0, half_life=10.0)(10)
     0.5
@@ -95,7 +95,7 @@ class InverseTime(Schedule):
 
 
 def as_schedule(rate: float | str | Schedule) -> Schedule:
-    """Return the step sizes that a number or a text stands for, or a schedule as it is.
+    """Return the schedule that a number or a text stands for; a schedule is returned unchanged.
 
     Arguments:
         rate: a number, a schedule, or the text of one: `constant(rate)`, `geometric(rate, factor)` or
