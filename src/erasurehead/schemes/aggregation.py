@@ -25,14 +25,14 @@ _MOST_COUNTED = 4_000  # workers up to which presence is counted, which takes ti
 
 @dataclass(frozen=True, eq=False)
 class LateMessage:
-    """A message of an earlier round, checked as those that are in time are: finite, and nothing speaks against it.
+    """A message of an earlier round, checked like those that came in time: it is finite, and not found to be wrong.
 
     Attributes:
-        worker: who sent it.
-        message: row of the code that says what it says; where the code was resized since, its row now.
-        content: messages of equal content say the same of the same model; None if it is unlike any other.
-        step: that it answers.
-        order_round: that it answers.
+        worker: the worker that sent it.
+        message: the message's row of the code; where the code has been resized since, its row in the current code.
+        content: messages with the same content are equal for the same model; None if no other message is like it.
+        step: the step of the order that it answers.
+        order_round: the round of the order that it answers.
         age: how many steps ago that was.
         positions: the coordinate of each element in each piece, shape (n_pieces, length), -1 for padding; None if it
             holds all coordinates in order.
@@ -54,7 +54,7 @@ class Vectors(list[Array]):
 
     Arguments:
         decoded: those vectors.
-        arrived: the vector of every message that is in, whether it has a weight or not, by its row of the code.
+        arrived: the vector of every message that has arrived, whether it has a weight or not, by its row of the code.
     """
 
     def __init__(self, decoded: Iterable[Array], arrived: Mapping[int, Array]) -> None:
@@ -63,18 +63,18 @@ class Vectors(list[Array]):
 
 
 def arrived_vectors(decoding: Decoding, vectors: Sequence[Array]) -> Mapping[int, Array]:
-    """Return the vector of every message that is in, by its row; of plain sequences those that were decoded."""
+    """Return the vectors of all messages that have arrived, by row; for plain sequences, of those that were decoded."""
     if isinstance(vectors, Vectors):
         return vectors.arrived
     return dict(zip(decoding.messages.tolist(), vectors, strict=True))
 
 
 class Aggregation(ABC):
-    """Decoded messages -> the estimate of the gradient, with the loss as its last coordinate.
+    """Turns decoded messages into the estimate of the gradient, with the loss as its last coordinate.
 
     Attributes:
-        wants_late: whether messages of earlier rounds are of use; the loop then passes them to `late`.
-        greatest_age: the most steps that such a message may be old; older ones are recorded, and not passed on.
+        wants_late: whether messages of earlier rounds are used; the training loop then passes them to `late`.
+        greatest_age: the greatest age, in steps, of such a message; older ones are recorded, but not passed on.
         faithful: whether the estimate is the full gradient wherever the decoding is exact.
     """
 
@@ -84,67 +84,67 @@ class Aggregation(ABC):
 
     @property
     def share(self) -> float:
-        """The share of the optimizer's step size that the last estimate is worth: the step along it, and along the
-        penalty, is so much shorter."""
+        """The fraction of the optimizer's step size, in (0, 1], that the last estimate is worth. The step along the
+        estimate and along the penalty is shortened by it."""
         return 1.0
 
     @property
     def remembers(self) -> bool:
-        """Whether it keeps anything from one step to the next; all that arrives is then looked at beforehand."""
+        """Whether it keeps anything from one step to the next; all messages are then checked before it sees them."""
         return self.wants_late or type(self).begin is not Aggregation.begin
 
     def begin(self) -> Aggregation:
-        """Return this aggregation for a run of its own: itself, if it remembers nothing.
+        """Return a fresh aggregation for a new run: itself, if it remembers nothing.
 
-        One that remembers returns a new one that knows of nothing yet, so that two runs of one scheme know nothing of
-        each other. When the code is resized, a new one of these takes over what this one knows, by `state` and
-        `restore`: keep it by content or by task, as the rows of the code may be others.
+        An aggregation that remembers returns a new, empty one, so that two runs of one scheme do not influence each
+        other. When the code is resized, a new one takes over what this one knows, through `state` and `restore`: key
+        the state by content or by task, as the rows of the code may change.
         """
         return self
 
     def late(self, message: LateMessage) -> None:
         """Take a message of an earlier round.
 
-        They are passed on when waiting has ended, before `estimate`, in the order of their steps and rows, whatever
-        the order of their arrival.
+        Late messages are passed on when waiting has ended, before `estimate`, in the order of their steps and rows,
+        whatever the order of their arrival.
         """
         return
 
     def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
-        """Take note of a step that is over. What is read must be in its records, so that a replay learns the same.
+        """Learn from a finished step. Only its records may be read, so that a replay learns the same.
 
         Arguments:
             step: its row.
-            arrivals: the rows of all messages of it, censored and late ones included.
+            arrivals: the rows of all of its messages, censored and late ones included.
         """
         return
 
     @abstractmethod
     def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        """Return the estimate, shape (layout.n_coordinates,), or None where nothing is known: no step is taken then.
+        """Return the estimate, shape (layout.n_coordinates,), or None if nothing is known: no step is taken then.
 
         Arguments:
-            decoding: of the messages that arrived in time.
-            vectors: of `decoding.messages`, in their order; `vectors.arrived` (see `Vectors`) has those of all messages
-                that are in.
+            decoding: the decoding of the messages that arrived in time.
+            vectors: those of `decoding.messages`, in their order; `vectors.arrived` (see `Vectors`) has those of all
+                messages that have arrived.
             layout: where the vectors' elements belong.
-            order: what the messages answer.
+            order: the order that the messages answer.
         """
 
     def state(self) -> dict[str, Any]:
-        """Return all that `restore` needs to continue to the bit."""
+        """Return everything that `restore` needs to continue bit for bit."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         return
 
 
 @dataclass(frozen=True)
 class Plain(Aggregation):
-    """The decoded sum as it is: equations (1) and (2) of the ErasureHead paper.
+    """The decoded sum, unscaled: equations (1) and (2) of the ErasureHead paper.
 
-    Where groups are missing it is too short by their share: its mean is (1 - p) times the gradient (Lemma 3).
+    Where groups are missing it is too short: its mean is (1 - p) times the gradient (Lemma 3).
     """
 
     faithful = True
@@ -157,7 +157,7 @@ class Plain(Aggregation):
 
 @dataclass(frozen=True)
 class ByCoverage(Aggregation):
-    """The decoded sum divided by the fraction of the tasks that it counts, as it turned out in this step.
+    """The decoded sum divided by the fraction of the tasks that it counts, as observed in this step.
 
     For a repetition code with Y of B equal groups present the factor is B / Y. Given how many groups are present it is
     unbiased when workers are exchangeable. Where groups differ in their workers or their tasks it is not: see
@@ -180,7 +180,8 @@ class ByExpectation(Aggregation):
     Unbiased over the draw of the stragglers, but of greater variance than `ByCoverage`.
 
     Arguments:
-        presence: for each message the probability, in (0, 1], that it or an equal one arrives in time.
+        presence: for each message the probability, in (0, 1], that it or an equal one arrives in time, shape
+            (n_messages,).
     """
 
     presence: tuple[float, ...]
@@ -196,14 +197,15 @@ class ByExpectation(Aggregation):
 class ByPresence(Aggregation):
     """Each group's sum divided by the probability that it is present, given how many groups are: coverage, unbiased.
 
-    After the first r arrivals of exchangeable workers a group of more workers is present more often than one of fewer.
-    Given that Y of the B groups are, each one is with a probability that sums up to Y over all; dividing by it makes
-    the mean the full gradient for every Y, whatever the groups hold. Where so few groups are present that some can not
-    be among them (too small for all r arrivals), these counts are taken together. Where all groups are equal the
-    probability is Y / B, and the estimate that of `ByCoverage`. With no group present there is no estimate.
+    After the first r arrivals of exchangeable workers, a group of more workers is present more often than one of fewer.
+    Given that Y of the B groups are present, the probabilities of the single groups add up to Y; dividing each group's
+    sum by its probability makes the mean the full gradient for every Y, whatever the groups hold. Where so few groups
+    are present that some cannot be among them (being too small for all r arrivals), these counts are pooled. Where all
+    groups are equal, the probability is Y / B, and the estimate is that of `ByCoverage`. With no group present there is
+    no estimate.
 
     Arguments:
-        code: whose groups are replicas, with one message a worker.
+        code: a code whose groups are replicas, with one message per worker.
         arrivals: r, in 1..n_workers: the wait rule stops after so many arrivals, or when every group is in.
     """
 
@@ -227,13 +229,13 @@ class ByPresence(Aggregation):
         assert self.code.groups is not None
         groups = self.code.groups[decoding.messages]
         probability = self.presence[len(np.unique(self.code.groups[decoding.used]))][groups]
-        if decoding.code is not self.code or not (probability > 0.0).all():  # tasks are lost, or others were waited for
+        if decoding.code is not self.code or not (probability > 0.0).all():  # tasks are lost, or others awaited
             probability = np.full(len(groups), coverage)
         return layout.decode(replace(decoding, weights=decoding.weights / probability), vectors)
 
 
 def _counted(decoding: Decoding) -> float:
-    """Return the coverage; exactly 0 where nothing has come, or nothing that says anything of the gradient."""
+    """Return the coverage; exactly 0 where nothing has arrived, or nothing that says anything about the gradient."""
     coverage = decoding.coverage if len(decoding.messages) else 0.0
     return coverage if abs(coverage) > 1e-12 else 0.0
 
@@ -245,7 +247,7 @@ def presence_among_first(code: GradientCode, arrivals: int) -> tuple[float, ...]
     earlier because all groups are in changes nothing: none is missing then.
 
     Arguments:
-        code: whose groups are replicas, with one message a worker.
+        code: a code whose groups are replicas, with one message per worker.
         arrivals: r, in 1..n_workers.
     """
     _check_replicas(code, "expectation")
@@ -263,15 +265,15 @@ def _check_replicas(code: GradientCode, rescale: str) -> None:
 def _presence_given_count(sizes: IntArray, arrivals: int) -> Array:
     """Return the probability that each group is among the first arrivals, given how many groups are.
 
-    Counted by generating functions: x marks a worker that is in, and (1 + x)^size - 1 a group that is present. Groups
-    of one size are alike, and there are few sizes.
+    Counted by generating functions: x marks a worker that has arrived, and (1 + x)^size - 1 a group that is present.
+    Groups of one size are alike, and there are few sizes.
 
     Arguments:
-        sizes: workers of each group, shape (B,).
+        sizes: number of workers in each group, shape (B,).
         arrivals: r.
 
     Returns:
-        Shape (B + 1, B); 0 where so many groups cannot be present. The least counts are taken together, up to the first
+        Shape (B + 1, B); 0 where so many groups cannot be present. The smallest counts are pooled, up to the first one
         from which on every group may be present.
     """
     kinds, kind_of, many = np.unique(sizes, return_inverse=True, return_counts=True)

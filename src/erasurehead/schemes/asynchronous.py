@@ -16,28 +16,29 @@ from erasurehead.errors import InvalidArgument, check_count
 from erasurehead.schemes.aggregation import Aggregation, LateMessage, arrived_vectors
 
 GREATEST_AGE = 1_000
-"""Steps that a message may be old by default; older ones are dropped."""
+"""Default of the greatest age of a message, in steps; older ones are dropped."""
 
 
 @final
 class Asynchronous(Aggregation):
-    """The mean of the messages that have come, of whatever age, each scaled up to the whole of the tasks.
+    """The mean of the messages that have come, whatever their age, each scaled up to all tasks.
 
-    With `adapt` a step is the shorter the older its messages are. With f the share of the optimizer's step size that a
-    step is given, a message of age a is given at most 1 / (a + 1), and no more than what the a steps since its model
-    have left of 1: f_k = min(1 / (a + 1), 1 - (f_{k-a} + ... + f_{k-1})). So the steps that a gradient has missed
-    never add up to more than the step size, and what converges without delays with it does so with any bounded delays,
-    known beforehand or not. This is the second policy of Wu, Magnusson, Feyzmahdavian and Johansson, "Delay-adaptive
-    step-sizes for asynchronous learning" (ICML 2022), whose analysis asks for a step size below one over the
-    curvature; where tasks differ, the limit has a floor that falls with it, as that of any stochastic method.
+    With `adapt`, the older the messages of a step are, the shorter it is. Let f_k be the fraction of the optimizer's
+    step size that step k is given. A message of age a is given at most 1 / (a + 1), and no more than the a steps since
+    its model have left of 1: f_k = min(1 / (a + 1), 1 - (f_{k-a} + ... + f_{k-1})). So the steps that a gradient has
+    missed never add up to more than one step size, and a step size that converges without delays converges with any
+    bounded delays, known beforehand or not. This is the second policy of Wu, Magnusson, Feyzmahdavian and Johansson,
+    "Delay-adaptive step-sizes for asynchronous learning" (ICML 2022), whose analysis requires a step size below one
+    over the curvature; where tasks differ, the method ends at a distance from the optimum that shrinks with the step
+    size, like any stochastic method.
 
-    Without, every message is given a whole step: the asynchronous method as it is usually run.
+    Without `adapt`, every message is given a whole step: the asynchronous method as it is usually run.
 
-    The recorded loss is the mean of what the messages say: of the models that they were computed at.
+    The recorded loss is the mean of what the messages say, at the models where they were computed.
 
     Arguments:
         adapt: whether old messages are given shorter steps.
-        greatest_age: the most steps that a message may be old, at least 0; older ones are dropped.
+        greatest_age: the greatest age of a message, in steps, at least 0; older ones are dropped.
     """
 
     wants_late = True
@@ -64,7 +65,7 @@ class Asynchronous(Aggregation):
         late, self._late = self._late, []
         here = arrived_vectors(decoding, vectors)
         code = decoding.code
-        # What has no sum of coefficients, as a message without tasks, says nothing of the gradient.
+        # A message whose coefficients sum to 0, such as one without tasks, says nothing about the gradient.
         taken = [(one.message, one.age, one.vector) for one in late]
         taken += [(message, 0, here[message]) for message in sorted(here)]
         taken = [one for one in taken if code.totals[one[0]].all()]
@@ -81,27 +82,27 @@ class Asynchronous(Aggregation):
         return layout.decode(mean, [vector for _, _, vector in taken])
 
     def _share_of(self, age: int, step: int) -> float:
-        """Return the share of the step size that a message may be given."""
+        """Return the fraction of the step size that a message may be given."""
         if not self.adapt:
             return 1.0
         return max(0.0, min(1.0 / (age + 1.0), 1.0 - (self._sum(step) - self._sum(step - age))))
 
     def _sum(self, step: int) -> float:
-        """Return the shares of all steps before one, up to a constant."""
+        """Return the sum of the shares of all steps before a given one, up to a constant."""
         place = min(max(step - self._first, 0), len(self._sums) - 1)
         return self._sums[place]
 
     def _extend(self, step: int, share: float) -> None:
-        """Take note of a step's share; of steps in between that were not estimated it is 0."""
+        """Record a step's share; steps in between that were not estimated have a share of 0."""
         wanted = step - self._first + 1
         if wanted < 1:
-            said = f"step {step} is before step {self._first}, which is forgotten."
+            said = f"step {step} is before step {self._first}, before which nothing is kept."
             raise InvalidArgument("step", f"must be at least {self._first}", step, sentence=said)
         self._sums += [self._sums[-1]] * (wanted - len(self._sums))
         self._sums[wanted:] = [self._sums[wanted - 1] + share]
         spare = len(self._sums) - 2 * (int(self.greatest_age) + 2)
         if spare > 0:
-            # Taken from the sums, too, so that they do not lose digits as they grow.
+            # Subtracted from the sums as well, so that they do not lose digits as they grow.
             drop = len(self._sums) - int(self.greatest_age) - 2
             base = self._sums[drop]
             self._sums = [one - base for one in self._sums[drop:]]

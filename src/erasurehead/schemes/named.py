@@ -20,17 +20,17 @@ from erasurehead.schemes.wait_rules.base import WaitRule, carry_over, scaled_cou
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """All that decides how a gradient is gathered.
+    """Everything that decides how a gradient is gathered: a code, its decoder, wait rules and an aggregation.
 
     Arguments:
-        name: for tables and pictures.
-        decoder: of the code.
-        rules: the wait rule of each kind of order; `"gradient"` must be there.
+        name: shown in tables and figures.
+        decoder: the decoder; it holds the code.
+        rules: the wait rule for each kind of order; there must be one for `"gradient"`.
         aggregation: what the optimizer sees.
         reform: returns the same scheme for another number of workers over the same tasks, given how many of the
-            workers that stay hold each task, for when some have left for good or more have come; None if there is no
-            such thing.
-        late: what it needs late workers to do with their work; None if it goes with whatever they do.
+            remaining workers hold each task; called when workers have left for good or joined. None if the scheme
+            cannot be resized.
+        late: what late workers must do with old work for this scheme; None if anything will do.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Scheme:
         return self.rules["gradient"]
 
     def check_late(self, late: LateWork) -> None:
-        """Raise if late workers are to do with their work what this scheme cannot do with.
+        """Raise if this scheme cannot work with what late workers are to do with old work.
 
         Raises:
-            InvalidArgument: saying what they must do.
+            InvalidArgument: if it cannot; the error says what they must do instead.
         """
         if self.late == "carry" and not rounds_kept(late):
             raise invalid(
@@ -70,10 +70,10 @@ class Scheme:
             )  # fmt: skip
 
     def begin(self, before: Scheme | None = None) -> Scheme:
-        """Return this scheme for a run of its own: what its rules and its aggregation learn is that run's alone.
+        """Return a fresh scheme for a new run: what its rules and its aggregation learn belongs to that run alone.
 
         Arguments:
-            before: the same scheme for another number of workers, in mid-run: what it has learnt is taken over.
+            before: when the code is resized during a run, the scheme so far; what it has learnt is taken over.
         """
         rules = {kind: rule.begin() for kind, rule in self.rules.items()}
         aggregation = self.aggregation.begin()
@@ -95,7 +95,7 @@ class Scheme:
             held: how many of the workers that stay hold each task; few tasks move then, where the code allows.
 
         Raises:
-            InvalidArgument: if there is none with so many.
+            InvalidArgument: if the scheme does not exist for that number.
         """
         if self.reform is None:
             said = f"the scheme {self.name} cannot be resized for {n_workers} workers."
@@ -114,14 +114,14 @@ def custom(
     name: str = "",
     decoder: Decoder | None = None,
 ) -> Scheme:
-    """Return a scheme of one's own.
+    """Return a scheme made of any code and wait rule.
 
     Arguments:
         code: any code.
         rule: a wait rule, or its text, such as `"first(11) | decodable()"`.
-        aggregation: by default the decoded sum as it is.
-        name: by default the code's.
-        decoder: by default the fastest exact one for the code.
+        aggregation: by default `Plain`, the decoded sum as it is.
+        name: shown in tables and figures; by default the code's name.
+        decoder: by default the fastest optimal decoder for the code.
     """
     if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
@@ -134,7 +134,7 @@ def custom(
     again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
     chosen = decoder or decoding.make_decoder(code)
     aggregation = aggregation or Plain()
-    kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # else it would mix what these bring
+    kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # memory would mix the two
     return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
 
 
@@ -143,13 +143,13 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
 
     Arguments:
         n_workers: number of workers.
-        n_tasks: number of tasks, at least n_workers; by default one a worker.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
     """
     return custom(codes.uncoded(n_workers, n_tasks), wait_rules.decodable(), name="uncoded")
 
 
 def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") -> Scheme:
-    """Return uncoded training that goes on after the first `wait_for` workers and scales up what they sent.
+    """Return uncoded training that waits for the first `wait_for` workers and scales up what they sent.
 
     The baseline of Tandon et al. (2017), who divide by the samples seen; also known as backup workers (Chen et al.,
     2016).
@@ -167,7 +167,7 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) ->
 
     Arguments:
         n_workers: number of workers.
-        load: tasks a worker; any load - 1 stragglers are tolerated, often more.
+        load: tasks per worker; any load - 1 stragglers are tolerated, often more.
         code: `"repetition"` (fractional repetition) or `"cyclic"` (`codes.exact_cyclic`: the real cyclic MDS code where
             there is one that float64 bears, else Tandon's cyclic repetition, else a Reed-Solomon code).
         seed: of the random draws of the latter.
@@ -192,10 +192,10 @@ def erasurehead(
 
     Arguments:
         n_workers: number of workers (k in the paper).
-        load: tasks a worker (c).
+        load: tasks per worker (c).
         wait_for: arrivals to wait for, in 1..n_workers, or a fraction in (0, 1) of the workers (delta).
         rescale: `"coverage"`, `"expectation"` or `"none"`.
-        n_tasks: number of tasks (n in the paper); by default one a worker.
+        n_tasks: number of tasks (n in the paper); by default one per worker.
     """
     code = codes.fractional_repetition(n_workers, load, n_tasks)
     if isinstance(wait_for, float) and 0 < wait_for < 1:
@@ -206,18 +206,18 @@ def erasurehead(
 def asynchronous(
     n_workers: int, n_tasks: int | None = None, adaptive: bool = True, greatest_age: int = GREATEST_AGE
 ) -> Scheme:
-    """Return asynchronous training: the model moves at every message, whatever model that was computed at.
+    """Return asynchronous training: the model moves at every message, whatever model its gradient was computed at.
 
-    No worker ever waits for another. It needs late work to be carried on (`late="carry"`); a worker that has answered
-    takes the newest model there is. Steps are many and short: for as many passes over the data it takes as many steps
-    as there are workers.
+    No worker ever waits for another. It needs `late="carry"`, so that late workers finish their work; a worker that
+    has answered takes the newest model. Steps are many and short: one pass over the data takes as many steps as there
+    are workers.
 
     Arguments:
         n_workers: number of workers.
-        n_tasks: number of tasks, at least n_workers; by default one a worker.
-        adaptive: whether older messages are given shorter steps, so that the optimizer's step size suits whatever
-            delays there are: see `Asynchronous`.
-        greatest_age: the most steps that a message may be old; older ones are dropped.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
+        adaptive: whether older messages are given shorter steps, so that one step size suits all delays: see
+            `Asynchronous`.
+        greatest_age: the greatest age of a message, in steps; older ones are dropped.
     """
     code = codes.uncoded(n_workers, n_tasks)
     scheme = custom(code, wait_rules.arrivals(1), Asynchronous(adaptive, greatest_age), "asynchronous")
@@ -228,13 +228,13 @@ def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None
     """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
 
     Steps wait until the full gradient can be decoded, as a method that converges to the optimum and judges its own
-    steps needs it. Each task is held by several workers, and the fastest of them is enough. Where late workers drop
-    their old work, the first steps wait for fewer, for as many as the optimizer asks for (`wait_rules.early`).
+    steps requires. Each task is held by several workers, and the fastest of them is enough. Where late workers drop
+    their old work, the first steps wait for as many arrivals as the optimizer asks for (`wait_rules.early`).
 
     Arguments:
         n_workers: number of workers.
-        load: tasks a worker; by default 3, or all that there are workers.
-        n_tasks: number of tasks; by default one a worker.
+        load: tasks per worker; by default 3, or `n_workers` if there are fewer workers than that.
+        n_tasks: number of tasks; by default one per worker.
     """
     load = min(_LOAD, n_workers) if load is None else load
     code = codes.fractional_repetition(n_workers, load, n_tasks)
@@ -254,18 +254,19 @@ def _with_early(scheme: Scheme) -> Scheme:
 
 
 def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
-    """Return Ringmaster ASGD: asynchronous training that throws away gradients as old as a threshold, and older ones.
+    """Return Ringmaster ASGD: asynchronous training that discards gradients of at least a given age.
 
     The model moves by a whole step at every message that is less than `threshold` steps old. With a threshold that
     suits noise and accuracy the method is optimal in time among asynchronous ones, whatever the workers' speeds
     (Maranjyan, Tyurin and Richtarik, "Ringmaster ASGD", ICML 2025, algorithm 4; with the late work `drop(R)`, R =
     threshold - 1, workers stop such computations, which is their algorithm 5). A worker's message is the gradient of
-    its own tasks: where tasks differ, the method goes to a neighbourhood of the optimum.
+    its own tasks: where tasks differ, the method converges to a neighbourhood of the optimum.
 
     Arguments:
         n_workers: number of workers.
-        threshold: steps, at least 1; 1 takes gradients at the newest model only.
-        n_tasks: number of tasks, at least n_workers; by default one a worker.
+        threshold: the age, in steps, from which gradients are discarded, at least 1; with 1 only gradients at the
+            newest model count.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
     """
     check_count("threshold", threshold)
     code = codes.uncoded(n_workers, n_tasks)
@@ -274,24 +275,25 @@ def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Sc
 
 
 def rennala(n_workers: int, batch: int) -> Scheme:
-    """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and no older ones.
+    """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and discards older ones.
 
     Optimal in time among asynchronous methods for workers of fixed speeds (Tyurin and Richtarik, "Optimal time
     complexities of parallel stochastic optimization methods under a fixed computation model", NeurIPS 2023). There, a
-    fast worker may bring several stochastic gradients of one model; here its tasks are its whole data, which it need
-    not bring twice, so that a batch is of as many workers: it is `ignore_stragglers` by another name.
+    fast worker may bring several stochastic gradients of one model; here a worker's tasks are all of its data, and
+    there is no point in sending them twice, so that a batch has as many gradients as workers: it is
+    `ignore_stragglers` under another name.
 
     Arguments:
         n_workers: number of workers.
-        batch: gradients a step, in 1..n_workers.
+        batch: gradients per step, in 1..n_workers.
     """
     batch = check_count("batch", batch, 1, n_workers)
     return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
 
 
 _LOAD = 3
-"""Workers a task where nothing is said: each round takes the time of the fastest of so many. With exponential delays of
-equal mean a round of 30 workers takes 0.5 s with three and 2 s with one, and 0.4 s with five."""
+"""Default number of workers per task. Each round then takes the time of the fastest of three. With exponential delays
+of mean 1 s a round of 30 workers takes 0.5 s with three, 2 s with one, and 0.4 s with five."""
 
 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:

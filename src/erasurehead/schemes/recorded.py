@@ -1,4 +1,4 @@
-"""What a rule or an aggregation may learn from: the facts that every run records of a step and its messages."""
+"""What a rule or an aggregation may learn from: the facts that every run records about a step and its messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class RecordedStep(Protocol):
-    """A step that is over: what `erasurehead.training.StepRow` says of it."""
+    """A step that is over: a subset of `erasurehead.training.StepRow`."""
 
     @property
     def step(self) -> int: ...
@@ -48,7 +48,7 @@ class RecordedStep(Protocol):
 
 
 class RecordedArrival(Protocol):
-    """A message, or the knowledge that it had not come: what `erasurehead.training.ArrivalRow` says of it."""
+    """A message, or the fact that it had not arrived: a subset of `erasurehead.training.ArrivalRow`."""
 
     @property
     def step(self) -> int: ...

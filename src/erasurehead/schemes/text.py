@@ -34,7 +34,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         n_workers: number of workers.
 
     Raises:
-        InvalidArgument: if the text stands for no scheme, or for none with so many workers.
+        InvalidArgument: if the text is not a scheme, or the scheme does not exist for that many workers.
 
     >>> print(parse_scheme("erasurehead(load=3, wait_for=11)", 30).rule)
     first(11) | decodable()
@@ -75,7 +75,7 @@ def parse_rate(rate: float | str) -> Schedule:
 
 
 def default_scheme(n_workers: int) -> str:
-    """Return ErasureHead as published, for 30 workers; for others with as large a share waited for.
+    """Return ErasureHead as published for 30 workers; for other numbers it waits for the same fraction of them.
 
     >>> default_scheme(30), default_scheme(8)
     ('erasurehead(load=3, wait_for=11)', 'erasurehead(load=3, wait_for=3)')
@@ -108,7 +108,7 @@ def _call(text: str) -> str:
 
 
 def _naming(key: str, text: str, build: Callable[[], _T]) -> _T:
-    """Build; what the parts of the text have to say is said of the key and the text."""
+    """Build; errors about parts of the text are raised again, naming the key and the whole text."""
     try:
         return build()
     except InvalidArgument as error:

@@ -1,4 +1,4 @@
-"""When a rule wants to be asked again although nothing has arrived: kept apart from the roundings of a clock."""
+"""When a rule wants to be asked again although nothing has arrived: kept independent of a clock's rounding."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from erasurehead.schemes.wait_rules.base import WaitRule
 from erasurehead.schemes.wait_rules.view import View
 
 _MOST_RINGS = 100
-"""Wake-ups at which the clock has not moved, after which a rule that asks for the next bit of time is let wait."""
+"""Wake-ups without a move of the clock after which a rule that keeps asking for a slightly later time has to wait."""
 
 
 class Alarm:
-    """The wake-ups of one round.
+    """The times in one round at which a wait rule is asked although nothing has arrived.
 
-    A clock that was to read `begin + wake` may read a rounding less; a rule that compares `view.elapsed` with its own
-    number would then ask for the same time for ever. So after a wake-up the view has at least the time asked for. A
-    rule that waits even then, as one does that compares with `>`, is asked once more, a moment later; after that the
-    time is past, and only an arrival can change what the rule says.
+    A clock that should read `begin + wake` may read slightly less, because of rounding; a rule that compares
+    `view.elapsed` with its own number would then ask for the same time for ever. So after a wake-up the view shows at
+    least the time asked for. A rule that still waits then, such as one that compares with `>`, is asked once more, a
+    moment later; after that the time counts as past, and only an arrival can change what the rule says.
 
     Arguments:
-        rule: of the round.
+        rule: the wait rule of the round.
     """
 
     def __init__(self, rule: WaitRule) -> None:
@@ -33,7 +33,7 @@ class Alarm:
         self._rings = 0  # since the clock has moved, or something has happened
 
     def elapsed(self, clock: float) -> float:
-        """Return what the view is to show, given what the clock does."""
+        """Return the elapsed seconds for the view to show, given those of the clock."""
         if clock > self._clock:
             self._clock, self._rings = clock, 0
         return max(clock, self._reached)
@@ -60,10 +60,10 @@ class Alarm:
         return math.nextafter(view.elapsed, math.inf)
 
     def ring(self, wake: float) -> None:
-        """Take note that the time has come."""
+        """Record that the time has come."""
         self._reached = max(self._reached, wake)
         self._rings += 1
 
     def stop(self) -> None:
-        """Take note that something has happened: the rule may have another opinion."""
+        """Record that something has happened, so that the rule is asked afresh."""
         self._twice, self._rings = False, 0

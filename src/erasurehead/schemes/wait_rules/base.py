@@ -1,4 +1,4 @@
-"""What a wait rule is, and rules joined by | and &."""
+"""The interface of wait rules, and rules joined by | and &."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from erasurehead.schemes.wait_rules.view import View
 
 
 class Verdict(Enum):
-    """What a rule says of the arrivals so far."""
+    """What a rule says about the arrivals so far."""
 
     WAIT = "wait"
     STOP = "stop"
     UNREACHABLE = "never"
-    """It cannot be met any more, whoever still answers."""
+    """The rule cannot be met any more, whoever still answers."""
 
 
 class RuleUnreachable(InvalidArgument):
-    """A rule that a code does not meet even when every message is in. Beside another rule, joined by |, it may stay."""
+    """A rule that a code cannot meet even when all messages have arrived. Joined to another by |, it is allowed."""
 
 
 def scaled_count(count: int, before: int, after: int) -> int:
-    """Return the part of `after` workers that `count` is of `before`, rounded up.
+    """Return the number that is to `after` workers as `count` is to `before`, rounded up.
 
     >>> scaled_count(11, 30, 20)
     8
@@ -41,55 +41,55 @@ def scaled_count(count: int, before: int, after: int) -> int:
 
 
 class WaitRule(ABC):
-    """When to stop waiting: arrivals so far -> stop or go on (the ErasureHead paper's delta). Combine with | and &.
+    """Decides, from the arrivals so far, when to stop waiting (the ErasureHead paper's delta). Combine with | and &.
 
     Attributes:
-        lasting: whether a rule that is met stays so when more arrives.
+        lasting: whether the rule stays met, once it is, when more messages arrive.
         remembers: whether it learns from earlier steps, or reads what is late (`View.late`, `View.ages`): rounds are
-            not independent of each other then, and planners simulate them one after the other.
+            then not independent of each other, and planners simulate them one after the other.
     """
 
     lasting: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
 
     def begin(self) -> WaitRule:
-        """Return this rule for a run of its own: itself, if it learns nothing.
+        """Return a fresh rule for a new run: itself, if it learns nothing.
 
-        A rule that learns returns a new one that has learnt nothing yet, so that two runs of one scheme know nothing
-        of each other. When the code is resized, a new one of these takes over what this one has learnt, by `state`
-        and `restore`: state is best kept by worker, content or task, as the rows of the code may be others.
+        A rule that learns returns a new one that has learnt nothing yet, so that two runs of one scheme do not
+        influence each other. When the code is resized, a new one takes over what this one has learnt, through `state`
+        and `restore`: key the state by worker, content or task, as the rows of the code may change.
         """
         return self
 
     def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
-        """Take note of a step that is over. What is read must be in its records, so that a replay learns the same.
+        """Learn from a finished step. Only its records may be read, so that a replay learns the same.
 
         Arguments:
             step: its row.
-            arrivals: the rows of all messages of it: those that were in, those that were not (censored), and those of
-                earlier rounds that came meanwhile (late).
+            arrivals: the rows of all of its messages: those that arrived in time, those that did not (censored), and
+                those of earlier rounds that arrived meanwhile (late).
         """
         return
 
     @abstractmethod
     def verdict(self, view: View) -> Verdict:
-        """Say whether to stop now."""
+        """Return whether to stop now, to wait, or that the rule is out of reach."""
 
     def wake(self, view: View) -> float | None:
-        """Return the elapsed seconds at which to ask again although nothing has arrived, or None.
+        """Return the elapsed seconds at which to ask again even if nothing has arrived; None for never.
 
         When that time has come, `view.elapsed` is at least what was returned here, so that a rule may compare the two.
-        A time that is past, at which the rule has been asked already, is as good as None.
+        A time in the past, at which the rule was already asked, counts as None.
         """
         return None
 
     @abstractmethod
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
-        """Apply the same rule to whole rounds at once, for the planner.
+        """Apply the same rule to many rounds at once, for the planner.
 
         Arguments:
             times: when each message arrives, in seconds since the order; inf if never. Shape (rounds, n_messages).
-            decoder: of the code in question.
+            decoder: the decoder of the code in question.
 
         Returns:
             When the rule stops, shape (rounds,); inf where it never does. Rounds are taken as independent.
@@ -108,26 +108,26 @@ class WaitRule(ABC):
         """Raise `InvalidArgument` if this rule asks for what the code does not have.
 
         Raises:
-            InvalidArgument: it can never be met, even when everybody answers; `RuleUnreachable` where that is a
-                matter of the code's residual.
+            InvalidArgument: if it can never be met, even when everybody answers; `RuleUnreachable` where the code's
+                residual is the reason.
         """
         return
 
     def for_workers(self, before: int, after: int) -> WaitRule:
-        """Return the rule for another number of workers: it waits for as large a share of them."""
+        """Return the rule for another number of workers: it waits for the same fraction of them."""
         return self
 
     def state(self) -> Tree:
-        """Return all that `restore` needs to continue to the bit: nothing, for a rule that learns nothing."""
+        """Return everything that `restore` needs to continue bit for bit: an empty tree, if the rule learns nothing."""
         return {}
 
     def restore(self, state: Tree) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         return
 
     @abstractmethod
     def __str__(self) -> str:
-        """Return the rule as it is written in a configuration: `"first(11) | decodable()"`."""
+        """Return the rule as it is written in a run file: `"first(11) | decodable()"`."""
 
     def __or__(self, other: WaitRule) -> WaitRule:
 
@@ -165,7 +165,7 @@ class _Joined(WaitRule):
         return self if all(one is rule for one, rule in zip(begun, self.rules, strict=True)) else self._of(begun)
 
     def _of(self, rules: tuple[WaitRule, ...]) -> Self:
-        """Return the same of other rules, which are kept as they are: two that learn apart may look alike."""
+        """Return the same combination of other rules, without merging equal ones: they may learn different things."""
         joined = object.__new__(type(self))
         object.__setattr__(joined, "rules", rules)
         return joined
@@ -195,7 +195,7 @@ class AnyOf(_Joined):
     """Stop as soon as one of several rules would: the ErasureHead paper's Algorithm 1 is `fraction(d) | decodable()`.
 
     Arguments:
-        rules: at least two; nested `AnyOf` are flattened, and equal rules kept once.
+        rules: at least two; nested `AnyOf` are flattened, and duplicates removed.
     """
 
     sign: ClassVar[str] = "|"
@@ -235,7 +235,7 @@ class AllOf(_Joined):
     """Stop once all of several rules would: `first(11) & deadline(0.5)` takes whoever comes in the first half second.
 
     Arguments:
-        rules: at least two; nested `AllOf` are flattened, and equal rules kept once.
+        rules: at least two; nested `AllOf` are flattened, and duplicates removed.
     """
 
     sign: ClassVar[str] = "&"
@@ -253,7 +253,7 @@ class AllOf(_Joined):
         lasting = [rule.stop_times(times, decoder) for rule in self.rules if rule.lasting]
         stop = reduce(np.maximum, lasting, since)
         passing = [rule for rule in self.rules if not rule.lasting]
-        while passing:  # while one of them is waited for, another may be met no longer
+        while passing:  # while the round waits for one rule, another may cease to be met
             later = reduce(np.maximum, (rule.stop_times_since(times, decoder, stop) for rule in passing), stop)
             if (later == stop).all():
                 break
@@ -269,13 +269,13 @@ class AllOf(_Joined):
 
 
 def carry_over(before: WaitRule, after: WaitRule) -> None:
-    """Have a rule go on from what another has learnt: the same rule, for another number of workers.
+    """Let a rule continue from what another has learnt: the same rule for another number of workers.
 
-    Joined rules hand it on part by part, to parts of the same kind, in their order.
+    Joined rules pass it on part by part, in order, to parts of the same kind.
 
     Arguments:
-        before: the rule so far.
-        after: a new one.
+        before: the old rule.
+        after: the new rule.
     """
     known = _parts(before)
     for part in _parts(after):

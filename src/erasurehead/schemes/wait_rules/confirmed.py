@@ -1,4 +1,4 @@
-"""The rule that asks for equal messages to compare: `confirmed(copies)`."""
+"""The rule that waits for equal messages to compare: `confirmed(copies)`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from erasurehead.schemes.wait_rules.view import View
 
 
 class Copies:
-    """Who can send which content: a worker counts once, however often it sends the same.
+    """Who can send which content: a worker counts once, however often it sends the same content.
 
     Attributes:
         content: of each message, numbered 0, 1, 2, ..., shape (n_messages,).
-        voice: of each message: which pair of a content and a worker it is, shape (n_messages,).
+        voice: the number of each message's pair of content and worker, shape (n_messages,).
         spoken: the content of each voice, shape (n_voices,).
         sizes: number of voices of each content, shape (n_contents,).
     """
@@ -37,13 +37,13 @@ class Copies:
         self._starts_of: IntArray = np.cumsum(self.sizes) - self.sizes
 
     def counts(self, messages: IntArray) -> IntArray:
-        """Return how many workers' copies of each content are among some messages, shape (n_contents,)."""
+        """Return how many workers' copies of each content are among the given messages, shape (n_contents,)."""
         heard = np.zeros(len(self.spoken), dtype=bool)
         heard[self.voice[messages]] = True
         return np.bincount(self.spoken[heard], minlength=len(self.sizes)).astype(np.int64)
 
     def between(self, times: Array, copies: int) -> tuple[Array, Array]:
-        """Return when each content's first copy arrives, and when so many do (all, where there are no more of it).
+        """Return when each content's first copy arrives, and when `copies` of them have (all, where there are fewer).
 
         Arguments:
             times: when each message arrives, shape (rounds, n_messages).
@@ -64,21 +64,21 @@ class Copies:
 
 @lru_cache(maxsize=8)
 def copies_of(code: GradientCode) -> Copies:
-    """Return the copies of a code, prepared once."""
+    """Return the copies of a code, computed once per code."""
     return Copies(code)
 
 
 @final
 @dataclass(frozen=True)
 class Confirmed(WaitRule):
-    """Stop while every content that has arrived is there from several workers, or from all that can still send it.
+    """Stop while each content that arrived has come from several workers, or from all that can still send it.
 
-    It gives verification something to compare: `(first(11) | decodable()) & confirmed(2)`. With `copies` one more than
-    the workers that may lie, whatever all copies agree on is right. Alone, it stops as early as the first content is
-    confirmed. It may be met, and no longer be met when another content arrives.
+    This gives verification something to compare: `(first(11) | decodable()) & confirmed(2)`. If `copies` is one more
+    than the number of workers that may lie, then whatever all copies agree on is right. On its own, the rule stops as
+    soon as the first content is confirmed. A rule that is met may cease to be met when another content arrives.
 
     Arguments:
-        copies: at least 1, at most the equal messages that the code has.
+        copies: number of workers, at least 1 and at most the number of equal messages in the code.
     """
 
     copies: int

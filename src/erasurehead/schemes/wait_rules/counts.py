@@ -19,16 +19,16 @@ from erasurehead.schemes.wait_rules.view import View
 
 
 def participants(code: GradientCode) -> int:
-    """Return the number of workers that send anything; the others, if any, are never waited for nor counted."""
+    """Return the number of workers that send anything; others, if any, are neither waited for nor counted."""
     return int(np.count_nonzero(code.messages_per_worker))
 
 
 def finish_times(times: Array, code: GradientCode) -> Array:
-    """Return when each worker's messages are all in.
+    """Return when all messages of each worker have arrived.
 
     Arguments:
         times: when each message arrives, shape (rounds, n_messages).
-        code: says who sends which.
+        code: the code, which says who sends which message.
 
     Returns:
         Shape (rounds, participants), in seconds; inf where one of a worker's messages never arrives.
@@ -64,10 +64,10 @@ def _stop_times(times: Array, code: GradientCode, workers: int) -> Array:
 @final
 @dataclass(frozen=True)
 class First(WaitRule):
-    """Stop when a number of workers have answered in full (r in the papers).
+    """Stop when a given number of workers have sent all of their messages (r in the papers).
 
     Arguments:
-        workers: at least 1. A worker that sends several messages counts once they are all in.
+        workers: at least 1. A worker that sends several messages counts once all of them have arrived.
     """
 
     workers: int
@@ -99,7 +99,7 @@ class First(WaitRule):
 @final
 @dataclass(frozen=True)
 class Fraction(WaitRule):
-    """Stop when a fraction of the workers have answered in full (delta in the ErasureHead paper, Algorithm 1).
+    """Stop when a fraction of the workers have sent all of their messages (delta in ErasureHead's Algorithm 1).
 
     Arguments:
         share: greater than 0, at most 1; `ceil(share * n_workers)` workers are waited for.
@@ -112,7 +112,7 @@ class Fraction(WaitRule):
             raise invalid("fraction(share)", "must be greater than 0 and at most 1", self.share)
 
     def workers(self, code: GradientCode) -> int:
-        """Return how many workers of a code that is. The product is rounded first: 0.07 of 100 is 7, not 8."""
+        """Return the number of workers to wait for. The product is rounded first, so that 0.07 of 100 is 7, not 8."""
         return max(1, math.ceil(round(self.share * participants(code), 9)))
 
     def verdict(self, view: View) -> Verdict:

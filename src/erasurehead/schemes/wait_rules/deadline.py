@@ -1,4 +1,4 @@
-"""The rule that looks at the clock alone: `deadline(seconds)`."""
+"""The rule that depends on the clock alone: `deadline(seconds)`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from erasurehead.errors import invalid, real
 from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
 from erasurehead.schemes.wait_rules.view import View
 
-_SLACK = 1e-6  # a clock that reads start + seconds may be a rounding short of it, and must not be asked for ever
+_SLACK = 1e-6  # a clock may read slightly less than start + seconds, by rounding; it must not be asked for ever
 
 
 @final
 @dataclass(frozen=True)
 class Deadline(WaitRule):
-    """Stop at a fixed time after the order, whatever has arrived by then; with nothing, the loop takes no step.
+    """Stop at a fixed time after the order, whatever has arrived by then; if nothing has, no step is taken.
 
-    It waits out its time even when everybody has answered: write `first(30) | deadline(2)` to stop at either.
+    It waits even when everybody has answered: write `first(30) | deadline(2)` to stop at whichever is first.
 
     Arguments:
-        seconds: greater than 0, finite.
+        seconds: seconds since the order was submitted, greater than 0 and finite.
     """
 
     seconds: float

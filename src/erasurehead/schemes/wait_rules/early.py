@@ -1,4 +1,4 @@
-"""The rule of orders that a few arrivals answer well enough: `early()`."""
+"""The rule for orders that a few arrivals answer well enough: `early()`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from erasurehead.schemes.wait_rules.residual import Decodable
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
 
-_LOOK = 4.0  # times of the first arrival, after which a probing order asks what waiting for all would cost
-_WORTH = 16.0  # times of the first arrival that a whole gradient must take for few arrivals to pay
-_STILL_WORTH = 8.0  # likewise times of what an arrival has taken since, on average
-_FEW_ROUNDS = 3  # after which that average says something
+_LOOK = 4.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
+_WORTH = 16.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
+_STILL_WORTH = 8.0  # and this many times as long as later arrivals have taken on average
+_FEW_ROUNDS = 3  # rounds before that average is used
 _WHOLE = Decodable()
 
 
@@ -28,19 +28,19 @@ _WHOLE = Decodable()
 class Early(WaitRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
-    The order's note says `arrivals`, and whether it is `probing`: one that is finds out whether few arrivals come much
-    sooner than a whole gradient. It takes four times as long as the first arrival, and then tells from who has come by
-    when the rest are to be expected, as if a worker that is still out were as likely to answer in one moment as in the
-    next (which exponential delays are, beyond what the first arrival took). It stops if a whole gradient takes more
-    than 16 times as long as the first arrival; else it goes on to the full gradient, so that nothing is lost where
-    nobody is slow, but no longer than those 16 times. Where the arrivals of later orders then turn out to take more
-    than an eighth of that time each, the next order waits for the full gradient, too. The code's groups must be
-    replicas.
+    The order's note has `arrivals`, the number to wait for, and `probing`. A probing order finds out whether few
+    arrivals come much sooner than a whole gradient. It waits four times as long as the first arrival took, and then
+    estimates from the arrivals so far when the rest are to be expected, as if a worker that is still out were as likely
+    to answer in one moment as in the next (which holds for exponential delays, beyond what the first arrival took). It
+    stops if a whole gradient takes more than 16 times as long as the first arrival; otherwise it goes on to the full
+    gradient, so that nothing is lost where nobody is slow, but no longer than those 16 times. If the arrivals of later
+    orders then turn out to take more than an eighth of that time each, the next order waits for the full gradient, too.
+    The code's groups must be replicas.
     """
 
     def __init__(self) -> None:
-        self._expected = math.inf  # seconds of a whole gradient, as a probe tells
-        self._took: dict[int, float] = {}  # by step: seconds that an arrival took since then
+        self._expected = math.inf  # seconds that a whole gradient takes, as a probe has estimated
+        self._took: dict[int, float] = {}  # by step since then: mean seconds per arrival
 
     def begin(self) -> Early:
         return Early()
@@ -64,7 +64,7 @@ class Early(WaitRule):
         return Verdict.STOP if self._expected > _WORTH * first else Verdict.WAIT
 
     def _still_pays(self, step: int) -> bool:
-        """Return whether arrivals before a step have come as soon as the probe let one expect."""
+        """Return whether the arrivals before a step came as soon as the probe led one to expect."""
         took = [seconds for number, seconds in self._took.items() if number < step]
         return len(took) < _FEW_ROUNDS or _STILL_WORTH * math.fsum(took) / len(took) <= self._expected
 
@@ -75,7 +75,7 @@ class Early(WaitRule):
         return next((times * first for times in (_LOOK, _WORTH) if view.elapsed < times * first), None)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
-        """Return when the first worker has answered, shape (rounds,): of an order that asks for no more."""
+        """Return when the first worker has answered, shape (rounds,): as for an order that asks for one arrival."""
         return np.minimum(kth_smallest(finish_times(times, decoder.code), 1), _WHOLE.stop_times(times, decoder))
 
     def check(self, decoder: Decoder) -> None:
@@ -99,20 +99,20 @@ class Early(WaitRule):
 
 
 def _expected(view: View, first: float) -> float:
-    """Return in how many seconds since the order a whole gradient is to be expected.
+    """Return after how many seconds since the order a whole gradient is expected.
 
     Arguments:
-        view: with an arrival at least.
-        first: when the first one came, in seconds since the order.
+        view: a view with at least one arrival.
+        first: when the first arrival came, in seconds since the order.
     """
     groups = view.code.groups
-    if groups is None:  # tasks are lost, and what is left is no code of groups
+    if groups is None:  # tasks are lost, and the shortened code has no groups
         return view.elapsed
     open_ = view.pending
     left = np.bincount(groups[open_], minlength=int(groups.max()) + 1)
     left[groups[view.arrived]] = 0
     sizes = left[left > 0]
-    # Workers that are out, each for as long as it has been so since the first came: the time at risk.
+    # The time at risk: for each worker that is still out, the time since the first arrival.
     at_risk = sum(came - first for came in view.came.values()) + len(open_) * (view.elapsed - first)
     if not len(sizes) or not at_risk > 0.0:
         return view.elapsed

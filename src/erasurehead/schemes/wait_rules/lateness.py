@@ -1,4 +1,4 @@
-"""Rules that look at what is late: `arrivals(count)` and `aged(most)`."""
+"""Rules for training with late messages: `arrivals(count)` and `aged(most)`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from erasurehead.schemes.wait_rules.view import View
 @final
 @dataclass(frozen=True)
 class Arrivals(WaitRule):
-    """Stop after a number of messages, of whatever round: late ones count as those that are in time do.
+    """Stop after a number of messages of any round: late ones count like those in time.
 
     For aggregations that take late work. `arrivals(1)` moves the model at every message: asynchronous training.
 
     Arguments:
-        count: at least 1, at most the messages of a round.
+        count: number of messages, at least 1 and at most the number of messages of a round.
     """
 
     count: int
@@ -61,14 +61,14 @@ class Arrivals(WaitRule):
 @final
 @dataclass(frozen=True)
 class Aged(WaitRule):
-    """Go on waiting while some task is older than so many steps: bounded staleness.
+    """Keep waiting while some task is older than a number of steps: bounded staleness.
 
-    For aggregations that take late work, beside a rule that stops early: `arrivals(1) & aged(10)`. A task is as old as
-    the model of the newest message of it that is here; one of which nothing has come yet counts as computed one step
-    before the first. Tasks that nobody can bring any more are lost, and not waited for.
+    For aggregations that use late work, combined with a rule that stops early: `arrivals(1) & aged(10)`. A task is as
+    old as the model of its newest message that has arrived; one of which nothing has arrived yet counts as computed one
+    step before the first. Tasks that no living worker holds are lost, and not waited for.
 
     Arguments:
-        most: at least 0; 0 asks for messages of this step over all tasks.
+        most: the greatest age in steps, at least 0; 0 asks for messages of this step that cover all tasks.
     """
 
     most: int
@@ -84,7 +84,7 @@ class Aged(WaitRule):
         return Verdict.WAIT if np.isin(old, _tasks_of(view.code, view.pending)).all() else Verdict.UNREACHABLE
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
-        if self.most:  # as long as nothing is known of the steps before
+        if self.most:  # until something is known of earlier steps
             return np.zeros(len(times))
         code = decoder.code
         latest = np.zeros(len(times))
@@ -98,6 +98,6 @@ class Aged(WaitRule):
 
 
 def _tasks_of(code: GradientCode, messages: IntArray) -> IntArray:
-    """Return the tasks that some messages say anything of, ascending."""
+    """Return the tasks that contribute to any of the given messages, ascending."""
     found = [code.tasks_of_message(message) for message in messages.tolist()]
     return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)

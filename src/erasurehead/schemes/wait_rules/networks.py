@@ -1,7 +1,7 @@
 """Selection by a sorting network: the same comparisons for every row, so that many rows are compared at once.
 
 Batcher's odd-even merge sort (Knuth, The Art of Computer Programming 3, section 5.2.2, algorithm M) is a list of pairs
-of places to be put in order, whatever the values; of it only what reaches the wanted place is kept. It needs no
+of places to be put in order, whatever the values; only those that can affect the wanted place are kept. It needs no
 branch that a processor could guess wrong, and a vector instruction orders the same pair of several rows.
 """
 
@@ -54,18 +54,18 @@ def _merge_sort(n: int) -> list[tuple[int, int]]:
 
 @compiled_when_called
 def select(rows: Array, pairs: IntArray, place: int, answers: Array) -> None:
-    """Put every row in order as far as the pairs go, in a copy, and read one place of each.
+    """Apply the pairs of a network to a copy of every row, and read one place of each.
 
     Arguments:
-        rows: no NaN, shape (at least `LANES`, n).
+        rows: values without NaN, shape (at least `LANES`, n).
         pairs: as `network` returns them.
-        place: the one to read, from 0.
-        answers: filled, shape (rounds,).
+        place: the place to read, counted from 0.
+        answers: output, shape (rounds,). Every element is written.
     """
     rounds, n = rows.shape
     lanes = np.empty((n, LANES))
     for start in range(0, rounds, LANES):
-        first = min(start, rounds - LANES)  # the last rows are done with some of those before them
+        first = min(start, rounds - LANES)  # the last rows are ordered together with some of those before them
         some = rows[first : first + LANES]
         for worker in range(n):
             for lane in range(LANES):

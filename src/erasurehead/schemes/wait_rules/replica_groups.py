@@ -1,4 +1,4 @@
-"""Codes whose groups hold equal messages, over whole rounds at once: when each group is there, and what it is worth."""
+"""Codes whose groups hold equal messages, over many rounds at once: when each group arrives, and what it is worth."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ReplicaGroups:
     """The groups of a code of replicas (`code.replicas`), prepared for tables of arrival times.
 
     Attributes:
-        n_groups: G.
-        gains: by how much the residual falls when a group's first message is in, in tasks, shape (G,).
+        n_groups: number of groups, G.
+        gains: by how much the residual falls when a group's first message arrives, in tasks, shape (G,).
         least: the smallest of them.
-        rest: the residual that remains when all groups are there, in tasks.
+        rest: the residual that remains when all groups have arrived, in tasks.
     """
 
     def __init__(self, code: GradientCode) -> None:
@@ -52,7 +52,7 @@ class ReplicaGroups:
         replicas = self._replicas
         if replicas == 1:
             return times
-        # One long row of groups, replica by replica, over no more of it than stays in cache: a few sweeps without a
+        # One long row of groups, replica by replica, no longer than stays in cache: a few sweeps without a
         # loop over rounds, several times quicker than reduceat.
         flat, earliest = times.reshape(-1), np.empty(len(times) * self.n_groups)
         span = max(1, _CACHED // replicas)
@@ -64,7 +64,7 @@ class ReplicaGroups:
         return earliest.reshape(len(times), self.n_groups)
 
     def complete(self, earliest: Array) -> Array:
-        """Return when the last group is there, given `earliest`, shape (rounds,)."""
+        """Return when the last group arrives, given `earliest`, shape (rounds,)."""
         # Neighbours first, then column by column: numpy's reduction of short rows costs most of a microsecond a row.
         while 1 < earliest.shape[1] <= _FEW and earliest.shape[1] % 2 == 0:
             flat = earliest.reshape(-1)
@@ -76,5 +76,5 @@ class ReplicaGroups:
 
 @lru_cache(maxsize=8)
 def replica_groups(code: GradientCode) -> ReplicaGroups:
-    """Return the groups of a code, prepared once."""
+    """Return the groups of a code, prepared once per code."""
     return ReplicaGroups(code)

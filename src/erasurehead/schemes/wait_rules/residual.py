@@ -1,4 +1,4 @@
-"""Rules that ask what the arrivals are worth: `decodable()` and `residual_below(e)`."""
+"""Rules that depend on what the arrivals are worth: `decodable()` and `residual_below(e)`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 from erasurehead.schemes.wait_rules.view import View
 
-_FACTORED = 1 << 21  # numbers of the rows that are factored at once
-_CLOSE = 1e-6  # of the tasks: so near to a bound, a set is left to the decoder
+_FACTORED = 1 << 21  # elements of the rows that are factored at once
+_CLOSE = 1e-6  # of the tasks: sets whose residual is this near to a bound are left to the decoder
 
 
 def _full_residual(decoder: Decoder) -> float:
@@ -30,7 +30,7 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
         return Verdict.STOP
     if not view.whole and view.reachable_residual() > bound:
         return Verdict.UNREACHABLE
-    # What can be reached was judged with everybody in: if the session then says otherwise, nothing is left to wait for.
+    # Reachability was judged as if everybody answered: where the session says otherwise, there is nothing to wait for.
     return Verdict.WAIT if len(view.pending) else Verdict.UNREACHABLE
 
 
@@ -76,7 +76,7 @@ class ResidualBelow(WaitRule):
             raise invalid("residual_below(tasks)", "must be at least 0 and finite", self.tasks)
 
     def bound(self, code: GradientCode) -> float:
-        """Return the bound with room for the rounding of least squares."""
+        """Return the bound, with a margin for the rounding of least squares."""
         return self.tasks * (1.0 + 1e-9) + EXACT * code.n_tasks
 
     def verdict(self, view: View) -> Verdict:
@@ -117,7 +117,7 @@ def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
 
 
 def _latest(times: Array, code: GradientCode) -> Array:
-    """Return when no more workers are missing than the code tolerates, shape (rounds,); inf where that is not known."""
+    """Return when no more workers are missing than the code tolerates, shape (rounds,); inf where unknown."""
     if code.tolerance is None:
         return np.full(len(times), np.inf)
     finished = finish_times(times, code)
@@ -126,10 +126,10 @@ def _latest(times: Array, code: GradientCode) -> Array:
 
 
 def _earliest_below(times: Array, latest: Array, decoder: Decoder, bound: float) -> Array:
-    """Return when each round stops that does at the latest at a given moment, shape (rounds,).
+    """Return when each round stops, given the latest moment at which it does, shape (rounds,).
 
     Few sets decode that lack more workers than the code tolerates: rounds go back from the latest moment, arrival by
-    arrival, for as long as what is left still decodes.
+    arrival, for as long as the remaining arrivals still decode.
     """
     order = np.argsort(times, axis=1, kind="stable")
     needed = np.count_nonzero(times <= latest[:, None], axis=1)
@@ -143,11 +143,11 @@ def _earliest_below(times: Array, latest: Array, decoder: Decoder, bound: float)
 
 
 def _undecodable(order: IntArray, counts: IntArray, code: GradientCode, bound: float) -> BoolArray:
-    """Return which rounds surely leave more than a bound with so many of their first arrivals, shape (rounds,).
+    """Return which rounds certainly leave more than a bound after `counts` arrivals, shape (rounds,).
 
-    Orthonormal bases of the arrivals' rows span no less than the rows do, whatever their condition, and what they miss
-    of the target nobody decodes. Rounds are factored together, where a walk adds one arrival after the other. Of huge
-    codes, nothing is said.
+    Orthonormal bases of the arrivals' rows span at least what the rows do, whatever their condition, and what the bases
+    miss of the target nobody can decode. Rounds are factored together, whereas a walk would add one arrival after the
+    other. For huge codes the answer is always False.
     """
     sure = counts == 0
     if math.prod(code.encoding.shape) > _FACTORED:

@@ -9,20 +9,20 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 
-_FEW = 64  # up to so many columns a sorting network is quicker, twice as quick up to 32
-_MANY = 1 << 14  # elements for which it is worth loading
-_SHORT = 300  # up to so many columns numpy's own selection is quicker everywhere
-_PIECE = 1 << 15  # elements that numpy selects from in one go: it copies them, and the copy stays in cache
+_FEW = 64  # up to this many columns a sorting network is quicker; twice as quick up to 32
+_MANY = 1 << 14  # elements from which it is worth loading
+_SHORT = 300  # up to this many columns numpy's own selection is quicker everywhere
+_PIECE = 1 << 15  # elements that numpy selects from at once: it copies them, and the copy stays in cache
 _SAMPLE = 1024
-_CACHED = 1 << 16  # elements looked at in one go: they stay in cache, and so do the masks over them
-_SPREAD = 2.8  # standard errors on either side of the guess; rows that fall out of it are selected by numpy
+_CACHED = 1 << 16  # elements examined at once: they stay in cache, and so do the masks over them
+_SPREAD = 2.8  # standard errors on either side of the guess; rows whose answer lies outside are selected by numpy
 
 
 def kth_smallest(times: Array, k: int) -> Array:
     """Return the k-th smallest value of each row.
 
     Arguments:
-        times: at least 0, inf allowed, shape (rounds, n), C-contiguous or not.
+        times: values of at least 0, inf allowed, shape (rounds, n), C-contiguous or not.
         k: from 1 to n.
 
     Returns:
@@ -36,7 +36,7 @@ def kth_smallest(times: Array, k: int) -> Array:
 
 @cache
 def _vectors_compress() -> bool:
-    """Try once whether numpy's selection is the quicker one here, to the same answers.
+    """Measure once whether numpy's selection is the quicker one on this machine.
 
     It rests on an instruction that packs the chosen elements of a vector: with a good one it is twice as quick as
     `bracketed`; some processors have none, or one that takes a hundred times as long.
@@ -55,7 +55,7 @@ def networked(times: Array, k: int) -> Array:
     """Return what `kth_smallest` does, by a sorting network; of short rows, many at once.
 
     Arguments:
-        times: as for `kth_smallest`, but of no fewer rounds than `networks.LANES`.
+        times: as for `kth_smallest`, with at least `networks.LANES` rounds.
         k: from 1 to n.
     """
     from erasurehead.schemes.wait_rules.networks import network, select
@@ -80,7 +80,7 @@ def partitioned(times: Array, k: int) -> Array:
 def bracketed(times: Array, k: int) -> Array:
     """Return what `kth_smallest` does, by a guess.
 
-    Long rows are alike as a rule, so that a sample of the table tells between which two values all of their answers
+    Long rows are usually alike, so that a sample of the table tells between which two values all of their answers
     lie; then only the few elements between those are ordered. A row for which the guess was wrong is done by numpy.
     """
     rounds, n = times.shape
@@ -101,7 +101,7 @@ def bracketed(times: Array, k: int) -> Array:
 
 def _bracket(times: Array, k: int) -> tuple[float, float]:
     flat = times.reshape(-1)
-    sample = np.sort(flat[:: (max(1, flat.size // _SAMPLE)) | 1])  # an odd stride meets every worker in turn
+    sample = np.sort(flat[:: (max(1, flat.size // _SAMPLE)) | 1])  # an odd stride samples every worker in turn
     share = k / times.shape[1]
     error = _SPREAD * np.sqrt(share * (1.0 - share) * (1.0 / len(sample) + 1.0 / times.shape[1]))
     reach = error + 1.5 / len(sample)

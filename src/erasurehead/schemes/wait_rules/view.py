@@ -1,4 +1,4 @@
-"""What a wait rule may see of a round: which messages are in, which may still come, and what they are worth."""
+"""What a wait rule sees of a round: which messages have arrived, which may still come, and what they are worth."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from erasurehead.errors import invalid
 
 @dataclass(frozen=True)
 class LateArrival:
-    """A message of an earlier round that has come in this one.
+    """A message of an earlier round that arrived in this one.
 
     Attributes:
         message: row of the code.
-        step: that it answers.
-        order_round: that it answers.
+        step: the step of the order that it answers.
+        order_round: the round of the order that it answers.
         age: how many steps ago that was, at least 0.
     """
 
@@ -37,15 +37,15 @@ class View:
     The training loop and the simulator feed it; rules only read it.
 
     Attributes:
-        step: the optimizer's step.
+        step: number of the optimizer's step.
         elapsed: seconds since the order was submitted.
-        arrived: messages that are in, in the order of their arrival.
-        able: workers that can still answer, those that are done included.
-        refused: messages that are erasures in this round although their worker lives.
-        late: messages of earlier rounds that have come in this one, in the order of their arrival. If the aggregation
-            takes such messages, only those that it takes, and that can be used.
+        arrived: messages that have arrived, in the order of their arrival.
+        able: workers that can still answer, including those that already have.
+        refused: messages that count as erasures in this round although their worker is alive.
+        late: messages of earlier rounds that arrived in this one, in the order of their arrival. If the aggregation
+            uses late messages, only those that it uses, and that are usable.
         session: the decoding so far.
-        came: when each message that is in came, in seconds since the order was submitted.
+        came: when each of the arrived messages came, in seconds since the order was submitted.
         note: what the order says beside its points.
     """
 
@@ -79,17 +79,17 @@ class View:
 
     @property
     def finished(self) -> int:
-        """Number of workers whose messages are all in. A worker with nothing to send is never among them."""
+        """Number of workers whose messages have all arrived. A worker with nothing to send does not count."""
         return self._finished
 
     @property
     def ages(self) -> IntArray:
-        """How many steps ago each task was computed, as far as it is here, shape (n_tasks,); 0 for this step's.
+        """How many steps ago the newest arrived gradient of each task was computed, shape (n_tasks,); 0 for this step.
 
         A task of which nothing has come yet counts as computed one step before the first.
 
         Raises:
-            InvalidArgument: if the rule that asks does not say that it `remembers`: ages are kept for those that do.
+            InvalidArgument: if the rule that asks does not declare that it `remembers`: ages are kept only if it does.
         """
         if self._ages_before is None:
             raise invalid(
@@ -114,7 +114,7 @@ class View:
 
     @property
     def hopeful(self) -> bool:
-        """Whether any message may still come: cheaper than to count those that are pending."""
+        """Whether any message may still come: cheaper than counting those that are pending."""
         if len(self.arrived) < self.code.n_messages and self.whole:
             return True
         return bool(len(self.pending))
@@ -138,7 +138,7 @@ class View:
         return self._reachable
 
     def add(self, message: int) -> None:
-        """Take note of an arrival. One that is in already (a replaced worker sends again) changes nothing."""
+        """Record an arrival. A message that has arrived already (a replaced worker sends again) changes nothing."""
         if self._is_in_view[message]:
             return
         self._is_in_view[message] = True
@@ -153,12 +153,12 @@ class View:
         self._finished += left == 0
 
     def lose(self, worker: int) -> None:
-        """Take note that a worker will not answer any more; what it sent stays."""
+        """Record that a worker will not answer any more; what it sent is kept."""
         self.able.discard(worker)
         self._reachable = None
 
     def regain(self, worker: int) -> None:
-        """Take note that a worker will answer after all: it, or a replacement, has joined. What it sends is new."""
+        """Record that a worker will answer after all: it, or a replacement, has joined. What it sends is new."""
         self.able.add(worker)
         self.refused.difference_update(self.code.messages_of(worker).tolist())
         self._reachable = None
@@ -171,7 +171,7 @@ class View:
             self._take_back(self.refused)
 
     def hold(self, messages: Iterable[int]) -> None:
-        """Take messages back out that cannot be trusted yet: they count again when they are added once more."""
+        """Take back messages that cannot be trusted yet: they count again when they are added again."""
         self._reachable = None
         self._take_back(set(messages))
 
