@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from erasurehead.training.rows import ArrivalRow as ArrivalRow
     from erasurehead.training.rows import StepRow as StepRow
 
-# Workers need the programs alone, and reports the rows: neither pays for the loop.
+# Workers need only the programs, and reports only the rows: neither imports the loop.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

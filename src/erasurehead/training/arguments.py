@@ -1,4 +1,4 @@
-"""What Python callers may give as a text, as run files do; and what they give by mistake, said in a sentence."""
+"""The arguments of `train`: texts, as in run files, turned into objects; and clear errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
 
 _ENGINES = {"processes": "ProcessEngine", "virtual": "VirtualEngine", "mpi": "MPIEngine", "ray": "RayEngine"}
-"""The names of engines in texts, and their classes, which are loaded when they are asked for."""
+"""Names of engines, and their classes, which are imported only when they are used."""
 
 
 def as_scheme(scheme: Scheme | str, n_workers: int = PAPER_WORKERS) -> Scheme:
-    """Return a scheme, or what a text stands for.
+    """Return a scheme as it is, or the scheme that a text stands for.
 
     Arguments:
-        scheme: one, or a text such as `"uncoded"` or `"erasurehead(load=3, wait_for=11)"`.
-        n_workers: of a text.
+        scheme: a scheme, or a text such as `"uncoded"` or `"erasurehead(load=3, wait_for=11)"`.
+        n_workers: number of workers for a scheme given as text.
 
     Raises:
-        InvalidArgument: if it is neither, or the text stands for none.
+        InvalidArgument: if it is neither, or the text is not a scheme.
     """
     if isinstance(scheme, str):
         return parse_scheme(scheme, n_workers)
@@ -35,7 +35,7 @@ def as_scheme(scheme: Scheme | str, n_workers: int = PAPER_WORKERS) -> Scheme:
 
 
 def as_engine(engine: Engine | str) -> Engine:
-    """Return an engine, or a new one without delays of the kind that a text names.
+    """Return an engine as it is, or a new one, without delays, of the kind that a text names.
 
     Raises:
         InvalidArgument: if it is neither.
@@ -50,10 +50,10 @@ def as_engine(engine: Engine | str) -> Engine:
 
 
 def as_wire(wire: Wire | str | None) -> Wire | None:
-    """Return a wire, or what a text stands for; None for none.
+    """Return a wire as it is, or the wire that a text stands for; None for None.
 
     Raises:
-        InvalidArgument: if it is neither, or the text stands for none.
+        InvalidArgument: if it is neither, or the text is not a wire.
     """
     if isinstance(wire, str):
         return parse_wire(wire)
@@ -63,7 +63,7 @@ def as_wire(wire: Wire | str | None) -> Wire | None:
 
 
 def check_wire(code: GradientCode, engine: Engine) -> None:
-    """Raise if a code turns what messages lose on their way into a useless gradient.
+    """Raise if a code amplifies the rounding of an engine's messages so much that gradients are useless.
 
     Raises:
         InvalidArgument: as `decoding.check_rounding`.
@@ -77,7 +77,7 @@ def check_parts(problem: object, optimizer: object) -> None:
     """Raise if the problem is not a problem, or the optimizer not an optimizer.
 
     Raises:
-        InvalidArgument: naming which.
+        InvalidArgument: if so; the error names the argument.
     """
     if not isinstance(problem, Problem):
         raise invalid("problem", "must be a problem", problem, "such as problems.LogisticRegression(X, y)")
@@ -92,10 +92,10 @@ def check_parts(problem: object, optimizer: object) -> None:
 
 
 def check_kinds(optimizer: Optimizer, scheme: Scheme) -> None:
-    """Raise if the optimizer asks for kinds of orders that the scheme has no wait rule for.
+    """Raise if the optimizer asks for kinds of orders for which the scheme has no wait rule.
 
     Raises:
-        InvalidArgument: naming them.
+        InvalidArgument: if it does; the error names them.
     """
     without = [kind for kind in optimizer.kinds if kind not in scheme.rules]
     if without:

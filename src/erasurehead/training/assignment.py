@@ -1,4 +1,4 @@
-"""A scheme laid over real workers: who has which of the code's positions, and what each of them runs."""
+"""A scheme laid over real workers: which worker has which position of the code, and what it runs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from erasurehead.training.programs import CodedProgram
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A scheme laid over workers. It changes as a whole, with a new generation, when the code is resized.
+    """A scheme laid over workers. It is replaced as a whole, by a new generation, when the code is resized.
 
     The code numbers its workers 0..n-1: these are *positions*. The engine's workers have ids, which they keep as
-    long as they live. A worker that keeps its data keeps its program, and so the numbers of its messages, while the
-    code's rows may have moved.
+    long as they live. A worker that keeps its data keeps its program, and so the numbers of its messages, even where
+    the code's rows have moved.
 
     Arguments:
-        scheme: of as many positions as there are worker_ids.
-        programs: of each position, shape (n_workers,).
+        scheme: the scheme; it has as many positions as there are `worker_ids`.
+        programs: the program of each position, shape (n_workers,).
         layout: where the messages' elements belong.
-        worker_ids: for each position the engine's worker that has it.
-        generation: rises by one each time that the code is resized.
+        worker_ids: the engine's worker at each position, shape (n_workers,).
+        generation: number of times that the code has been resized.
     """
 
     scheme: Scheme
@@ -54,7 +54,7 @@ class Assignment:
 
     @cached_property
     def rows(self) -> Mapping[tuple[int, int], int]:
-        """The code's row of each message, by worker and the number that the worker's program gives it."""
+        """The code's row of each message, by worker and the message's number in the worker's program."""
         return {
             (worker, spec.message): row
             for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
@@ -63,7 +63,7 @@ class Assignment:
 
     @cached_property
     def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
-        """The row and the unit of each message, by worker and the number that the worker's program gives it."""
+        """The row and the unit of each message, by worker and the message's number in the worker's program."""
         return {message: (row, self.units[row]) for message, row in self.rows.items()}
 
     @cached_property
@@ -76,18 +76,18 @@ class Assignment:
         return found
 
     def row_of(self, content: int | None, worker: int) -> int | None:
-        """Return the row that says what a message of an earlier assignment said; None if there is none any more.
+        """Return the row with the content of an earlier assignment's message; None if no row has it any more.
 
         Arguments:
-            content: of the message.
-            worker: who sent it: if it still has such a row, it is that.
+            content: the content of the message.
+            worker: the worker that sent it; if it still has such a row, that row is returned.
         """
         rows = () if content is None else self._rows_by_content.get(content, ())
         return next((row for row in rows if self.workers_of_rows[row] == worker), rows[0] if rows else None)
 
     @cached_property
     def lasts(self) -> frozenset[tuple[int, int]]:
-        """The last message that each worker sends in a round, by worker and its program's number."""
+        """The last message that each worker sends in a round, by worker and the message's number in its program."""
         pairs = zip(self.worker_ids, self.programs, strict=True)
         return frozenset(
             (worker, program.message_specs[-1].message) for worker, program in pairs if program.message_specs
@@ -108,7 +108,7 @@ class Assignment:
 
     @cached_property
     def works(self) -> Sequence[float]:
-        """Tasks that each row combines."""
+        """Number of tasks that each row combines."""
         return [float(len(self.code.tasks_of_message(row))) for row in range(self.code.n_messages)]
 
     @cached_property
@@ -124,15 +124,15 @@ class Assignment:
 def reassigned(
     before: Assignment, scheme: Scheme, programs: Sequence[CodedProgram], layout: Layout, workers: Sequence[int]
 ) -> tuple[Assignment, list[int]]:
-    """Lay a scheme over workers such that as few of them as possible need other data.
+    """Lay a scheme over workers so that as few of them as possible need other data.
 
     Arguments:
         before: the assignment so far.
-        scheme, programs, layout: what is to be laid over them.
-        workers: as many as the scheme has positions; those that `before` does not know hold nothing yet.
+        scheme, programs, layout: the new scheme, with its programs and its layout.
+        workers: as many workers as the scheme has positions; those that are new hold no data yet.
 
     Returns:
-        The assignment; and the positions whose worker must be given its program, ascending.
+        The assignment; and the positions whose worker must be sent its program, ascending.
     """
     from scipy.optimize import linear_sum_assignment  # slow to import, and few runs resize their code
 

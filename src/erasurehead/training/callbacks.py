@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Watches a run. Override what is of interest; hooks run on the coordinator, and their time counts.
+    """Watches a run. Override the hooks that you need; they run on the coordinator, and the time they take counts.
 
     Attributes:
-        wait_every: real seconds that are to lie between two calls of `on_wait`, at least.
+        wait_every: least number of real seconds between two calls of `on_wait`.
     """
 
     wait_every: float = 0.0
@@ -27,10 +27,10 @@ class Callback:
         """Called before the workers are started."""
 
     def on_start(self, seconds: float) -> None:
-        """Called when all workers are there, with the seconds that it took; the clock of the training starts now."""
+        """Called when all workers are ready, with the seconds that it took; the training clock starts now."""
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        """Called every so often while an order is waited for: see `round.TELL_EVERY`.
+        """Called regularly while the coordinator waits for an order: see `round.TELL_EVERY`.
 
         Arguments:
             step: the current step.
@@ -39,39 +39,40 @@ class Callback:
         """
 
     def on_arrival(self, row: ArrivalRow) -> None:
-        """Called after a step for every message of it, arrived or censored; and at once for late ones."""
+        """Called after a step for each of its messages, arrived or censored; and at once for late ones."""
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
-        """Called when a step is done, with the model that there is now.
+        """Called when a step is done, with the current model.
 
-        Of optimizers that try points it is the newest one that nothing speaks against; where it turns out no better, it
-        is the one before again (see `Optimizer.best`), and a run that ends before that is known compares the two.
+        If the optimizer tries points, it is the newest point, unless something speaks against it; where it turns out no
+        better, later steps go back to the model before (see `Optimizer.best`), and a run that ends before that is known
+        compares the two.
 
-        You may keep a reference to it: it is never changed.
+        You may keep a reference to the model: it is never changed in place.
         """
 
     def on_last_step(self, step: int) -> None:
-        """Called when it turns out that a run ends early, as it was asked to: its target is reached, say.
+        """Called when a run ends before its last step because a stopping rule is met, such as a target.
 
         It comes after `on_step_end` of its last step, and before `on_state`.
 
         Arguments:
-            step: number of steps that it has then.
+            step: number of steps done.
         """
 
     def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
-        """Called last after each step, when it is wholly done and recorded; and once before the first, with 0.
+        """Called last after each step, when all of it is done and recorded; and once before the first, with 0.
 
         Arguments:
             step: number of steps done.
-            state: returns all that is needed to go on from here to the bit, as a tree of dicts with texts for keys,
-                lists, texts, numbers, None and arrays. None of the arrays is changed afterwards.
+            state: returns all that is needed to resume from here bit for bit, as a tree of dicts with strings as keys,
+                lists, strings, numbers, None and arrays. None of the arrays is changed afterwards.
         """
 
     def on_notice(self, notice: Notice) -> None:
-        """Called at once when something was noticed that a person should know: a death, a refused message.
+        """Called at once when something happened that a person should know: a death, a refused message.
 
-        What a worker fails with again and again is told once until it changes; the rows have it each time.
+        A failure that a worker repeats is reported once until it changes; the step rows have every occurrence.
         """
 
     def on_evaluated(self, done: int, of: int) -> None:
@@ -83,4 +84,4 @@ class Callback:
         """
 
     def on_end(self, run: Run) -> None:
-        """Called when all steps are done, or training ended early, after the workers have been let go."""
+        """Called when all steps are done, or training ended early, after the workers have been released."""

@@ -14,21 +14,21 @@ from erasurehead.training.result import Evaluation
 from erasurehead.training.rows import StepRow
 
 MOST_BYTES = 10**9
-"""Memory that the models kept for evaluation may take."""
+"""Most bytes of memory for the models that are kept for evaluation."""
 
 MOST_KEPT = 5_000
-"""Models that are kept for evaluation: as many points as any figure can show."""
+"""Most models that are kept for evaluation: as many points as a figure can show."""
 
 
 class Snapshots(Callback):
-    """Keeps the models that are to be evaluated. Optimizers never change a model in place, so that none is copied.
+    """Keeps the models to be evaluated. They are not copied, as optimizers never change a model in place.
 
-    All together take at most a gigabyte: where there would be more, every second one is given up, again and again.
+    They take at most a gigabyte in total: whenever they would take more, every second one is dropped.
 
-    Of a run that goes on after it had finished, the models up to there were evaluated then: their metrics are kept.
+    When a finished run is continued, its models have been evaluated already, and their metrics are kept.
 
     Arguments:
-        every: keep the model after every so many steps, and the last; 0 for none.
+        every: keep the model after every `every` steps, and after the last; 0 to keep none.
         initial: the model before the first step.
         last: number of steps of the run.
     """
@@ -62,11 +62,11 @@ class Snapshots(Callback):
             self.kept[-1] = (*newest[:2], x)
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         return {"every": self.every, "kept": [[step, time, x] for step, time, x in self.kept]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; what was kept as the last of a run that is to be longer now is given up."""
+        """Continue from what `state` returned; if the run is longer now, what was kept as its last model is dropped."""
         self.every = int(state["every"])
         kept = [(int(step), float(time), held) for step, time, held in state["kept"]]
         self.kept = [one for one in kept if one[0] == self.last or one[0] % self.every == 0]
@@ -78,19 +78,19 @@ class Snapshots(Callback):
                 yield Evaluation(step, time, metrics)
 
     def evaluated(self) -> list[Evaluation]:
-        """Return what is known without evaluating anything: the metrics of models that an earlier part of the run had
-        evaluated."""
+        """Return what is known without evaluating anything: the metrics of models that were evaluated in an earlier
+        part of the run."""
         return [Evaluation(step, time, held) for step, time, held in self.kept if isinstance(held, dict) and held]
 
 
 def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation]) -> dict[str, Tree]:
     """Return the state of a run with the metrics of its snapshots in place of the models.
 
-    What is small, and all that a run needs to go on that has been evaluated: no model is evaluated twice.
+    The result is small, and enough to continue a run that has been evaluated: no model is evaluated twice.
 
     Arguments:
-        state: as `Callback.on_state` was given it.
-        evaluations: of all its snapshots; those that had nothing to evaluate on may be missing.
+        state: the state that `Callback.on_state` was given.
+        evaluations: the metrics of all its snapshots; those that there was nothing to evaluate on may be missing.
     """
     snapshots = cast("Mapping[str, Any]", state["snapshots"])
     known = {evaluation.step: evaluation.metrics for evaluation in evaluations}

@@ -1,4 +1,4 @@
-"""A process beside training that measures models: the newest that it was given, whenever it has time."""
+"""A process beside training that measures models: always the newest one, whenever it has time."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from erasurehead.engines.processes import ProcessEngine
 
 _Given: TypeAlias = tuple[int, float, Array]
-"""A model, after the number of steps that are done, and the seconds of training until it was there."""
+"""Number of steps done, seconds of training until then, and the model."""
 
 _JUDGE = 0
 """The number of the one worker."""
 
 _LAST_WAIT = 60.0
-"""Seconds that the last answer is waited for, when training is over."""
+"""Seconds to wait for the last answer when training is over."""
 
 
 def spare_core(hosts: Iterable[str]) -> bool:
     """Return whether this machine has a core for one more process than the coordinator and the workers beside it.
 
     Arguments:
-        hosts: of each worker.
+        hosts: the host of each worker.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     here = socket.gethostname()
@@ -42,8 +42,8 @@ class EvaluatorLost(ErasureHeadError):
     """The process beside training cannot be started, is gone, or cannot measure.
 
     Arguments:
-        said: why.
-        found: what it had measured since it was asked last.
+        said: the reason.
+        found: what it had measured since it was last asked.
     """
 
     def __init__(self, said: str, found: Sequence[Measured] = ()) -> None:
@@ -52,7 +52,7 @@ class EvaluatorLost(ErasureHeadError):
 
 
 class _Judge(Program):
-    """Measures the model of an order: its message is the value, and the seconds that it took."""
+    """Measures the model of an order: its message is the value, and the seconds that measuring took."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
@@ -79,16 +79,16 @@ class _Judge(Program):
 
 
 class Evaluator:
-    """Measures models in a process of its own, which is a worker of the engine of processes: see `ProcessEngine`.
+    """Measures models in a separate process, which is a worker of a `ProcessEngine`.
 
-    It is sent one model at a time: when it is done with one, the newest there is. It ends when it is closed, and with
-    this process, however that ends.
+        It is sent one model at a time: whenever it is done with one, the newest. It ends when it is closed, and with
+        this process, however that ends.
 
     Arguments:
         metric: what is measured.
 
     Raises:
-        EvaluatorLost: if it cannot be started: the problem cannot be sent to another process, say.
+        EvaluatorLost: if it cannot be started, for example because the problem cannot be sent to another process.
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -100,16 +100,16 @@ class Evaluator:
         self._engine: ProcessEngine = ProcessEngine(late="carry")
         try:
             self._engine.assign(_JUDGE, _Judge(metric))
-        except Exception as error:  # whatever pickling raises
+        except Exception as error:  # pickling may raise anything
             self.close()
             raise EvaluatorLost(f"it could not be started ({told(error)})") from error
 
     def give(self, step: int, when: float, x: Array) -> None:
-        """Give it a model, in place of any that it has not begun with.
+        """Hand over a model, in place of any that it has not begun to measure.
 
         Arguments:
             step: number of steps done.
-            when: seconds of training until the model was there.
+            when: seconds of training until then.
             x: the model, which must not be changed any more.
         """
         self._newest = step, when, x
@@ -123,10 +123,10 @@ class Evaluator:
             self._round += 1
 
     def answers(self, wait: bool = False) -> list[Measured]:
-        """Return what it has measured since it was asked last.
+        """Return what it has measured since it was last asked.
 
         Arguments:
-            wait: wait, for a minute at most, until the newest model is measured.
+            wait: whether to wait, for a minute at most, until the newest model is measured.
 
         Raises:
             EvaluatorLost: if it has died, or cannot measure; `unmeasured` is then the newest model that it was given.
@@ -151,12 +151,12 @@ class Evaluator:
 
     @property
     def unmeasured(self) -> tuple[int, float, Array] | None:
-        """The newest model that it was given and has not measured, with steps and seconds; None if there is none."""
+        """The newest model that has not been measured, after its steps and seconds; None if there is none."""
         return self._under_way if self._newest is None else self._newest
 
     @property
     def pid(self) -> int:
-        """Its process number, for tools that look at processes."""
+        """Its process id."""
         return self._engine.pid(_JUDGE)
 
     def close(self) -> None:

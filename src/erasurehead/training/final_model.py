@@ -1,4 +1,4 @@
-"""What the final model is worth, by the data themselves, and whether training has led anywhere."""
+"""How good the final model is, computed from the data, and whether training has improved anything."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from erasurehead.problems.base import Problem
 from erasurehead.training.result import FinalModel, Run
 
 _SOON = 10
-"""Steps before which a model that got worse may get better yet."""
+"""Number of steps before which a model that got worse may still get better."""
 
 
 def lowest(
     problem: Problem, first: Array, models: Sequence[Array], lost: Sequence[slice] = ()
 ) -> tuple[Array, FinalModel | None]:
-    """Return the lowest of models, with what it comes to from the data that are in reach and were not lost.
+    """Return the model with the lowest objective, evaluated on the data that are in reach and were not lost.
 
     Arguments:
         problem: what is minimised.
         first: the model that training began with.
-        models: at least one; of equal ones, the first is taken.
+        models: at least one; if several are equally low, the first is returned.
         lost: samples that are left out.
 
     Returns:
-        The model, and its figures: None if no data are in reach.
+        The model, and its figures; None if no data are in reach.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # of a model that has run away
+    with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
         start, *ends = problem.exact([first, *models], lost)
         values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
     best = 0
@@ -55,7 +55,7 @@ def lowest(
 
 
 def why_worse(run: Run, remedy: str) -> str:
-    """Return why a run that came to its end has failed all the same, as a sentence; empty if it has not."""
+    """Return why a completed run has failed nevertheless, as a sentence; empty if it has not."""
     final, rise = run.final, run.rise
     if final is None or len(run.steps) < _SOON:
         return ""

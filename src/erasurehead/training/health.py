@@ -1,4 +1,4 @@
-"""Who is watched and who is trusted: workers that do not start, hang or lie are found from round to round."""
+"""Watches over the workers from round to round: finds those that do not start, hang or lie."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from erasurehead.training.round_state import Round
 from erasurehead.training.worker_pool import WorkerPool
 
 _COARSE = 0.5
-"""How much messages may differ on their way, relative to their largest element, so that replicas cannot be compared."""
+"""Relative error of messages, of their largest element, from which replicas cannot be compared any more."""
 
 
 @final
 class HealthMonitor:
-    """Watches the workers of a pool over its rounds, as far as the pool's fault policy asks for it.
+    """Watches the workers of a pool over its rounds, as far as the pool's fault policy requires.
 
-    It is told whom orders go to and what comes back, names whom it suspects or catches, and replaces or puts aside
-    those that the policy does not tolerate.
+    It is told where orders go and what comes back, reports whom it suspects or catches, and replaces or puts aside
+    workers that the policy does not tolerate.
 
     Arguments:
-        pool: whose workers they are.
-        tell: takes what is noticed.
+        pool: the pool whose workers are watched.
+        tell: called with each notice.
 
     Raises:
-        InvalidArgument: messages are to be compared, and code and wait rule never leave anything to compare.
+        InvalidArgument: if messages are to be compared, but code and wait rule never leave any that could be.
     """
 
     def __init__(self, pool: WorkerPool, tell: Callable[[Notice], None]) -> None:
@@ -55,11 +55,11 @@ class HealthMonitor:
                 )  # fmt: skip
 
     def begin(self) -> None:
-        """Record that a round begins, and who has which code position by now."""
+        """Record that a round begins, and which worker now has which position of the code."""
         before, self._assignment = self._assignment, self.pool.assignment
         moved = before is not self._assignment
         if self._detector is not None and moved:
-            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or started again
+            for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or restarted
                 self._detector.left(worker)
         if self.pool.fault_policy.verify:
             self._prepared(moved).begin()
@@ -85,7 +85,7 @@ class HealthMonitor:
                     self._detector.ordered(worker, now)
 
     def heard(self, event: Arrived, current: Round) -> None:
-        """Record a message, in time or late; who was suspected is cleared by it."""
+        """Record a message, in time or late; it clears a worker that was suspected."""
         if self._detector is not None:
             latest = (event.worker, event.spec.message) in current.assignment.lasts
             done = latest and event.order_round == current.order.round
@@ -109,12 +109,12 @@ class HealthMonitor:
     # --- who is missing -------------------------------------------------------------------------------------------
 
     def next_look(self) -> float:
-        """Return when to `look` again at who is missing, in the engine's seconds; inf if there is no need."""
+        """Return when to call `look` again, in the engine's seconds; inf if there is no need."""
         starting = self.pool.wake()
         return starting if self._detector is None else min(starting, self._detector.next_check())
 
     def look(self, now: float) -> list[int]:
-        """Give up workers that do not start, and name, or replace, those that seem to hang; return whom that loses."""
+        """Give up workers that do not start; report or replace those that seem to hang. Return those that are lost."""
         gone = self.pool.look(now)
         if self._detector is not None:
             for worker in self._detector.check(now):
@@ -128,7 +128,7 @@ class HealthMonitor:
     # --- who lies -------------------------------------------------------------------------------------------------
 
     def examine(self, current: Round) -> bool:
-        """Compare what should be equal, before anything is decoded; return whether something was wrong with it."""
+        """Compare messages that should be equal, before decoding; return whether something was wrong."""
         if self._verifier is None:
             return False
         view = current.view
@@ -153,12 +153,12 @@ class HealthMonitor:
         return self._verifier is not None
 
     def examine_earlier(self, vectors: Mapping[int, Array], row: int, current: Round) -> str:
-        """Compare a message of an earlier round with the others of that round; return why it is refused, if it is.
+        """Compare a message of an earlier round with the others of that round; return why it is refused, or "".
 
         Arguments:
-            vectors: of all messages of that round that have come, by their rows now.
-            row: which of them is new.
-            current: the round by now: a worker that is caught is lost to it.
+            vectors: the vectors of all messages of that round so far, by their current rows.
+            row: the row of the new one.
+            current: the current round; a worker that is caught is lost to it.
         """
         assert self._verifier is not None
         found = self._verifier.examine_earlier(vectors)
@@ -173,15 +173,15 @@ class HealthMonitor:
         return found.refused.get(row, "")
 
     def accused(self, current: Round) -> list[int]:
-        """Return who is put aside for lying, of those that have a position in a round."""
+        """Return the workers with a position in a round that have been put aside for lying."""
         lying = () if self._verifier is None else self._verifier.accused
         return [worker for worker in lying if worker in current.assignment.positions]
 
     def end(self, seconds: float) -> None:
-        """Say what verification has cost.
+        """Report what verification has cost.
 
         Arguments:
-            seconds: that all rounds have taken on this machine.
+            seconds: seconds that all rounds took on this machine.
         """
         if self._verifier is not None:
             cost = self._verifier.cost(seconds)
@@ -190,14 +190,14 @@ class HealthMonitor:
     # --- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs: who is suspected, and who is trusted."""
+        """Return everything that `restore` needs: which workers are suspected, and which are trusted."""
         return {
             "failure_detector": None if self._detector is None else self._detector.state(),
             "verifier": None if self._verifier is None else self._verifier.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; the pool is restored already."""
+        """Continue from what `state` returned; the pool is restored already."""
         self._assignment = self.pool.assignment
         if state["failure_detector"] is not None and self._detector is not None:
             self._detector.restore(state["failure_detector"])

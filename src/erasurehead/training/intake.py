@@ -1,4 +1,4 @@
-"""What comes in while a round is waited for: messages in time and late, deaths, failures, workers that join."""
+"""Events that arrive during a round: messages in time and late, deaths, failures, workers that join."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from erasurehead.training.worker_pool import WorkerPool
 
 
 class Intake:
-    """Sends orders out, and takes in what comes of them: messages, and news of workers.
+    """Sends out orders, and takes in the events that follow: messages, and news about workers.
 
     Arguments:
         pool: the workers.
-        monitor: of their health.
-        log: of the step that is under way.
+        monitor: watches their health.
+        log: the log of the current step.
         callbacks: hooks that watch.
 
     Attributes:
@@ -42,7 +42,7 @@ class Intake:
         self._rounds = RoundTable(carried=pool.engine.late != "preempt")
 
     def begin(self, current: Round) -> None:
-        """Submit the order of a round that begins to whoever can answer it."""
+        """Submit the order of a new round to all workers that can answer it."""
         order, assignment = current.order, current.assignment
         self._rounds.add(order.round, current.begin, assignment, self.late.greatest_age)
         current.view.late.extend(self.late.reassigned(assignment, order.step))
@@ -53,7 +53,7 @@ class Intake:
         self._monitor.ordered(workers)
 
     def take(self, event: Event, current: Round) -> None:
-        """Take an event in."""
+        """Process an event."""
         if isinstance(event, Arrived):
             self._monitor.heard(event, current)
             self._take_arrival(event, current)
@@ -82,20 +82,20 @@ class Intake:
             self._pool.offered(event)
 
     def look(self, now: float, current: Round) -> None:
-        """Wait no more for workers that do not start or, if the policy says so, seem to hang.
+        """Stop waiting for workers that do not start or, if the policy says so, seem to hang.
 
         Arguments:
-            now: in the engine's seconds.
-            current: the round that is waited for.
+            now: the current time, in the engine's seconds.
+            current: the current round.
         """
         for worker in self._monitor.look(now):
             self._lose(worker, current)
 
     def refuse(self, current: Round, messages: Mapping[int, str]) -> None:
-        """Turn messages that cannot be used into erasures, and say so.
+        """Turn messages that cannot be used into erasures, and report them.
 
         Arguments:
-            current: the round that they are of.
+            current: the round of the messages.
             messages: the rows, each with the reason.
         """
         current.view.refuse(messages)
@@ -108,7 +108,7 @@ class Intake:
             self._log.notice_failure(arrived.worker, Notice("refused", arrived.worker, data=data, text=text))
 
     def _lose(self, worker: int, current: Round) -> bool:
-        """Wait for a worker no more; return whether it has a position in this round."""
+        """Stop waiting for a worker; return whether it has a position in this round."""
         position = current.assignment.positions.get(worker)
         if position is not None:
             current.view.lose(position)
@@ -119,7 +119,7 @@ class Intake:
         self._rounds.answered(event.worker, event.order_round - (not done))
         if event.order_round == current.order.round:
             row = current.assignment.rows.get((event.worker, event.spec.message))
-            # A worker that came back may send again what it had sent before it died.
+            # A worker that came back may resend what it had sent before it died.
             if row is None or row in current.arrivals or row in current.view.refused:
                 self._engine.release(event)
                 return
@@ -144,7 +144,7 @@ class Intake:
         self._engine.release(event)
 
     def _take_late(self, event: Arrived, row: int, current: Round) -> bool:
-        """Take a message of an earlier round whose content is still of use; return whether it had to be refused."""
+        """Take a message of an earlier round whose content is still useful; return whether it had to be refused."""
         aggregation, age = current.assignment.scheme.aggregation, current.order.step - event.step
         if aggregation.wants_late:
             if age > aggregation.greatest_age:
@@ -161,11 +161,11 @@ class Intake:
     # --- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs: the rounds that may still be answered, and what late messages say."""
+        """Return everything that `restore` needs: the rounds that may still be answered, and what late messages say."""
         self._rounds.forget_old(self._pool.assignment.worker_ids, self.late.greatest_age)
         return {"begun": self._rounds.state(), "late": self.late.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; the pool is restored already."""
+        """Continue from what `state` returned; the pool is restored already."""
         self._rounds.restore(state["begun"])
         self.late.restore(state["late"])

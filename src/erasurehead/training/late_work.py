@@ -19,12 +19,12 @@ from erasurehead.training.round_state import Round
 from erasurehead.training.worker_pool import WorkerPool
 
 MOST_COMPARED = 100
-"""Rounds whose messages are kept to compare late ones with, where messages are compared at all."""
+"""Number of rounds whose messages are kept for comparison with late ones, where messages are compared at all."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Said:
-    """What a message said in its round: to be compared with what comes late."""
+    """What a message said in its round, for comparison with late ones."""
 
     worker: int
     content: int | None
@@ -35,7 +35,7 @@ class LateWorkTaken:
     """Takes late messages for an aggregation that wants them.
 
     Arguments:
-        pool: of the run.
+        pool: the worker pool of the run.
     """
 
     def __init__(self, pool: WorkerPool) -> None:
@@ -45,21 +45,21 @@ class LateWorkTaken:
 
     @property
     def greatest_age(self) -> float:
-        """Of messages that are of use, in steps; 0 if none are."""
+        """The greatest age of messages that are used, in steps; 0 if none are."""
         aggregation = self._pool.assignment.scheme.aggregation
         return aggregation.greatest_age if aggregation.wants_late else 0
 
     def take(self, event: Arrived, row: int, current: Round, monitor: HealthMonitor) -> str:
-        """Take a message, or say why it cannot be used.
+        """Take a message; return why it cannot be used, or "".
 
         Arguments:
             event: the message.
-            row: of the code that says what it says.
-            current: the round in which it has come.
+            row: the row of the code with the message's content.
+            current: the round in which it arrived.
             monitor: compares it with the others of its round.
         """
         try:
-            vector = np.array(event.read())  # a copy, as its place is given back at once
+            vector = np.array(event.read())  # a copy, as its slot is released at once
         except MessageLost as lost:
             return str(lost)
         if not finite(vector):
@@ -86,7 +86,7 @@ class LateWorkTaken:
         return ""
 
     def deliver(self, aggregation: Aggregation) -> list[int]:
-        """Pass on what has come, in the order of steps and rows: equal arrivals give equal bits.
+        """Pass on the late messages, in the order of steps and rows, so that equal arrivals give equal bits.
 
         Returns:
             The rows of these messages.
@@ -98,10 +98,10 @@ class LateWorkTaken:
         return [message.message for message in waiting]
 
     def reassigned(self, assignment: Assignment, step: int) -> list[LateArrival]:
-        """Take up, in a new round, what came in one that was broken off because the code had to be resized.
+        """Carry over, into a new round, what arrived in one that was broken off because the code was resized.
 
         Returns:
-            What is left of it.
+            The late arrivals that are still valid.
         """
         kept: list[LateMessage] = []
         for message in self._waiting:
@@ -113,7 +113,7 @@ class LateWorkTaken:
         return [LateArrival(one.message, one.step, one.order_round, one.age) for one in kept]
 
     def keep(self, current: Round) -> None:
-        """Keep what was said in a round that is over, if messages are compared."""
+        """Keep the messages of a finished round, if messages are compared."""
         if not (self._pool.fault_policy.verify and self.greatest_age):
             return
         self._said[current.order.round] = [
@@ -123,7 +123,7 @@ class LateWorkTaken:
         self._said = {number: said for number, said in self._said.items() if number >= oldest}
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs; between two steps nothing waits."""
+        """Return everything that `restore` needs; between two steps no late messages are waiting."""
         return {
             "said": [
                 [number, [[one.worker, one.content, one.vector] for one in said]] for number, said in self._said.items()
@@ -131,7 +131,7 @@ class LateWorkTaken:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self._said = {
             int(number): [_Said(int(worker), content, np.asarray(vector)) for worker, content, vector in said]
             for number, said in state["said"]
@@ -139,12 +139,12 @@ class LateWorkTaken:
 
 
 def _rows_now(said: Sequence[_Said], assignment: Assignment, last: int) -> dict[int, Array]:
-    """Return the vectors of an earlier round by the rows that say the same now.
+    """Return the vectors of an earlier round by the rows that have their content now.
 
     Arguments:
-        said: in that round.
-        assignment: by now.
-        last: the row of the last of them.
+        said: the messages of that round.
+        assignment: the current assignment.
+        last: the row of the last message.
     """
     rows: dict[int, Array] = {last: said[-1].vector}
     for one in said[:-1]:

@@ -57,47 +57,47 @@ def train(
 ) -> Run:
     """Train a model on many workers without waiting for the slow ones.
 
-    The clock starts when all workers are ready and runs through all waiting, decoding, moving and recording; models
-    are evaluated after the last step, from snapshots, so that evaluating neither costs time nor gives late workers
-    any. So is the exact objective of the final model (`Run.final`): what steps report is an estimate, from the data
-    that were counted in them.
+    The clock starts when all workers are ready, and includes all waiting, decoding, moving and recording. Models are
+    evaluated after the last step, from snapshots, so that evaluation neither costs time nor gives any to late workers.
+    The exact objective of the final model (`Run.final`) is computed then as well: what steps report is an estimate,
+    from the data that were counted in them.
 
     Arguments:
         problem: what is minimised.
-        scheme: who computes what, when to stop waiting, and what to make of it; or its text, as a run file has it,
+        scheme: who computes what, when to stop waiting, and how to combine what arrived; or its text, as in a run file,
             such as `"uncoded"`, for as many workers as a run file has by default: 30.
         optimizer: holds the initial model and moves it.
-        engine: where the workers run; it is closed at the end, whatever happens. Or its name, as a run file has it:
+        engine: where the workers run; it is closed at the end, whatever happens. Or its name, as in a run file:
             `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
-        steps: how many at most, at least 1, those of an earlier run that is resumed included.
+        steps: the largest number of steps, at least 1, including those of an earlier run that is resumed.
         callbacks: hooks that watch.
-        evaluate_every: evaluate the model after every so many steps, and after the last; 0 for never.
+        evaluate_every: evaluate the model after every `evaluate_every` steps, and after the last; 0 for never.
         fault_policy: what to do when workers die, hang or lie; by default the dead are replaced.
-        resume: where an earlier run of the same problem and scheme is to go on.
-        wanted: asked before each step; returns how many workers there should be from then on, or None to leave it.
+        resume: the state of an earlier run of the same problem and scheme, from which to continue.
+        wanted: called before each step; returns the number of workers from then on, or None to leave it as it is.
         until: a target that ends the run when it is reached, such as `"gap < 1e-3"`, `"objective < 0.3"` or
             `"auc > 0.84"`. The gap is (f(x) - f*) / (f(x0) - f*), f the full objective with its penalty; f* is found
             by L-BFGS before the clock starts, and kept with the run. It is measured every `evaluate_every` steps: in a
             process of its own, beside training, where this machine has a core to spare beyond those of the workers
             here and of the coordinator, and then as often as that process has time; else between steps. On a virtual
             clock that takes no time, and the run ends at the first model that is good enough.
-        patience: end after this many steps in which the target's metric (by default the objective) has not got better.
+        patience: end after this many steps without an improvement of the target's metric (by default the objective).
         max_seconds: end after this many seconds of training, in the middle of a step if need be.
-        tolerance: end when the gradient is exact, and its length with the penalty at most so much of that of the
-            first; None for never.
-        wire: how messages cross, such as `engines.Cast("float32")`, or its text, as a run file has it; None for as they
+        tolerance: end when the gradient is exact, and its norm, penalty included, is at most this fraction of the first
+            one's; None for never.
+        wire: how messages cross, such as `engines.Cast("float32")`, or its text, as in a run file; None for as they
             are, in float64.
 
     Returns:
-        The final model with all that happened. After Ctrl-C, and signals that `terminable` has raise: the run up to
-        there, with `stopped` saying so.
+        The final model, with everything that happened. After Ctrl-C and the signals of `terminable`: the run up to
+        then, with `stopped` saying so.
 
     Raises:
-        InvalidArgument: before any worker is started.
+        InvalidArgument: if an argument is invalid; raised before any worker is started.
         Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
-        Diverged: when the model is not finite any more, or its objective after 10 steps or more is at the end a tenth
+        Diverged: when the model is not finite any more, or when after at least 10 steps its objective ends up a tenth
             above that of the first model; likewise.
-        RecordsError: when what happens cannot be written down any more; likewise.
+        RecordsError: when records cannot be written any more; likewise.
 
     >>> import numpy as np
     >>> from erasurehead import delays, engines, optimizers, problems, schemes
@@ -190,7 +190,7 @@ class _Training:
         self.start_seconds = 0.0
         self.status: Status = "finished"
         self.stopped = ""
-        self.hurried = False  # nothing is done any more that can be done when the run goes on
+        self.hurried = False  # skip whatever can be done when the run is resumed
         self._shards: Shards = {}
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
         ranges = split_samples(problem.n_samples, scheme.code.n_tasks)
@@ -208,12 +208,12 @@ class _Training:
         programs, layout = build_programs(scheme.code, self.problem, points, self._shards, curvature)
         used = {id(shard) for program in programs for shard in program.shards}
         for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
-            del self._shards[tasks]  # workers that keep theirs are the only ones to hold those of earlier codes
+            del self._shards[tasks]  # shards of earlier codes are held by workers that keep them, and by nobody else
         return programs, layout
 
     @property
     def run(self) -> Run:
-        """All that there is so far, but for the evaluations."""
+        """The run so far, without evaluations."""
         history = self.history
         return Run(
             self._scheme.name, self.engine.name, self.optimizer.known, history.steps, history.arrivals,
@@ -223,9 +223,9 @@ class _Training:
         )  # fmt: skip
 
     def final(self) -> tuple[Array, FinalModel | None]:
-        """Return the final model: of the newest one and the one before, if its objective is not known yet, the lower.
+        """Return the final model: the better of the newest and the one before, if the newest is not evaluated yet.
 
-        With it, what it comes to, from the data that are in reach and were not lost; None if none are.
+        With it, its figures, from the data that are in reach and were not lost; None if there are none.
         """
         optimizer, rows = self.optimizer, self.history.steps
         models = [optimizer.known]
@@ -236,7 +236,7 @@ class _Training:
         return lowest(self.problem, self.first, models, [self.steps.samples[task] for task in lost])
 
     def begin(self, resume: Resumption | None) -> None:
-        """Start the workers, and set the clock to zero; or put everything as it was."""
+        """Start the workers, and set the clock to zero; or restore everything as it was."""
         elapsed, running = 0.0, False
         if resume is not None:
             try:
@@ -255,7 +255,7 @@ class _Training:
             watcher.on_start(self.start_seconds)
         if not self.engine.virtual:  # there it takes no time
             self.stopping.open(self.pool.living.values(), self._not_beside)
-        if not running:  # else the clock goes on from where it stood
+        if not running:  # otherwise the clock continues from where it stood
             self._origin = self.engine.now() - elapsed
         self.log.origin, self.log.step = self._origin, self.optimizer.step
         if resume is None:
@@ -271,7 +271,7 @@ class _Training:
         self.log.notice(Notice("measured_between", data={"reason": why}, text=text))
 
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
-        """Take all steps; return what ended them early, if it is for the caller to know."""
+        """Take all steps; return the exception that ended them early, if the caller has to know it."""
         try:
             self.rounds.time_is_up = self._origin + self.stopping.max_seconds
             if self._over(steps):  # it was cut off after its last step
@@ -304,7 +304,7 @@ class _Training:
         return self.optimizer.step >= steps or self.stopping.ended is not None
 
     def _tell_state(self) -> None:
-        """Tell the callbacks that all is done and recorded up to here; and that it is the end, if that is early."""
+        """Tell the callbacks that everything so far is done and recorded; and whether the run ends here, early."""
         if self.stopping.ended is not None:
             for watcher in self.watchers:
                 watcher.on_last_step(self.optimizer.step)
@@ -312,7 +312,7 @@ class _Training:
             watcher.on_state(self.optimizer.step, self.state)
 
     def state(self) -> dict[str, Tree]:
-        """Return all that is needed to go on from here to the bit: see `Callback.on_state`."""
+        """Return everything that is needed to resume from here bit for bit: see `Callback.on_state`."""
         return {
             "step": self.optimizer.step,
             **self.steps.state(),
@@ -338,7 +338,7 @@ class _Training:
         scheme = self.pool.assignment.scheme
         scheme.aggregation.restore(state["aggregation"])
         for kind, rule in scheme.rules.items():
-            if kind in state["rules"]:  # checkpoints of older versions know of gradients alone
+            if kind in state["rules"]:  # checkpoints of older versions have only the rule for gradients
                 rule.restore(state["rules"][kind])
         if running:
             assignment = self.pool.assignment

@@ -1,4 +1,4 @@
-"""What is measured of a model while training goes on, so that the run may end by it."""
+"""A metric of the model that is measured during training, so that the run can end by it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Metric:
 
     Arguments:
         problem: what is minimised.
-        name: `gap`, `objective`, or one that the problem measures on the test samples.
-        optimum: what a gap is measured from; needed for nothing else.
+        name: `gap`, `objective`, or a metric that the problem computes on the test samples.
+        optimum: the minimum that a gap is measured from; only needed for gaps.
     """
 
     problem: Problem
@@ -26,7 +26,7 @@ class Metric:
     optimum: Optimum | None = None
 
     def value(self, x: Array) -> float:
-        """Return the metric of a model; not finite of one that has run away."""
+        """Return the metric of a model; not finite if the model has diverged."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self._value(x)
 
@@ -41,15 +41,15 @@ class Metric:
 
 @dataclass(frozen=True)
 class Measured:
-    """A value of the metric that a run is to reach.
+    """One measured value of the metric by which a run may end.
 
     Attributes:
         step: number of steps done.
-        time: seconds of training until the model was there.
-        value: of the metric.
-        seconds: that measuring took, in real time. On engines of real workers they are part of the next step's time,
-            unless it was done beside.
-        beside: whether it was measured by a process of its own, while training went on.
+        time: seconds of training until then.
+        value: value of the metric.
+        seconds: real seconds that measuring took. On engines of real workers they are part of the next step's time,
+            unless another process measured.
+        beside: whether another process measured, while training went on.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""What is noticed while a run goes on: facts for records, reports and programs, and a sentence for people."""
+"""Notices of what happens during a run: facts for records, reports and programs, and a sentence for people."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ NoticeKind: TypeAlias = Literal[
     "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost", "measured_between", "not_connected",
     "older_checkpoint", "rewritten", "unrecorded", "model_moved", "model_lost",
 ]  # fmt: skip
-"""What a notice is about, and what its data hold.
+"""The kinds of notices, and the data of each.
 
-Of workers, where `reason` is in words:
+About workers, with `reason` in words:
 
 ===================== ================================================================================================
-`died`                a worker is gone, or did not come up; `reason`, and `replaced`: whether another takes its place
+`died`                the worker is gone, or did not start; `reason`, and `replaced`: whether another takes its place
 `ended`               it seemed to hang and was ended; `reason`, `replaced`
-`joined`              it, or another of its number, is there (again); `host`
-`suspected`           it seems to hang: silent for so many `seconds`; `reason`
-`cleared`             it does not, it has answered, after so many `seconds`; `reason`
+`joined`              it, or a replacement with its number, has joined (again); `host`
+`suspected`           it seems to hang: it has been silent for `seconds`; `reason`
+`cleared`             it does not hang: it answered after `seconds`; `reason`
 `lied`                it lied and is put aside; `reason`
 `failed`              it said that it cannot answer; `reason`
 `refused`             messages cannot be used: `messages`, of `workers`; `reason`
 `held`                messages contradict others, and are kept until more have come: `messages`, of `workers`; `reason`
 ===================== ================================================================================================
 
-Of the pool of workers:
+About the pool of workers:
 
 ===================== ================================================================================================
-`resized`             the code is for `n_workers` from `generation` on: `scheme`; `moved` get other data, of `bytes`
-`not_resized`         it would have, but cannot; `reason`
+`resized`             the code is for `n_workers` from `generation` on: `scheme`; `moved` get other data (`bytes`)
+`not_resized`         it should have been resized, but cannot; `reason`
 `offered`             a `host` has room for `count` more workers; `taken`: whether they are started
 ===================== ================================================================================================
 
-Of the model:
+About the model:
 
 ===================== ================================================================================================
 `rule_given_up`       the wait `rule` cannot be met without `workers`, and is not needed: the others' messages suffice
-`tasks_lost`          nobody can bring `tasks` any more; training goes on without them
+`tasks_lost`          no living worker holds `tasks`; training goes on without them
 `tasks_neglected`     `tasks` are hardly ever counted
 `not_connected`       over the last `steps` no path of links led from each peer to every other (without a coordinator)
-`measured_between`    the target is measured between steps from now on, and not in a process of its own; `reason`
-`verification_cost`   comparing messages took `seconds` a step, a `share` of it, for `comparisons` a step
+`measured_between`    the target is measured between steps from now on, not in a separate process; `reason`
+`verification_cost`   comparing messages took `seconds` per step, a `share` of it, for `comparisons` per step
 ===================== ================================================================================================
 
-Of the records:
+About the records:
 
 ===================== ================================================================================================
 `older_checkpoint`    the run goes on from an older checkpoint than its newest; `reason`
@@ -61,16 +61,16 @@ Of the records:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that was noticed while a run goes on. Programs read `kind` and `data`; `text` may be reworded.
+    """An event of a run that a person should know of. Programs read `kind` and `data`; `text` may be reworded.
 
     Attributes:
         kind: one of `NoticeKind`.
-        worker: the worker that it is about; None if it is about none, or about several.
-        step: in which it was noticed, or before which; None before and after training.
-        data: what else is known, as plain data; by kind, see `NoticeKind`.
-        text: the same for people, as a sentence without a full stop.
-        time: when it was noticed, in seconds since training began: negative while workers were started; None for
-            callbacks that are called then, and for what is no part of training.
+        worker: the worker that it is about; None if it is about no worker, or about several.
+        step: the step during which, or before which, it happened; None before and after training.
+        data: further facts, as plain data; `NoticeKind` lists them by kind.
+        text: the same for people: a sentence without a full stop.
+        time: when it happened, in seconds since training began: negative while workers were started; None for
+            callbacks that are called then, and for what is not part of training.
     """
 
     kind: NoticeKind
@@ -82,10 +82,10 @@ class Notice:
 
     @property
     def workers(self) -> list[int]:
-        """The workers that it is about."""
+        """The workers that the notice is about."""
         return list(self.data.get("workers", ())) if self.worker is None else [self.worker]
 
     @property
     def reason(self) -> str:
-        """Why, in words; empty if there is nothing to say."""
+        """Why, in words; empty if there is none."""
         return str(self.data.get("reason", ""))

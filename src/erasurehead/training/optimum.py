@@ -1,4 +1,4 @@
-"""The minimum of an objective, found alone and off the clock: what a gap is measured from."""
+"""The minimum of an objective, found on this machine and off the clock: gaps are measured from it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from erasurehead.problems.base import Problem
 from erasurehead.training.undistributed import OutOfReach, minimized, objective_and_gradient
 
 TIGHT = 1e-9
-"""Length of the gradient at the minimum, over that at the first model, up to which a minimum counts as found."""
+"""Norm of the gradient, relative to that at the first model, up to which a minimum counts as found."""
 
-_PATIENCE = 100  # steps in which the gradient must have become shorter
+_PATIENCE = 100  # steps within which the gradient must have become shorter
 _MOST_ROUNDS = 40
-_PASSES = 2_000  # of L-BFGS in a round; it starts over where its line search ends at rounding
+_PASSES = 2_000  # of L-BFGS per round; it restarts where its line search ends at rounding
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Optimum:
     """The minimum of an objective.
 
     Attributes:
-        objective: the value, f*.
-        first_objective: that of the first model, f(x0).
-        gradient_left: length of the gradient there, over that at the first model.
+        objective: objective at the minimum, f*.
+        first_objective: objective at the first model, f(x0).
+        gradient_left: norm of the gradient at the minimum, relative to that at the first model.
     """
 
     objective: float
@@ -42,15 +42,15 @@ class Optimum:
 
 
 def find_optimum(problem: Problem, first: Array) -> Optimum:
-    """Find the least value of the full objective, penalty included, by L-BFGS from the first model.
+    """Find the minimum of the full objective, penalty included, by L-BFGS from the first model.
 
     Arguments:
         problem: what is minimised; all of its samples must be in reach here.
-        first: the first model.
+        first: the first model, shape (n_parameters,).
 
     Raises:
-        InvalidArgument: if it is not found: samples are out of reach, the objective has no minimum or L-BFGS does not
-            come to it, or the first model is the minimum.
+            InvalidArgument: if it is not found: samples are out of reach, the objective has no minimum, L-BFGS does not
+                converge to it, or the first model is the minimum.
     """
     from scipy import optimize
 
@@ -65,7 +65,7 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
         except OutOfReach as error:
             raise _refused(str(error)) from None
 
-    minimize: Any = optimize.minimize  # its stubs know neither these options nor what comes of them
+    minimize: Any = optimize.minimize  # its stubs know neither these options nor their results
     x = np.asarray(first, dtype=np.float64)
     start, gradient = both(x)
     size = squared_norm(gradient) ** 0.5
@@ -81,13 +81,13 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
             x, best, left = np.asarray(found.x), min(best, value), squared_norm(gradient) ** 0.5 / size
             if left <= 1e-3 * TIGHT or not moved:
                 break
-        if size and not left <= TIGHT:  # L-BFGS-B judges by objectives alone, which drown in rounding before that
+        if size and not left <= TIGHT:  # L-BFGS-B compares objectives only, which drown in rounding before that
             x, value, left = _polished(problem, x, TIGHT * size)
             best, left = min(best, value), left / size
     if size and not left <= TIGHT:
         raise _refused(
-            f"L-BFGS ends where the gradient is still {left:.2g} of what it was at the first model; a penalty (l2) "
-            "gives an objective a minimum, and columns of like scales one that is found"
+            f"L-BFGS ended where the gradient is still {left:.2g} of what it was at the first model; a penalty (l2) "
+            "gives an objective a minimum, and columns of similar scales make it easier to find"
         )
     if not best < start:
         raise _refused("the first model is the minimum already")
@@ -95,12 +95,12 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
 
 
 def _polished(problem: Problem, x: Array, short: float) -> tuple[Array, float, float]:
-    """Go on by a method that judges by slopes where objectives are too close to tell; return model, value and length.
+    """Continue with a method that compares slopes where objectives are too close; return model, value and norm.
 
     Arguments:
         problem: what is minimised.
         x: a model near the minimum.
-        short: length of the gradient that is short enough.
+        short: norm of the gradient that is small enough.
     """
     optimizer = QuasiNewton(x)
     optimizer.begin(problem)

@@ -1,4 +1,4 @@
-"""Which worker goes to which host: replicas of a task never all on one, where there are several."""
+"""Which worker goes to which host: never all replicas of a task on one host, where there are several."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def spread(
 ) -> list[str | None]:
     """Return the host of each of a code's workers, shape (n_workers,); None where all hosts are full.
 
-    Worker by worker, each goes where the fewest replicas of its tasks are, and among such hosts to the emptiest, so
-    that the loss of one host costs as few tasks as may be.
+    Worker by worker, each goes to the host with the fewest replicas of its tasks, and among several such hosts to the
+    emptiest, so that the loss of one host costs as few tasks as possible.
 
     Arguments:
-        code: who holds what.
-        hosts: each host, with the number of workers that it bears; None for any number.
-        settled: workers that are somewhere already, and stay there.
+        code: says which worker holds which tasks.
+        hosts: each host, with the number of workers that it has room for; None for any number.
+        settled: the hosts of workers that already run, and stay there.
 
     >>> from erasurehead.codes import fractional_repetition
     >>> spread(fractional_repetition(4, load=2), {"a": None, "b": None})
@@ -56,7 +56,7 @@ def spread(
 
 
 def all_on_one_host(code: GradientCode, hosts: list[str | None]) -> IntArray:
-    """Return the tasks with several replicas that are all on one host, ascending: its loss would cost them."""
+    """Return the tasks with several replicas, all on one host, ascending: they are lost with that host."""
     replicas = code.replication
     alone: list[int] = []
     for task in np.flatnonzero(replicas > 1).tolist():

@@ -2,7 +2,7 @@
 
 Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
 that each step's estimate of the training loss costs nothing and has the same residual. Orders of kind `"curvature"` are
-answered by a second vector behind it, of the same length: the tasks' curvatures, combined likewise.
+answered by a second vector of the same length, appended to it: the tasks' curvatures, combined likewise.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How one message is made of a shard.
+    """How one message is computed from a shard.
 
     Arguments:
         spec: the message.
         shard: which of the program's shards holds its tasks.
-        coefficients: of each task of that shard, shape (n_pieces, tasks of the shard).
-        places: for each piece, which element of the shard's vector (gradient, then loss) goes into each element of
+        coefficients: coefficient of each task of that shard, shape (n_pieces, tasks of the shard).
+        places: for each piece, the element of the shard's vector (gradient, then loss) that goes into each element of
             the message, -1 for none, shape (n_pieces, part.length); None if the message is that vector.
     """
 
@@ -48,10 +48,10 @@ class CodedProgram(Program):
     """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages.
 
     Arguments:
-        shards: its data.
-        recipes: of its messages.
-        problem: that they are of.
-        max_points: the most points that an order will bring.
+        shards: the worker's data.
+        recipes: how each of its messages is computed.
+        problem: what is minimised.
+        max_points: the largest number of points in an order.
         curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
             for twice the work.
     """
@@ -74,9 +74,9 @@ class CodedProgram(Program):
 
     @property
     def work(self) -> tuple[Hashable, ...]:
-        """What it computes, whatever the numbers of its messages: programs of equal work may stand in for each other.
+        """What it computes, apart from its messages' numbers: programs with equal work may replace each other.
 
-        Only programs whose shards are the same objects are told to be equal.
+        Only programs whose shards are the same objects compare as equal.
         """
         return tuple(
             (id(self.shards[recipe.shard]), recipe.spec.length, recipe.coefficients.tobytes(),
@@ -86,7 +86,7 @@ class CodedProgram(Program):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that it brings along: those of its shards, in the main."""
+        """Bytes of its arrays, which are mainly those of its shards."""
         total = 0
 
         def count(buffer: pickle.PickleBuffer) -> bool:
@@ -98,7 +98,7 @@ class CodedProgram(Program):
         return total
 
     def renumbered(self, messages: Sequence[int]) -> CodedProgram:
-        """Return the same program under other numbers of its messages, in the order of its message_specs."""
+        """Return the same program with other message numbers, in the order of its `message_specs`."""
         renamed = [
             replace(self.recipes[spec.message], spec=replace(spec, message=message))
             for spec, message in zip(self._message_specs, messages, strict=True)
@@ -162,7 +162,7 @@ def _place(vector: Array, places: IntArray | None, out: Array) -> None:
 
 
 Shards: TypeAlias = dict[tuple[int, ...], Shard]
-"""The shards of a problem, by the tasks that they hold."""
+"""Shards of a problem, by the tasks that they hold."""
 
 
 def build_programs(
@@ -172,20 +172,20 @@ def build_programs(
     shards: Shards | None = None,
     curvature: bool = False,
 ) -> tuple[list[CodedProgram], Layout]:
-    """Return one program a worker, and the layout of all messages.
+    """Return one program per worker, and the layout of all messages.
 
-    Workers of equal tasks share their shards, and their messages' contents, so that an engine in one process keeps
+    Workers with equal tasks share their shards, and their messages' contents, so that an engine in one process keeps
     and computes them once.
 
     Arguments:
         code: who computes what.
         problem: cut into `code.n_tasks` tasks of consecutive samples.
-        max_points: the most points that an order will bring.
-        shards: those that are built already, by their tasks; what is built here is added.
+        max_points: the largest number of points in an order.
+        shards: shards that exist already, by their tasks; new ones are added to it.
         curvature: whether orders may ask for curvatures beside gradients.
 
     Returns:
-        Programs, one a worker; and the layout, whose last coordinate is the loss.
+        The programs, one per worker; and the layout, whose last coordinate is the loss.
 
     Raises:
         InvalidArgument: if there are more tasks than samples.
@@ -212,9 +212,9 @@ def build_programs(
 
 
 def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return, for each message of a worker, the tasks of the shard that it is made of.
+    """Return, for each message of a worker, the tasks of the shard that it is computed from.
 
-    Messages over disjoint tasks get a shard each, and so the smallest supports; messages that share tasks share one
+    Messages over disjoint tasks get a shard each, for the smallest supports; messages that share tasks share one
     shard, so that no sample is held twice.
     """
     messages = code.messages_of(worker).tolist()
@@ -232,9 +232,10 @@ class _Places:
     """Where the elements of a shard's vector go: into a message (`Recipe.places`), and from there to the coordinates.
 
     Attributes:
-        within: for each piece and element of the message, the element of the vector; None if it is that vector.
+        within: for each piece and element of the message, the element of the vector; None if the message is that
+            vector.
         positions: for each piece and element of the message, the coordinate; None if it holds them all in order.
-        length: of the message.
+        length: length of the message.
     """
 
     within: IntArray | None
@@ -256,19 +257,19 @@ def _recipe(code: GradientCode, message: int, tasks: tuple[int, ...], index: int
     own = code.tasks_of_message(message)
     coefficients = np.zeros((code.n_pieces, len(tasks)))
     coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
-    # Equal rows have equal vectors only if they come of the same shard, and so lie on the same support.
+    # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
     spec = MessageSpec(message, float(len(own)), places.length, content=_content(code, tasks, coefficients))
     return Recipe(spec, index, coefficients, places.within)
 
 
 def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
-    """Return a number for what a message says: the same in every code, and in every run."""
+    """Return a number that identifies the content of a message: the same in every code, and in every run."""
     said = repr((tasks, code.n_pieces, code.groups is not None, coefficients.tolist()))
     return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=7).digest(), "big")
 
 
 def _cut(code: GradientCode, coordinates: NDArray[np.integer] | None, n_coordinates: int) -> tuple[IntArray, IntArray]:
-    """Cut a shard's vector into pieces: each group its own support, other codes all workers at the same places.
+    """Cut a shard's vector into pieces: in group codes along its own support, else at the same places everywhere.
 
     Returns:
         For each piece and element of the message: the element of the shard's vector, and the coordinate; -1 for

@@ -1,4 +1,4 @@
-"""What training returns: the model, what happened on the way, and how good the model was when."""
+"""What training returns: the model, what happened on the way, and how good the model was at each time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from erasurehead.training.stopping import Ending
 from erasurehead.training.task_counts import Neglected
 
 Status: TypeAlias = Literal["running", "finished", "interrupted", "unreachable", "diverged", "records", "failed"]
-"""How a run stands: going on, or cut off by something that left no time to say so; done; interrupted by Ctrl-C or a
-signal; ended by the exception `Unreachable`, `Diverged` or `RecordsError`; by another error."""
+"""How a run stands: `running` (or cut off by something that left no time to record it), `finished`, `interrupted` by
+Ctrl-C or a signal, ended by the exception `Unreachable`, `Diverged` or `RecordsError`, or `failed` by another error."""
 
 _SMOOTHED = 50
-"""The most steps that a loss is smoothed over."""
+"""The largest number of steps over which a loss is smoothed."""
 
 _ENOUGH = 5
-"""Estimates of a loss from parts of the data whose mean says something."""
+"""Number of loss estimates from parts of the data that are needed for a meaningful mean."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Evaluation:
 
     Attributes:
         step: number of steps done; 0 is the initial model.
-        time: seconds of training until then.
-        metrics: such as `{"auc": 0.84}`.
+        time: seconds of training until that step was done.
+        metrics: values by name, such as `{"auc": 0.84}`.
     """
 
     step: int
@@ -44,16 +44,16 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class FinalModel:
-    """What the final model is worth, by the data themselves, when the clock has stopped: no estimate.
+    """How good the final model is: computed from the data after the clock has stopped, not estimated.
 
     Attributes:
         objective: the mean loss over the training samples in reach, plus the penalty.
-        first_objective: the same of the model that training began with, over the same samples.
-        share: of how much of the training data these are: 1 is all; less where tasks were lost, or shards are out of
-            the coordinator's reach.
+        first_objective: the same for the first model, over the same samples.
+        share: the fraction of the training data that these samples are: 1 for all of it; less where tasks were lost, or
+            shards are out of the coordinator's reach.
         gradient_norm: Euclidean norm of the objective's gradient at the final model.
         first_gradient_norm: the same at the first model.
-        column_scales: the smallest and the largest root mean square of a column that is not 0 throughout; None where
+        column_scales: the smallest and the largest root mean square among columns that are not 0 throughout; None where
             the problem does not know its columns.
     """
 
@@ -66,12 +66,12 @@ class FinalModel:
 
     @property
     def gradient_left(self) -> float:
-        """Length of the gradient as a share of what it was at first; 0 where there was none at first."""
+        """Norm of the gradient, relative to that at the first model; 0 where that was 0."""
         return self.gradient_norm / self.first_gradient_norm if self.first_gradient_norm else 0.0
 
     @property
     def worse(self) -> bool:
-        """Whether training has led away from the minimum: to an objective a tenth above the first, or not finite."""
+        """Whether training has made the model worse: its objective is a tenth above the first's, or not finite."""
         return self.above_first(self.objective)
 
     def above_first(self, objective: float) -> bool:
@@ -81,13 +81,13 @@ class FinalModel:
 
 @dataclass(frozen=True)
 class Rise:
-    """A loss that has risen from its best.
+    """The training loss has risen from its minimum.
 
     Attributes:
-        best: the least mean of the loss estimates over some steps.
+        best: the smallest mean of the loss estimates over some steps.
         step: the last of those steps.
         last: the mean over the last steps.
-        exact: whether the last of these losses were of all data, and no estimates.
+        exact: whether the last of these losses were computed from all data, not estimated.
     """
 
     best: float
@@ -101,26 +101,26 @@ class Run:
     """A training run.
 
     Attributes:
-        scheme: its name.
-        engine: its name.
+        scheme: name of the scheme.
+        engine: name of the engine.
         x: the final model, shape (n_parameters,).
-        steps: one row a step.
-        arrivals: one row a message.
+        steps: one row per step.
+        arrivals: one row per message.
         start_seconds: from nothing to all workers ready; not part of any other time.
         evaluations: metrics of the model along the way; empty if there is nothing to evaluate on.
         status: how it ended, one of `Status`.
         stopped: why training ended before its last step, in words; empty if it did not.
-        summary: what `summary.json` says of it, or would, if it could have been written, with `model`: the folder that
-            its model was saved in, None if there is none; empty if no records were to be kept.
-        final: the exact objective of the final model, and what goes with it; None where it is not known, as after a
-            run that was told to end at once, or one that diverged.
-        ended: what has ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
+        summary: the contents of `summary.json` (or what they would be, if it could have been written), with `model`:
+            the folder in which the model was saved, None if there is none; empty if no records were to be kept.
+        final: the exact objective of the final model, and more; None where it is not known, such as after a run that
+            was told to end at once, or that diverged.
+        ended: what ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
             `"patience"`, nothing got better; `"max_seconds"`, its time was up; or `"converged"`, the gradient has
-            vanished or the optimizer finds nothing to gain any more. None if it was stopped.
+            vanished or the optimizer has converged. None if the run was stopped.
         measured: values of the metric of `until` or `patience`, along the way.
         optimum: the minimum of the objective, if gaps were asked for.
-        neglected: tasks that over the last 50 steps were counted less than a fifth as often as the mean task, or never
-            in the whole run.
+        neglected: tasks that over the last 50 steps were counted less than a fifth as often as the average task, or
+            never in the whole run.
     """
 
     scheme: str
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def notices(self) -> list[Notice]:
-        """All that was noticed in its steps, in order."""
+        """All notices of its steps, in order."""
         return [notice for row in self.steps for notice in row.notices]
 
     @property
@@ -153,16 +153,16 @@ class Run:
     def rise(self) -> Rise | None:
         """How far the training loss has risen from its best, smoothed over a tenth of the steps; None if it has not.
 
-        A tenth of the way that it had fallen is no rise yet, nor is what the noise of the estimates may account for.
+        A rise by less than a tenth of its fall does not count, nor does one that noise may account for.
         Points that an optimizer tried and rejected do not count.
         """
         taken = [row for row in self.steps if row.loss is not None and not row.rejected]
         losses = np.array([row.loss for row in taken], dtype=np.float64)
         width = max(1, min(_SMOOTHED, len(losses) // 10))
-        if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # so few estimates say too little
+        if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # too few estimates
             return None
         finite = np.isfinite(losses)
-        if not finite.all():  # it has risen out of all bounds
+        if not finite.all():  # it has diverged
             if not finite.any():
                 return None
             place = int(np.where(finite, losses, np.inf).argmin())
@@ -178,28 +178,28 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Wall time of all steps, with all the waiting, without start and evaluation."""
+        """Wall time of all steps, in seconds, with all waiting, without start and evaluation."""
         return self.steps[-1].end if self.steps else 0.0
 
     @property
     def seconds_per_step(self) -> float:
-        """Mean wall time of a step; NaN if there is none."""
+        """Mean wall time of a step, in seconds; NaN if there are no steps."""
         return self.seconds / len(self.steps) if self.steps else float("nan")
 
     @property
     def losses(self) -> Array:
-        """Estimate of the training objective at the beginning of each step; NaN where nothing had arrived."""
+        """Estimates of the training objective at the beginning of each step, shape (n_steps,); NaN where unknown."""
         return np.array([np.nan if row.loss is None else row.loss for row in self.steps])
 
     @property
     def times(self) -> Array:
-        """Seconds of training at the end of each step."""
+        """Seconds of training at the end of each step, shape (n_steps,)."""
         return np.array([row.end for row in self.steps])
 
     def time_to(self, metric: str, target: float) -> float | None:
         """Return the seconds of training after which a metric first reached a target, or None if it never did.
 
-        Losses and errors (`loss`, `mse`, `log_loss`) are to fall to the target, all others to rise to it.
+        Losses and errors (`loss`, `mse`, `log_loss`) must fall to the target, all others must rise to it.
         """
         falling = metric in LOWER_IS_BETTER
         for evaluation in self.evaluations:
@@ -211,12 +211,12 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Resumption:
-    """Where an earlier run is to go on.
+    """The state of an earlier run from which to continue.
 
     Attributes:
-        state: as `Callback.on_state` was given it.
-        steps: the rows of the steps up to there.
-        arrivals: the rows of the messages up to there.
+        state: the state that `Callback.on_state` was given.
+        steps: the rows of all steps until then.
+        arrivals: the rows of all messages until then.
     """
 
     state: Mapping[str, Any]
@@ -225,7 +225,7 @@ class Resumption:
 
 
 LOWER_IS_BETTER = frozenset({"loss", "mse", "log_loss", "objective"})
-"""Metrics that are to fall."""
+"""Metrics for which smaller values are better."""
 
 
 def _all_counted(rows: Sequence[StepRow]) -> bool:

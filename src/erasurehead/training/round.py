@@ -43,11 +43,11 @@ STUCK = (
 )
 
 TELL_EVERY = 0.05
-"""Seconds between two reports to callbacks of who is late."""
+"""Seconds between two calls that tell callbacks who is late."""
 
 
 WATCH_EVERY = 1.0
-"""Seconds after which those who want to know who is late are told, though nothing has happened."""
+"""Seconds after which callbacks are told who is late, even if no event has occurred."""
 
 
 class TimeIsUp(ErasureHeadError):
@@ -60,7 +60,7 @@ class PoolShrunk(ErasureHeadError):
 
 @dataclass(frozen=True, eq=False)
 class _Estimated:
-    """What the messages of a round came to: None if there is nothing to go by, or (overflowed) what is not finite."""
+    """What the messages of a round gave; the estimate is None if nothing is known, or (overflowed) it is not finite."""
 
     estimate: Array | None
     decoding: Decoding
@@ -70,7 +70,7 @@ class _Estimated:
 
 
 class RoundRunner:
-    """Runs rounds, one after the other, with the workers of a pool.
+    """Runs rounds with the workers of a pool, one after the other.
 
     Arguments:
         pool: the workers.
@@ -78,7 +78,7 @@ class RoundRunner:
         samples: how many samples each task has, by weight, shape (n_tasks,); needed for orders of kind `"early"` alone.
 
     Attributes:
-        log: of the step that is under way: what is noticed in it, and what happens to workers.
+        log: the log of the current step: notices, and what happens to workers.
         time_is_up: when, in the engine's seconds, a round is broken off; inf for never.
     """
 
@@ -90,8 +90,8 @@ class RoundRunner:
         self._samples = samples
         self._monitor = HealthMonitor(pool, self.log.notice)
         self._intake = Intake(pool, self._monitor, self.log, callbacks)
-        self._seen: IntArray | None = None  # by task: the step that it was last computed in; only if a rule asks for it
-        self._erased: set[str] = set()  # what was said of rules that are not met for erasures
+        self._seen: IntArray | None = None  # the step in which each task was last computed, if rules need it
+        self._erased: set[str] = set()  # what was reported about rules that erasures keep from being met
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         pool.tell = self.log.notice
 
@@ -99,14 +99,15 @@ class RoundRunner:
         """Run one round to its end.
 
         Arguments:
-            order: what is asked.
-            tried: whether the point is only tried: where vectors are not finite there, the result says so.
+            order: the order to submit.
+            tried: whether the point is only tried: if vectors are not finite there, the result says so.
 
         Raises:
-            PoolShrunk: if the wait rule cannot be met before the pool has settled; gather again then, with a new round.
+            PoolShrunk: if the wait rule cannot be met until the pool has settled; call `gather` again then, with a
+                new round.
             Unreachable: if the wait rule can no longer be met.
-            Diverged: if the estimate is not finite although every message is, or if no message that came is, or so few
-                that the rule cannot be met.
+            Diverged: if the estimate is not finite although every message is, or if no message that arrived is, or so
+                few are that the rule cannot be met.
         """
         real = time.perf_counter()
         assignment = self._pool.assignment
@@ -136,7 +137,7 @@ class RoundRunner:
         )  # fmt: skip
 
     def _until_estimated(self, current: Round, tried: bool) -> _Estimated:
-        """Wait and decode until nothing is wrong with what was decoded; messages that cannot be used are refused."""
+        """Wait and decode until nothing is wrong with the result; messages that cannot be used are refused."""
         aggregation, read, order = current.assignment.scheme.aggregation, current.read, current.order
         layout = current.assignment.layout
         used_late: list[int] = []
@@ -154,7 +155,7 @@ class RoundRunner:
                 continue
             found = current.view.session.decoding()
             used: list[int] = found.messages.tolist()
-            # What it keeps would stay spoilt: all is looked at before an aggregation that remembers sees any of it.
+            # What it remembers would stay spoilt: an aggregation that remembers sees only messages that were checked.
             if aggregation.remembers and (bad := unusable(current.arrivals, read)):
                 self._intake.refuse(current, bad)
                 continue
@@ -178,7 +179,7 @@ class RoundRunner:
                 raise Diverged(DIVERGED.format(step=current.order.step, what="gradient estimate is"))
 
     def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
-        """Let the rules and the aggregation learn from a step that is over, by its records."""
+        """Let the rules and the aggregation learn from the records of a finished step."""
         scheme = self._pool.assignment.scheme
         for rule in scheme.rules.values():
             rule.learn(step, arrivals)
@@ -201,16 +202,16 @@ class RoundRunner:
         return ages
 
     def end(self) -> None:
-        """Say what is to be said when the last round is over."""
+        """Report what is known only after the last round."""
         self.log.step = None
         self._monitor.end(self._seconds)
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs: the rounds that may still be answered, and who is trusted."""
+        """Return everything that `restore` needs: the rounds that may still be answered, and who is trusted."""
         return {**self._intake.state(), "seen": self._seen, **self._monitor.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; the pool is restored already."""
+        """Continue from what `state` returned; the pool is restored already."""
         self._intake.restore(state)
         self._seen = None if state["seen"] is None else np.asarray(state["seen"], dtype=np.int64)
         self._monitor.restore(state)
@@ -227,8 +228,8 @@ class RoundRunner:
             freed = current.unruled or current.erased
             verdict = _when_all_is_in(view) if freed else current.rule.verdict(view)
             if current.erased and verdict is Verdict.STOP and not _decodes(view):
-                current.erased, verdict = False, Verdict.UNREACHABLE  # more was erased while the others were waited for
-            nobody = not view.able and not view.arrived  # a deadline would go on without them for ever
+                current.erased, verdict = False, Verdict.UNREACHABLE  # more was erased while waiting for the others
+            nobody = not view.able and not view.arrived  # a deadline would continue without workers for ever
             if verdict is Verdict.STOP and not nobody:
                 if current.unruled and self._leave_out(current):
                     continue
@@ -299,9 +300,9 @@ class RoundRunner:
             current.unruled = True
 
     def _leave_out(self, current: Round) -> bool:
-        """Decode without the tasks that nobody can bring any more; return whether there are more of them than before.
+        """Decode without the tasks that no living worker holds; return whether there are more of them than before.
 
-        The rule is then asked again, of the others.
+        The rule is then asked again, about the remaining tasks.
         """
         lost = current.out_of_reach()
         if not set(lost) - set(current.lost) or len(lost) == current.assignment.code.n_tasks:
@@ -321,11 +322,11 @@ class RoundRunner:
 def _estimated(
     aggregation: Aggregation, found: Decoding, vectors: Vectors, layout: Layout, order: Order
 ) -> Array | None:
-    """Return the aggregation's estimate; of orders that ask for curvatures as well, that of these behind it."""
+    """Return the aggregation's estimate, followed by that of the curvatures if the order asks for them."""
     if order.kind not in WITH_CURVATURE:
         return aggregation.estimate(found, vectors, layout, order)
     if order.kind == EARLY:
-        aggregation = ByCoverage()  # few have come, whatever the scheme makes of those who usually do
+        aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
     estimates: list[Array] = []
     for half in (0, 1):
         part = Vectors([np.split(vector, 2)[half] for vector in vectors], _Half(vectors.arrived, half))
@@ -368,7 +369,7 @@ class _Half(Mapping[int, Array]):
 
 
 class _Arrived(Mapping[int, Array]):
-    """The vectors of a round's messages that are in, by their rows; each is read when it is asked for."""
+    """The vectors of a round's arrived messages, by row; each is read when it is used."""
 
     def __init__(self, current: Round) -> None:
         self._current = current
@@ -386,9 +387,9 @@ class _Arrived(Mapping[int, Array]):
 
 
 def _mostly_mad(current: Round) -> str:
-    """Return that the model has diverged if more messages than not are refused as not finite; else an empty text.
+    """Return a text saying that the model has diverged if most messages are not finite; otherwise an empty one.
 
-    A worker or two whose data are bad, or that lie, are no sign of it; when a model diverges, some tasks
+    A worker or two whose data are bad, or that lie, do not indicate it; when a model diverges, some tasks
     overflow before others.
     """
     came = len(current.view.arrived) + len(current.refused)
@@ -397,7 +398,7 @@ def _mostly_mad(current: Round) -> str:
 
 
 def _decodes(view: View) -> bool:
-    """Return whether what has come and may still come gives the full gradient."""
+    """Return whether all messages that have arrived or may still arrive give the full gradient."""
     return view.decoder.decode([*view.arrived, *view.pending.tolist()]).exact
 
 

@@ -1,4 +1,4 @@
-"""What came of one round: the estimate, who has arrived, and the row of the step that it ends."""
+"""The result of one round: the estimate, the arrivals, and the row of the step that it ends."""
 
 from __future__ import annotations
 
@@ -24,24 +24,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RoundResult:
-    """What one round brought.
+    """The result of one round.
 
     Attributes:
-        estimate: gradient, then loss, shape (n_parameters + 1,); None if there is nothing to go by.
-        curvature: what was asked for beside it, by orders of kind `"curvature"`: bounds on the curvature, then a
-            sample's entries, shape (n_parameters + 1,); None if that was not asked for, or there is no estimate.
+        estimate: gradient, then loss, shape (n_parameters + 1,); None if nothing is known.
+        curvature: for orders of kind `"curvature"`: the bounds on the curvature along each parameter, then the mean
+            number of a sample's entries that are not 0, shape (n_parameters + 1,); None for other orders, or without an
+            estimate.
         decoding: the weights that were used.
         view: the arrivals.
         assignment: which worker had which position of the code.
         begin: when the order was submitted, in the engine's seconds.
-        waited: seconds from there until the rule said stop.
-        rows: one for each message that has arrived and is not refused, and for each that may still come, censored.
-        late_rows: one for each message of an earlier round that has come in this one.
-        used_late: the rows of those of them that the aggregation was given.
-        share: of the optimizer's step size that the estimate is worth.
-        received: bytes that came, in time or late.
-        lost: tasks that nobody can bring any more, and that the estimate leaves out, ascending.
-        overflowed: whether there is no estimate as vectors were not finite, at a point that was only tried.
+        waited: seconds from then until the rule said stop.
+        rows: one row for each message that arrived and was not refused, and a censored one for each that may still
+            come.
+        late_rows: one row for each message of an earlier round that arrived in this one.
+        used_late: the code's rows of those late messages that the aggregation was given.
+        share: the fraction of the optimizer's step size, in (0, 1], that the estimate is worth.
+        received: bytes received, in time or late.
+        lost: tasks that no living worker holds and that the estimate leaves out, ascending.
+        overflowed: whether there is no estimate because vectors were not finite at a point that was only tried.
         parts: what each message says of its own tasks, for orders of kind `"early"`; empty where tasks are lost.
     """
 
@@ -69,7 +71,7 @@ class RoundResult:
 
     @property
     def coverage(self) -> float:
-        """Fraction of the full gradient that is counted; with late work, of the tasks that something is known of."""
+        """Fraction of the full gradient that is counted; with late work, fraction of the tasks that are counted."""
         kept = 1.0 - len(self.lost) / self.assignment.code.n_tasks
         if self.used_late:
             code = self.assignment.code
@@ -93,17 +95,17 @@ class RoundResult:
         stepped: bool | None = None,
         rejected: bool = False,
     ) -> StepRow:
-        """Return the row of the step that this round was the last of.
+        """Return the row of the step of which this was the last round.
 
         Arguments:
-            order: what was asked.
+            order: the order of the round.
             end: when the model had moved, in seconds since training began.
             origin: when training began, in the engine's seconds.
-            gradient: the estimate with the penalty; None if no step was taken.
-            loss: the estimate with the penalty.
+            gradient: the estimated gradient with the penalty; None if no step was taken.
+            loss: the estimated loss with the penalty.
             dead, neglected, notices, events, decision, rejected: as the row's
                 attributes.
-            stepped: likewise; None for whether there is an estimate.
+            stepped: likewise; None to take whether there is a gradient.
         """
         decoding = self.decoding
         return StepRow(

@@ -1,4 +1,4 @@
-"""A round under way: what has come of it, what may still come, and the rows that tell of it."""
+"""The state of the current round: what has arrived, what may still come, and the rows that record it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Round:
-    """A round under way. Messages are rows of its assignment's code.
+    """The current round. Messages are numbered by the rows of its assignment's code.
 
     Attributes:
-        order: what was asked.
-        assignment: of whom.
+        order: the order that was submitted.
+        assignment: the workers that it was submitted to.
         view: what the wait rule sees of it.
         rule: the wait rule.
         begin: when the order was submitted, in the engine's seconds.
-        arrivals: messages that are here, in the order of their arrival, those in doubt included.
-        places: how many messages, of whatever round, had come before each that is in.
-        late_rows: the rows of messages of earlier rounds that have come.
-        late_bytes: of these.
-        came: how many messages have come, of whatever round.
-        refused: messages that are erasures in this round, each with the reason.
-        failed: workers that said that they cannot answer this round, each with the reason.
-        lost: tasks that nobody can bring any more, and that are left out, ascending.
-        held: whether messages contradict each other, and another that may come can tell who is right.
-        unruled: whether the rule cannot be met, and all that can still come is waited for instead.
-        erased: whether the rule cannot be met because messages are erasures, and all that can still come, which
-            decodes exactly without them, is waited for instead.
+        arrivals: messages that have arrived, in the order of their arrival, including those in doubt.
+        places: for each arrived message, how many messages of any round had arrived before it.
+        late_rows: the rows of messages of earlier rounds that have arrived.
+        late_bytes: bytes of those messages.
+        came: how many messages of any round have arrived.
+        refused: messages that count as erasures in this round, each with the reason.
+        failed: workers that reported that they cannot answer this round, each with the reason.
+        lost: tasks that no living worker holds and that are left out, ascending.
+        held: whether messages contradict each other, and one that may still come can decide which is right.
+        unruled: whether the rule cannot be met, and the round waits for all that can still come instead.
+        erased: whether the rule cannot be met because of erasures, and the round waits instead for all that can still
+            come, which decodes exactly without them.
     """
 
     order: Order
@@ -66,13 +66,13 @@ class Round:
 
     @property
     def outstanding(self) -> list[int]:
-        """Messages that may still come, ascending. Those in doubt are here already."""
+        """Messages that may still come, ascending. Those in doubt have arrived already."""
         pending: list[int] = self.view.pending.tolist()
         return [message for message in pending if message not in self.arrivals]
 
     @property
     def missing(self) -> list[int]:
-        """Workers of which a message may still come, ascending."""
+        """Workers from which a message may still come, ascending."""
         return sorted({self.assignment.workers_of_rows[message] for message in self.outstanding})
 
     def regain(self, worker: int) -> None:
@@ -82,7 +82,7 @@ class Round:
         self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
 
     def out_of_reach(self) -> list[int]:
-        """Return the tasks that no message says anything of that has come or may still come, ascending."""
+        """Return the tasks that no message contains, be it one that arrived or one that may still, ascending."""
         code = self.assignment.code
         present = np.zeros(code.n_tasks, dtype=bool)
         for message in [*self.view.arrived, *self.view.pending.tolist()]:
@@ -94,7 +94,7 @@ class Round:
         """Return why the rule can no longer be met, as sentences.
 
         Arguments:
-            dead: workers that have died and are not replaced, with the reason.
+            dead: workers that have died and are not replaced, each with the reason.
         """
         view, assignment = self.view, self.assignment
         code, worker_ids = assignment.code, assignment.worker_ids
@@ -130,7 +130,7 @@ class Round:
         )
 
     def rows(self, used: set[int]) -> tuple[ArrivalRow, ...]:
-        """Return a row for each message that is here, and a censored one for each that may still come.
+        """Return a row for each message that has arrived, and a censored one for each that may still come.
 
         Arguments:
             used: messages that were given a weight.

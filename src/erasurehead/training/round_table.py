@@ -1,4 +1,4 @@
-"""The rounds that may still be answered, late: as many as somebody may still be at, in bounded memory."""
+"""The rounds that may still be answered late: all that some worker may still be working on, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from erasurehead.training.assignment import Assignment
 
 REMEMBERED = 1_000
-"""Rounds that are always distinguished, whoever is at work."""
+"""Number of rounds that are always distinguished, whichever workers are busy."""
 
 MOST = 1 << 20
-"""The most rounds that are distinguished, however late a worker is: 8 megabytes."""
+"""Largest number of rounds that are distinguished, however late a worker is: 8 megabytes."""
 
-_SPARE = 512  # rounds more than are needed that may be kept: it is not looked after each
+_SPARE = 512  # rounds that may be kept beyond those needed, so that not every round has to clean up
 
 _Numbers = Mapping[tuple[int, int], tuple[int, int]]
-"""The row and the unit of each message, by worker and the number that its program gives it."""
+"""The row and the unit of each message, by worker and the message's number in its program."""
 
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A round that may still be answered, late.
+    """A round that may still be answered late.
 
     Attributes:
         begin: when it began, in the engine's seconds.
-        generation: of its assignment.
-        numbers: the row and the unit of each message then, by worker and the number that its program gives it.
+        generation: generation of its assignment.
+        numbers: the row and the unit of each message at the time, by worker and the message's number in its program.
     """
 
     begin: float
@@ -43,12 +43,12 @@ class Begun:
     numbers: _Numbers
 
     def late_row(self, event: Arrived, taken: int, place: int) -> ArrivalRow | None:
-        """Return the row of a message that is late, or None if it was none of this round's.
+        """Return the row of a late message, or None if it is not of this round.
 
         Arguments:
             event: the message.
-            taken: the round in which it has come.
-            place: how many messages had come in that round before it.
+            taken: the round in which it arrived.
+            place: how many messages had arrived in that round before it.
         """
         number = self.numbers.get((event.worker, event.spec.message))
         if number is None:
@@ -57,13 +57,13 @@ class Begun:
 
 
 class RoundTable:
-    """Tells of which round a late message is.
+    """Tells to which round a late message belongs.
 
-    A round is forgotten when no worker can be at it any more: each is at an order that is newer than the last that it
-    has answered, as late work is carried on or not.
+    A round is forgotten when no worker can be working on it any more: each is at a newer order than the last one that
+    it has answered, whether late work is carried on or not.
 
     Arguments:
-        carried: whether workers finish an order when newer ones are out.
+        carried: whether workers finish an order although newer ones are out.
     """
 
     def __init__(self, carried: bool) -> None:
@@ -71,7 +71,7 @@ class RoundTable:
         self._first = 0  # the oldest round that is distinguished
         self._begins = array("d")
         self._assignments: list[tuple[int, int, _Numbers]] = []  # first round, generation, numbers
-        self._answered: dict[int, int] = {}  # by worker the newest round that it has answered in full
+        self._answered: dict[int, int] = {}  # by worker: the newest round that it has answered completely
         self._look = _SPARE
 
     def __len__(self) -> int:
@@ -81,10 +81,10 @@ class RoundTable:
         """Record that a round begins.
 
         Arguments:
-            number: of the round: one more than that of the last.
-            begin: in the engine's seconds.
-            assignment: of whom it is asked.
-            greatest_age: of messages that are of use, in rounds; they are distinguished if somebody may send them.
+            number: number of the round: one more than the last one's.
+            begin: when it begins, in the engine's seconds.
+            assignment: the workers that it is submitted to.
+            greatest_age: greatest age, in rounds, of messages that are used; these are distinguished.
         """
         if not self._begins or number != self._first + len(self._begins):
             self._first, self._assignments = number, []
@@ -105,20 +105,20 @@ class RoundTable:
         return Begun(self._begins[place], generation, numbers)
 
     def answered(self, worker: int, number: int) -> None:
-        """Record that a worker has sent all that a round asks of it, so that it is at no order up to there."""
+        """Record that a worker has sent all that a round asks of it, so that it works on no order up to that round."""
         if number > self._answered.get(worker, -1):
             self._answered[worker] = number
 
     def joined(self, worker: int, number: int) -> None:
-        """Record that a worker is new, or another has its number: the given round is the first that it is asked."""
+        """Record that a worker is new, or has been replaced: the given round is its first."""
         self._answered[worker] = number - 1
 
     def forget_old(self, workers: Iterable[int], greatest_age: float = 0.0) -> None:
-        """Forget the rounds that nobody is at any more.
+        """Forget the rounds that no worker is working on any more.
 
         Arguments:
-            workers: that orders go to.
-            greatest_age: of messages that are of use, in rounds.
+            workers: the workers that orders go to.
+            greatest_age: greatest age, in rounds, of messages that are used.
         """
         end = self._first + len(self._begins)
         oldest = end - REMEMBERED
@@ -134,7 +134,7 @@ class RoundTable:
             self._assignments = [*held[-1:], *self._assignments[len(held) :]]
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         return {
             "first": self._first,
             "begins": np.array(self._begins, dtype=np.float64),
@@ -146,7 +146,7 @@ class RoundTable:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self._first = int(state["first"])
         self._begins = array("d", np.asarray(state["begins"], dtype=np.float64).tobytes())
         self._assignments = [

@@ -1,4 +1,4 @@
-"""One row a step, one row an arrival: what happened, and all that reports, planners and replays read."""
+"""One row per step, one row per arrival: what happened, for reports, planners and replays."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from erasurehead.problems.base import EARLY
 from erasurehead.training.notices import Notice, NoticeKind
 
 WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off"]
-"""A worker is gone, is there (again), said that it cannot answer; there is room for more of them; or none of these: the
-round was broken off, so that the code could be re-formed over the workers that are left."""
+"""The worker is gone, has joined (again), or reported that it cannot answer; there is room for more workers; or the
+round was broken off so that the code could be resized for the remaining workers."""
 
 
 BEFORE = -1
-"""Stands for the round of what happened while the workers were started."""
+"""The round number of events while the workers were started."""
 
 
 @dataclass(frozen=True)
 class WorkerEvent:
-    """What happened to a worker in a round, in its place among the messages of that round, as replays need it.
+    """Something that happened to a worker, at its place among the messages of a round, as replays need it.
 
     Attributes:
-        kind: what it was.
-        round: that was under way, or -1 while the workers were started: told of only if not all of them just came up.
-        place: how many messages, of whatever round, had come in it before.
-        time: when it was, in seconds since training began; negative before.
-        worker: its number; None where it is about none.
-        reason: of a death or a failure, in words.
-        host: where the worker, or the room, is; empty where that is not told.
-        count: how many workers more there is room for.
-        broken: of a death: whether the worker said itself that it cannot run its program.
-        begin: of a round that was broken off: when it had begun, in seconds since training began.
+        kind: what happened.
+        round: the current round, or -1 while the workers were started: recorded only if not all of them simply came up.
+        place: how many messages of any round had arrived in it before.
+        time: when it happened, in seconds since training began; negative before.
+        worker: number of the worker; None where the event concerns none.
+        reason: reason of a death or a failure, in words.
+        host: host of the worker, or with room for more; empty where unknown.
+        count: how many more workers there is room for.
+        broken: for a death: whether the worker itself reported that it cannot run its program.
+        begin: for a round that was broken off: when it had begun, in seconds since training began.
     """
 
     kind: WorkerEventKind
@@ -55,36 +55,36 @@ class StepRow:
     """One step of the optimizer.
 
     Attributes:
-        step: counted from 0.
+        step: number of the step, counted from 0.
         round: number of the order.
-        kind: of the order.
+        kind: kind of the order.
         begin: when the order was submitted, in seconds since training began.
-        waited: seconds from there until the wait rule said stop.
+        waited: seconds from then until the wait rule said stop.
         end: when the model had moved, in seconds since training began.
-        arrived: workers whose messages were all in when the waiting stopped.
+        arrived: workers whose messages had all arrived when waiting stopped.
         used: messages with a weight, ascending.
         missing: workers that were still able to answer but had not, ascending.
         dead: workers that were dead by then, ascending.
-        residual: of the decoding, in tasks; 0 is the full gradient.
+        residual: residual of the decoding, in tasks; 0 is the full gradient.
         coverage: fraction of the full gradient that was counted, and so of the data that `loss` is estimated from.
         stepped: whether there was an estimate; False when nothing had arrived.
-        loss: estimate of the training objective at the point that the step asked for, which of most optimizers is the
-            model that it began with (penalty included); None where nothing is known of it.
-        gradient_norm: Euclidean norm of the estimate with the penalty.
-        received: bytes of the messages that came in this step, in time or late.
-        workers: positions of the code, whether a worker has them or not.
-        lost: tasks that nobody can bring any more and that the estimate leaves out, ascending; it is scaled to the
-            others, while residual and coverage are those of the full gradient.
-        neglected: tasks of which it was noticed in this step that over the last 50 steps they were counted less than
-            a fifth as often as the mean task, or never; ascending. Each is noticed once.
-        notices: what was noticed since the step before, in order: deaths, exceptions, refused messages, suspicions; in
+        loss: estimate of the training objective, penalty included, at the point that the step asked for, which for most
+            optimizers is the model that it began with; None where nothing is known.
+        gradient_norm: Euclidean norm of the estimated gradient with the penalty; None without an estimate.
+        received: bytes of the messages received in this step, in time or late.
+        workers: number of positions of the code, filled or not.
+        lost: tasks that no living worker holds and that the estimate leaves out, ascending; it is scaled up for the
+            missing ones, while residual and coverage are those of the full gradient.
+        neglected: tasks that were found in this step to have been counted less than a fifth as often as the average
+            task over the last 50 steps, or never; ascending. Each is reported once.
+        notices: notices since the previous step, in order: deaths, exceptions, refused messages, suspicions; in
             the first step, also while the workers were started.
-        late: messages of earlier rounds that came in this step.
-        decision: what the optimizer decided at its end, by name, and by which numbers; empty for those that decide
-            nothing.
-        events: what happened to workers in this step, in order; in rounds of it that were broken off, too.
-        rejected: whether the point that it asked for was only tried, and turned out no better: the model stays what it
-            was, and `loss` is not its loss.
+        late: number of messages of earlier rounds that arrived in this step.
+        decision: what the optimizer decided at the end of the step, with the numbers that it went by; empty for
+            optimizers that decide nothing.
+        events: what happened to workers in this step, in order, including its rounds that were broken off.
+        rejected: whether the point was only tried, and turned out no better: the model stays what it was, and `loss` is
+            not its loss.
     """
 
     step: int
@@ -113,21 +113,21 @@ class StepRow:
     rejected: bool = False
 
     def noticed(self, *kinds: NoticeKind) -> list[Notice]:
-        """Return the notices of some kinds, in order."""
+        """Return the notices of the given kinds, in order."""
         return [notice for notice in self.notices if notice.kind in kinds]
 
     def workers_noticed(self, *kinds: NoticeKind) -> list[int]:
-        """Return the workers that the notices of some kinds are about, in order, each as often as it was noticed."""
+        """Return the workers that notices of the given kinds are about, in order and with repetitions."""
         return [worker for notice in self.noticed(*kinds) for worker in notice.workers]
 
     @property
     def rough(self) -> bool:
-        """Whether few arrivals were asked for, so that loss and gradient are estimates from few."""
+        """Whether the order asked for few arrivals, so that loss and gradient are rough estimates."""
         return self.kind == EARLY
 
     @property
     def failures(self) -> int:
-        """How many failures that nobody died of: exceptions and refused messages; suspicions do not count."""
+        """Number of failures without a death: exceptions and refused messages; suspicions do not count."""
         return len(self.noticed("failed")) + sum(len(notice.data["messages"]) for notice in self.noticed("refused"))
 
     def as_dict(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class StepRow:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Return the row that `as_dict` gave."""
+        """Return the row that `as_dict` returned as plain data."""
         fields: dict[str, Any] = {
             **row,
             "notices": [Notice(**notice) for notice in row.get("notices", ())],
@@ -150,26 +150,26 @@ class StepRow:
 
 @dataclass(frozen=True)
 class ArrivalRow:
-    """One message, or the knowledge that it had not come.
+    """One message, or the fact that it had not arrived.
 
     Attributes:
         step: the step whose order it answers.
         round: the round that it answers.
-        worker: who sent it.
+        worker: the worker that sent it.
         message: row of the code.
         unit: 0 for the worker's first message of the round, 1 for its second, and so on.
-        work: tasks that it combines.
+        work: number of tasks that it combines.
         started: when the worker began on the order, in seconds since it was submitted.
-        seconds: when the coordinator had the message, in seconds since the order was submitted; for a message that
-            had not come when the waiting stopped, that moment: it is known only to be slower.
-        censored: whether the message had not come.
-        late: whether it came in a later round; it was then already recorded as censored.
+        seconds: when the coordinator received the message, in seconds since the order was submitted; for a message that
+            had not arrived when waiting stopped, that moment: all that is known is that it was slower.
+        censored: whether the message had not arrived when waiting stopped.
+        late: whether it arrived in a later round; it has then already been recorded as censored.
         used: whether it was given a weight.
-        rank: how many messages of its round had come before it; None for a message that was not in time. Of messages
-            with the same `seconds` it tells who was first.
-        taken: the round in which it came: its own, or for a late message a later one; None if it had not come.
-        place: how many messages, of whatever round, had come in that one before it; None if it had not come.
-        refused: whether it was late, and could not be used: its vector was no number, say.
+        rank: how many messages of its round had arrived before it; None for a message that was not in time. It orders
+            messages with the same `seconds`.
+        taken: the round in which it arrived: its own, or a later one for a late message; None if it had not arrived.
+        place: how many messages of any round had arrived in that round before it; None if it had not arrived.
+        refused: whether it was late and could not be used, for example because its vector was not finite.
     """
 
     step: int
@@ -202,12 +202,12 @@ class ArrivalRow:
         used: bool = False,
         rank: int | None = None,
     ) -> Self:
-        """Return the row of a message that has come.
+        """Return the row of a message that has arrived.
 
         Arguments:
             event: the message.
-            row: of the code.
-            unit: of its worker's messages.
+            row: row of the code.
+            unit: its number among its worker's messages.
             begin: when the order that it answers was submitted, in the engine's seconds.
             taken, place, late, used, rank: as the attributes.
         """
@@ -233,5 +233,5 @@ class ArrivalRow:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Return the row that `as_dict` gave."""
+        """Return the row that `as_dict` returned as plain data."""
         return cls(**row)

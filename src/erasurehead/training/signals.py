@@ -1,4 +1,4 @@
-"""Ctrl-C and the signals of batch systems end training in good order, and wait while what is done must be whole."""
+"""Ctrl-C and the signals of batch systems end training cleanly, never in the middle of an update."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import FrameType
 from typing import Any
 
 _TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""What batch systems end jobs with; the second can be asked of them some time before the end; launchers pass it on. The
-third comes when a terminal is closed."""
+"""Signals with which batch systems end jobs. SIGUSR1 can be requested some time before the end, and launchers pass it
+on; SIGHUP comes when a terminal is closed."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, SIGUSR1 or SIGHUP came: a batch job's time is up, say, and what is not done soon is not done at all.
+    """SIGTERM, SIGUSR1 or SIGHUP was received, for example because a batch job's time is up: end soon.
 
     Arguments:
-        number: of the signal.
+        number: number of the signal.
     """
 
     def __init__(self, number: int = signal.SIGTERM) -> None:
@@ -27,7 +27,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def stopped_by(error: KeyboardInterrupt) -> str:
-    """Say what has stopped a run.
+    """Return what has stopped a run, in words.
 
     >>> stopped_by(KeyboardInterrupt()), stopped_by(Terminated())
     ('stopped by Ctrl-C', 'stopped by SIGTERM')
@@ -37,9 +37,9 @@ def stopped_by(error: KeyboardInterrupt) -> str:
 
 @contextmanager
 def terminable() -> Generator[None]:
-    """Have SIGTERM, SIGUSR1 and SIGHUP raise `Terminated` within the block, as Ctrl-C does, and not end us at once.
+    """Make SIGTERM, SIGUSR1 and SIGHUP raise `Terminated` within the block, like Ctrl-C, and not end the process.
 
-    So whoever has started something ends it. A handler that the program has set already is left alone, as is a signal
+    So everything that was started is ended properly. A handler that the program has set itself is kept, as is a signal
     that is ignored (under `nohup`, SIGHUP is), and so is everything outside the main thread.
     """
     free = [number for number in _TERMINATING if signal.getsignal(number) == signal.SIG_DFL]
@@ -53,15 +53,15 @@ def terminable() -> Generator[None]:
 
 
 def end_at_once() -> None:
-    """Have these signals end us at once again: for whoever has nothing to put in order."""
+    """Make these signals end the process at once again, when nothing needs to be cleaned up."""
     _set({number: signal.SIG_DFL for number in _TERMINATING if signal.getsignal(number) is _terminate})
 
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Put all these signals off until the block is done, so that no half of it is ever seen. A second is not put off.
+    """Defer all these signals until the block is done, so that it is never half done. A second one is not deferred.
 
-    Only the main thread is ever interrupted; elsewhere this does nothing, nor for a signal that has no handler.
+    Only the main thread is ever interrupted; in other threads, and for signals without a handler, this does nothing.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
     handlers = {number: handler for number, handler in before.items() if callable(handler)}

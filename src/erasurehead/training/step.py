@@ -24,18 +24,18 @@ from erasurehead.training.worker_pool import WorkerPool
 
 
 class StepRunner:
-    """Takes steps, one after the other, each with one round or more.
+    """Takes steps, one after the other, each with one or more rounds.
 
     Arguments:
         problem: what is minimised.
-        optimizer: asked for orders, and told what came of them.
+        optimizer: asked for orders, and told the estimates.
         pool: the workers.
         rounds: runs rounds with them.
-        stopping: told how long each gradient is that is the objective's own, and no estimate.
+        stopping: told the norm of each gradient that is exact.
         callbacks: hooks that watch.
 
     Attributes:
-        samples: of each task.
+        samples: the range of samples of each task.
         round: the number of the next round.
     """
 
@@ -65,7 +65,7 @@ class StepRunner:
         """Take one step.
 
         Returns:
-            Its row, as the callbacks were told it.
+            The step's row, as the callbacks were given it.
 
         Raises:
             TimeIsUp: if the run's time is over first.
@@ -78,7 +78,7 @@ class StepRunner:
         plain = not (self._problem.stochastic or self._problem.regularizer.sharp)
         exact = plain and not order.coefficients and result.exact
         neglected = self._count(order, result)
-        with uninterrupted():  # a model that has moved is a step that is recorded
+        with uninterrupted():  # once the model has moved, the step must be recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
             optimizer.curvature, optimizer.parts = self._curvature(result), result.parts
@@ -96,7 +96,7 @@ class StepRunner:
         return row
 
     def _gather(self) -> tuple[Order, RoundResult]:
-        """Ask, and run rounds until one comes to an end with the workers that are left."""
+        """Ask for an order, and run rounds until one is completed with the workers that are left."""
         asked = self._optimizer.ask()
         while True:
             order = replace(
@@ -109,7 +109,7 @@ class StepRunner:
             try:
                 return order, self._rounds.gather(order, self._optimizer.trying)
             except PoolShrunk:
-                self._pool.settle()  # if that changes nothing, the next round is the last, or goes on without
+                self._pool.settle()  # if that changes nothing, the next round raises, or continues without the rule
 
     def _record(self, row: StepRow, result: RoundResult, exact: bool) -> None:
         model = self._optimizer.best
@@ -123,7 +123,7 @@ class StepRunner:
         self._log.step = self._optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
-        """Split an estimate into gradient and loss, and add the penalty's; of several points there is no loss."""
+        """Split an estimate into gradient and loss, and add the penalty's; with several points there is no loss."""
         estimate = result.estimate
         if estimate is None:
             return None, None
@@ -134,7 +134,7 @@ class StepRunner:
                 penalty = self._problem.penalty_gradient(point)
                 if factor != 1.0:
                     penalty *= factor
-                penalty += gradient  # in place: a further array of a large model would be fetched from far memory
+                penalty += gradient  # in place: another array of a large model would not stay in cache
                 gradient = penalty
         if order.coefficients:
             return gradient, None
@@ -147,7 +147,7 @@ class StepRunner:
         return sums[:-1], float(sums[-1])
 
     def _of_all(self, sums: Array, result: RoundResult) -> Array:
-        """Scale sums over the samples that are left to all of them."""
+        """Scale sums over the remaining samples up to all samples."""
         if not result.lost:
             return sums
         lost = sum(self._problem.weight(self.samples[task]) for task in result.lost)
@@ -157,7 +157,7 @@ class StepRunner:
 
     @property
     def neglected(self) -> tuple[Neglected, ...]:
-        """The tasks that are hardly ever counted, by now."""
+        """The tasks that are hardly ever counted, so far."""
         return self._counting.neglected()
 
     def notice_neglected(self) -> None:
@@ -166,7 +166,7 @@ class StepRunner:
             self._notice_neglected("at the end of training ", found)
 
     def _count(self, order: Order, result: RoundResult) -> list[int]:
-        """Count a step's tasks; return those that are found to be neglected, and were not before."""
+        """Count a step's tasks; return those that are newly found to be neglected."""
         if order.kind == EARLY:
             return []  # few are meant to be counted
         self._counting.add(result.decoding, result.lost, result.used_late)
@@ -181,10 +181,10 @@ class StepRunner:
     # --- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         return {"round": self.round, "counting": self._counting.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.round = int(state["round"])
         self._counting.restore(state["counting"])

@@ -1,4 +1,4 @@
-"""What is noticed in a step, and what happens to workers in it: told to the callbacks, and kept for the step's row."""
+"""Notices of a step, and what happens to workers in it: told to the callbacks, and kept for the step's row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from erasurehead.training.worker_pool import WorkerPool
 
 Happened: TypeAlias = Died | Joined | Failed | Offered
-"""Events that are about workers, and not about messages."""
+"""Events about workers, as opposed to messages."""
 
 _KINDS: Mapping[type[Event], WorkerEventKind] = {
     Died: "died", Joined: "joined", Failed: "failed", Offered: "offered",
@@ -26,14 +26,14 @@ _KINDS: Mapping[type[Event], WorkerEventKind] = {
 
 
 class StepLog:
-    """The log of the step that is under way.
+    """The log of the current step.
 
     Arguments:
-        engine: whose clock times are of.
+        engine: the engine whose clock is used.
         callbacks: hooks that watch.
 
     Attributes:
-        step: that is under way, or is the next; notices belong to it. None when there is none any more.
+        step: the current or next step, to which notices belong; None after the last one.
         origin: when training began, in the engine's seconds; None before.
     """
 
@@ -43,10 +43,10 @@ class StepLog:
         self._engine = engine
         self._callbacks = callbacks
         self._waiting = [one for one in callbacks if type(one).on_wait is not Callback.on_wait]
-        self._told: dict[int, float] = {}  # when each of these was last told who is late, in real seconds
+        self._told: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
         self._notices: list[tuple[float, Notice]] = []
         self._events: list[WorkerEvent] = []
-        self._failing: dict[int, set[str]] = {}  # what was said of workers that have not answered properly since
+        self._failing: dict[int, set[str]] = {}  # failures reported of workers that have not answered properly since
         self._failed: set[int] = set()  # workers that failed in this round
 
     @property
@@ -57,11 +57,11 @@ class StepLog:
     # --- what is noticed ------------------------------------------------------------------------------------------
 
     def notice(self, notice: Notice, again: bool = False) -> None:
-        """Record what was noticed.
+        """Record a notice.
 
         Arguments:
-            notice: step and time are filled in.
-            again: whether it was said before: then it is for the step's row alone, and callbacks are not told.
+            notice: the notice; step and time are filled in.
+            again: whether it was reported before: then it goes into the step's row only, and callbacks are not told.
         """
         now = self._engine.now()
         self._notices.append((now, notice))
@@ -70,18 +70,18 @@ class StepLog:
             callback.on_notice(told)
 
     def notice_failure(self, worker: int, notice: Notice) -> None:
-        """Record what a worker fails with: not told again in every round, until it answers properly."""
+        """Record a worker's failure: callbacks are not told of it again until the worker has answered properly."""
         said = self._failing.setdefault(worker, set())
         self.notice(notice, again=notice.text in said)
         said.add(notice.text)
         self._failed.add(worker)
 
     def forget_failures(self, worker: int) -> None:
-        """Forget what a worker failed with: it is gone, and what comes under its number is another."""
+        """Forget a worker's failures: it is gone, and whatever comes under its number is another worker."""
         self._failing.pop(worker, None)
 
     def take_notices(self) -> list[Notice]:
-        """Return what was noticed since this was last called, for the row of the step."""
+        """Return the notices since the last call, for the row of the step."""
         taken, self._notices = self._notices, []
         return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
 
@@ -93,12 +93,12 @@ class StepLog:
         self._failed.clear()
 
     def end_round(self, current: Round) -> None:
-        """Record that a round is over: whoever has answered, and did not fail, answers properly."""
+        """Record that a round is over: workers that answered and did not fail answer properly again."""
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
 
     def break_off(self, current: Round) -> None:
-        """Record a round that was broken off, and its messages: what a replay needs of it."""
+        """Record a round that was broken off, and its messages, as a replay needs them."""
         origin = self.origin or 0.0
         now, begin = self._engine.now() - origin, current.begin - origin
         self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))
@@ -110,9 +110,9 @@ class StepLog:
         """Record what happened to a worker.
 
         Arguments:
-            event: what it was.
-            order_round: the round in which it was.
-            place: how many messages, of whatever round, had come in that round before.
+            event: what happened.
+            order_round: the round in which it happened.
+            place: how many messages of any round had arrived in that round before.
         """
         facts: dict[str, Any] = {
             name: getattr(event, name) for name in ("reason", "host", "broken") if hasattr(event, name)
@@ -125,35 +125,35 @@ class StepLog:
         self._events.append(WorkerEvent(_KINDS[type(event)], order_round, place, time, **facts))
 
     def start(self, pool: WorkerPool) -> None:
-        """Record what happened to workers while they were started, unless all of them just came up."""
+        """Record what happened to workers while they were started, unless all of them simply came up."""
         if not all(isinstance(event, Joined) for event in pool.early):
             for event in pool.early:
                 self.event(event, BEFORE, 0)
 
     def come_back(self, workers: Iterable[int], pool: WorkerPool, order_round: int) -> None:
-        """Record that workers which were dead have been started again, as a run is resumed with new ones.
+        """Record that workers which were dead have been started again, because a run is resumed with new ones.
 
         Arguments:
             workers: those that were dead.
-            pool: by now.
-            order_round: the round that is the next.
+            pool: the current worker pool.
+            order_round: the next round.
         """
         for worker in workers:
             if worker in pool.living:
                 self.event(Joined(worker, pool.living[worker], self._engine.now()), order_round, 0)
 
     def take_events(self) -> list[WorkerEvent]:
-        """Return what happened to workers since this was last called, for the row of the step."""
+        """Return what happened to workers since the last call, for the row of the step."""
         taken, self._events = self._events, []
         return taken
 
     # --- who is late ----------------------------------------------------------------------------------------------
 
     def tell_who_is_late(self, current: Round, elapsed: float) -> None:
-        """Tell the callbacks that want to know it, and were not told just now.
+        """Tell the callbacks that want to know, unless they have just been told.
 
         Arguments:
-            current: the round that is waited for.
+            current: the current round.
             elapsed: seconds since its order was submitted.
         """
         now = time.monotonic()

@@ -18,12 +18,12 @@ from erasurehead.training.optimum import Optimum, find_optimum
 from erasurehead.training.rows import StepRow
 
 Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "converged"]
-"""What has ended a run: all its steps are taken, its target is reached, its metric has not got better for as many steps
-as it was given, its time is up, or it has converged: the exact gradient is as short as was asked for (`tolerance`), or
-the optimizer finds nothing to gain any more."""
+"""What ended a run: all steps were taken, the target was reached, the metric did not improve for as many steps as
+`patience`, the time was up, or it converged: the exact gradient is as small as `tolerance` asks, or the optimizer has
+converged."""
 
 TOLERANCE = 1e-12
-"""Length of an exact gradient, over that of the first, at which a run has converged, if nothing else is asked for."""
+"""Default norm of an exact gradient, relative to that of the first one, at which a run has converged."""
 
 _TARGET = re.compile(r"\s*([A-Za-z_][\w ]*?)\s*(<=|>=|<|>)\s*(\S+)\s*")
 
@@ -33,9 +33,9 @@ class Until:
     """A metric, and the value that ends a run.
 
     Arguments:
-        metric: `gap`, `objective`, or one that the problem measures on the test samples.
+        metric: `gap`, `objective`, or a metric that the problem computes on the test samples.
         sign: `<`, `<=`, `>` or `>=`.
-        value: finite.
+        value: the target, finite.
     """
 
     metric: str
@@ -44,10 +44,10 @@ class Until:
 
     @classmethod
     def parse(cls, text: str | Until) -> Until:
-        """Return what a text stands for.
+        """Return the target that a text stands for.
 
         Raises:
-            InvalidArgument: if it stands for nothing.
+            InvalidArgument: if the text is not a target.
 
         >>> Until.parse("gap < 1e-3")
         Until(metric='gap', sign='<', value=0.001)
@@ -84,22 +84,22 @@ class Until:
 
 
 class Stopping:
-    """Watches whether a run is to end before its last step.
+    """Decides whether a run ends before its last step.
 
     Arguments:
         problem: what is minimised.
         first: the model that training begins with.
         until: the target; None for none.
-        patience: end after this many steps in which the target's metric (without a target: the objective) has not got
-            better; None for never.
-        max_seconds: of training, on the engine's clock; None for no limit.
-        tolerance: end when an exact gradient, with the penalty, is this much shorter than the first; None for never.
-        every: measure after every so many steps.
+        patience: end after this many steps without an improvement of the target's metric (without a target: of the
+            objective); None for never.
+        max_seconds: seconds of training, on the engine's clock; None for no limit.
+        tolerance: end when an exact gradient, penalty included, is at most this fraction of the first; None for never.
+        every: measure after every `every` steps.
 
     Attributes:
         measured: the values of the metric so far, in the order in which they were known.
-        optimum: what gaps are measured from; None before it is found, or if nobody asks for it.
-        ended: what has ended the run; None as long as nothing has.
+        optimum: the minimum that gaps are measured from; None before it is found, or if it is not needed.
+        ended: what has ended the run; None while it continues.
 
     Raises:
         InvalidArgument: if an argument is out of its range, or the problem does not have the metric.
@@ -129,15 +129,15 @@ class Stopping:
         self.ended: Ending | None = None
         self._best = math.inf
         self._best_step = 0
-        self._first_norm: float | None = None  # length of the first exact gradient
-        self._norm: float | None = None  # of the last
+        self._first_norm: float | None = None  # norm of the first exact gradient
+        self._norm: float | None = None  # of the last one
         self._beside: Evaluator | None = None
         self._tell: Callable[[str], None] = lambda said: None
         self._check_metric()
 
     @property
     def metric(self) -> str | None:
-        """What is measured along the way; None for nothing."""
+        """The metric that is measured during training; None for none."""
         if self.until is not None:
             return self.until.metric
         return None if self.patience is None else "objective"
@@ -150,12 +150,12 @@ class Stopping:
             raise invalid("until", "must name a metric that is measured", self.metric, f"these are {', '.join(known)}")
 
     def prepare(self) -> None:
-        """Find what the gap is measured from, off the clock, unless it is known already."""
+        """Find the minimum that gaps are measured from, off the clock, unless it is known already."""
         if self.metric == "gap" and self.optimum is None:
             self.optimum = find_optimum(self.problem, self.first)
 
     def converged(self, norm: float) -> bool:
-        """Record the length of an exact gradient; return whether the run has converged by it."""
+        """Record the norm of an exact gradient; return whether the run has converged."""
         if self._first_norm is None:
             self._first_norm = norm
         self._norm = norm
@@ -164,11 +164,11 @@ class Stopping:
         return self.ended is not None
 
     def open(self, hosts: Iterable[str], tell: Callable[[str], None]) -> None:
-        """Have the metric measured beside training from now on, if this machine has a core to spare for it.
+        """Measure the metric in a separate process from now on, if this machine has a core to spare for it.
 
         Arguments:
-            hosts: of each worker.
-            tell: is told why it is not, or not any more, although there is one.
+            hosts: the host of each worker.
+            tell: called with the reason why it is not, or no longer, although there is a core.
         """
         if self.metric is None or not spare_core(hosts):
             return
@@ -179,20 +179,20 @@ class Stopping:
             tell(str(lost))
 
     def close(self) -> None:
-        """Measure nothing beside training any more; calling it twice does no harm."""
+        """End the separate process; calling it twice does no harm."""
         if self._beside is not None:
             self._beside.close()
             self._beside = None
 
     def after(self, row: StepRow, x: Array, last: bool = False) -> bool:
-        """Look whether the run is to end after a step; return whether it is.
+        """Check whether the run ends after a step; return whether it does.
 
-        What is measured beside is taken up as soon as it is there: it is then of a model of some steps ago.
+        Values that another process measures are used as soon as they arrive: they are of models some steps ago.
 
         Arguments:
-            row: of the step.
+            row: row of the step.
             x: the model after it.
-            last: whether no step comes after it, so that what is still being measured is waited for.
+            last: whether this is the last step, so that values that are still being measured are waited for.
         """
         done = row.step + 1
         if self.ended is None and self.metric is not None:
@@ -207,7 +207,7 @@ class Stopping:
         return self.ended is not None
 
     def reached(self, done: int) -> bool:
-        """Return whether the run has ended as the model after this many steps was measured, and good enough."""
+        """Return whether the run has ended because the model after this many steps reached the target."""
         return self.ended == "until" and self.measured[-1].step == done
 
     def _measures(self) -> Metric:
@@ -221,7 +221,7 @@ class Stopping:
         self._judge()
 
     def _take_up(self, wait: bool) -> None:
-        """Take what was measured beside; if nobody does so any more, measure here."""
+        """Take the values that another process measured; if it is gone, measure here."""
         beside = self._beside
         if beside is None:
             return
@@ -249,7 +249,7 @@ class Stopping:
             self._best, self._best_step = cost, measured.step
 
     def _judge(self) -> None:
-        """End the run if the last value of the metric says so."""
+        """End the run if the last value of the metric requires it."""
         last = self.measured[-1]
         if self.until is not None and self.until.reached(last.value):
             self.ended = "until"
@@ -257,7 +257,7 @@ class Stopping:
             self.ended = "patience"
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         optimum = self.optimum
         return {
             "optimum": None if optimum is None else [optimum.objective, optimum.first_objective, optimum.gradient_left],
@@ -268,10 +268,10 @@ class Stopping:
         }
 
     def restore(self, state: Mapping[str, Any], elapsed: float) -> None:
-        """Continue from a state.
+        """Continue from what `state` returned.
 
-        Whether the run is at its end is judged again, by the target, patience, time and tolerance that it has now: one
-        that was ended by these takes no further step, and one that was given more goes on.
+        Whether the run has ended is judged again, by its present target, patience, time and tolerance: a run that was
+        ended by these takes no further step, and one that was given more continues.
 
         Arguments:
             state: what `state` returned.
@@ -279,7 +279,7 @@ class Stopping:
         """
         if state["optimum"] is not None:
             self.optimum = Optimum(*map(float, state["optimum"]))
-        if state["metric"] == self.metric:  # else what was measured is something else
+        if state["metric"] == self.metric:  # otherwise the values are those of another metric
             for step, time, value, seconds, beside in state["measured"]:
                 self._keep(Measured(int(step), float(time), float(value), float(seconds), bool(beside)))
         self._first_norm = None if state["first_norm"] is None else float(state["first_norm"])

@@ -1,4 +1,4 @@
-"""How often each task is counted: what is left out again and again, which no residual of a single step tells."""
+"""How often each task is counted, to find tasks that are left out again and again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from erasurehead.decoding.base import Decoding
 from erasurehead.errors import numbered
 
 WINDOW = 50
-"""Steps that are looked back on."""
+"""Number of past steps that are considered."""
 
 LEAST = 0.2
-"""A task that is counted less often than this share of what the mean task is, is neglected."""
+"""A task is neglected if it is counted less than this fraction as often as the average task."""
 
-_SOON = 10  # steps before which the end of a run says nothing: too few to tell neglect from chance
+_SOON = 10  # shorter runs say nothing: too few steps to tell neglect from chance
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Neglected:
     """A task that was hardly ever counted.
 
     Attributes:
-        task: its number.
-        counted: how often, in the last steps; a step in which its gradient had half of its weight counts as a half.
-        mean: the same of the mean task.
-        steps: how many steps that are, 50 at most.
+        task: number of the task.
+        counted: how often it was counted in the last steps; with half its weight in a step, that counts half.
+        mean: the same for the average task.
+        steps: number of those steps, at most 50.
         ever: whether it was counted in any step at all.
     """
 
@@ -59,9 +59,9 @@ class Counting:
         """Record a step.
 
         Arguments:
-            decoding: what was decoded, of the tasks that are not lost.
+            decoding: the decoding, over the tasks that are not lost.
             lost: tasks that the decoding's code leaves out.
-            late: rows of messages of earlier rounds that were used, too; their tasks count as any.
+            late: rows of messages of earlier rounds that were also used; their tasks count like any.
         """
         row = self._recent[self._steps % WINDOW]
         if lost:
@@ -78,7 +78,7 @@ class Counting:
         self._sum = self._recent.sum(axis=0)
 
     def found(self) -> list[int]:
-        """Return the tasks that are neglected and were not found before, ascending; new ones every 50 steps."""
+        """Return the neglected tasks that were not found before, ascending; checked every 50 steps."""
         if self._steps < self._tell_at:
             return []
         new = self._neglected() & ~self._told
@@ -89,7 +89,7 @@ class Counting:
         return np.flatnonzero(new).tolist()
 
     def neglected(self, tasks: Sequence[int] | None = None) -> tuple[Neglected, ...]:
-        """Return the figures of some tasks; by default of all that are neglected now."""
+        """Return the figures of the given tasks; by default of all that are neglected now."""
         if tasks is None:
             tasks = np.flatnonzero(self._neglected()).tolist() if self._steps >= _SOON else []
         mean, steps = float(self._sum.mean()), min(self._steps, WINDOW)
@@ -101,7 +101,7 @@ class Counting:
         return ~self._ever | (self._sum < LEAST * self._sum.mean())
 
     def state(self) -> Tree:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         return {
             "recent": self._recent.copy(),
             "ever": self._ever.astype(np.float64),
@@ -111,7 +111,7 @@ class Counting:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self._recent = np.array(state["recent"], dtype=np.float64)
         self._sum = self._recent.sum(axis=0)
         self._ever, self._told = np.array(state["ever"]) > 0, np.array(state["told"]) > 0
@@ -119,7 +119,7 @@ class Counting:
 
 
 def _counted(decoding: Decoding) -> Array | float:
-    """Return how far each task is counted, from 0 to 1; for all alike where that is known."""
+    """Return how far each task is counted, from 0 to 1; one number where it is the same for all."""
     if decoding.exact and len(decoding.messages):
         return 1.0
     code = decoding.code
@@ -130,18 +130,18 @@ def _counted(decoding: Decoding) -> Array | float:
     weights = np.zeros(code.n_messages)
     for piece in range(code.n_pieces):
         weights[decoding.messages] = decoding.weights[piece]
-        # The transposed product, without the transposed matrix: that would be made again at each step.
+        # The transposed product, without forming the transposed matrix at each step.
         entries = rows.data * np.repeat(weights, np.diff(rows.indptr))
         counted += np.bincount(rows.indices, entries, minlength=rows.shape[1])[piece :: code.n_pieces]
     return np.clip(counted / code.n_pieces, 0.0, 1.0)
 
 
 def sentence(found: Sequence[Neglected], sizes: Sequence[int] | IntArray) -> str:
-    """Return what a person should know of neglected tasks.
+    """Return a sentence about neglected tasks.
 
     Arguments:
         found: at least one.
-        sizes: samples of every task.
+        sizes: number of samples of every task.
 
     >>> sentence([Neglected(2, 0.0, 20.0, 50, False)], [10, 10, 20])
     'task 2 (50.0% of the training rows) was never counted, and the mean task in 20 of the last 50 steps: the model \

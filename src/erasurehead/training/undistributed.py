@@ -1,4 +1,4 @@
-"""A problem as a whole, on this machine: its objective from all samples, and an optimizer that is moved by them."""
+"""A whole problem on this machine: its objective from all samples, and an optimizer that minimises it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from erasurehead.problems.base import CURVATURE, Problem
 
 
 class OutOfReach(InvalidArgument):
-    """Some samples are not on this machine, so that the objective is not known here."""
+    """Some samples are not on this machine, so that the objective cannot be computed here."""
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A point that an optimizer asked for.
+    """A point at which an optimizer asked for the gradient.
 
     Attributes:
         x: the point, shape (n_parameters,).
-        objective: there, with the penalty; inf where it or its gradient is not finite.
-        gradient: of it, shape (n_parameters,); None where it is not finite.
+        objective: its objective, with the penalty; inf where it or its gradient is not finite.
+        gradient: gradient of the objective there, shape (n_parameters,); None where it is not finite.
     """
 
     x: Array
@@ -46,14 +46,14 @@ def objective_and_gradient(problem: Problem, x: Array) -> tuple[float, Array]:
 
 
 def minimized(problem: Problem, optimizer: Optimizer) -> Iterator[Point]:
-    """Move an optimizer by whole gradients, as the training loop does where nobody is late.
+    """Move an optimizer by full gradients, as the training loop does where no worker is late.
 
     Arguments:
         problem: what is minimised.
-        optimizer: has read the problem (`begin`); asks for one point at a time.
+        optimizer: an optimizer after `begin`, which asks for one point at a time.
 
     Yields:
-        Each point when the optimizer has been told of it; without end: `converged` says when there is nothing to gain.
+        Each point, after the optimizer has been told of it, endlessly: check `converged`.
 
     Raises:
         OutOfReach: as `objective_and_gradient`.
@@ -65,7 +65,7 @@ def minimized(problem: Problem, optimizer: Optimizer) -> Iterator[Point]:
         if order.kind == CURVATURE:
             optimizer.curvature = problem.curvature()
         value, gradient = objective_and_gradient(problem, x)
-        overflowed = not (np.isfinite(value) and np.isfinite(gradient).all())  # a point too far
+        overflowed = not (np.isfinite(value) and np.isfinite(gradient).all())  # the step was too long
         point = Point(x, np.inf, None) if overflowed else Point(x, value, gradient)
         optimizer.value = point.objective
         optimizer.tell(point.gradient)

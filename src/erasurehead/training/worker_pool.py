@@ -1,4 +1,4 @@
-"""The workers of a run: who lives, who died, who takes whose place, and how the code follows them."""
+"""The workers of a run: which are alive, which have died, which replace them, and how the code adapts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class WorkerPool:
 
     Attributes:
         assignment: which worker has which position of the code now. What its scheme learns is this run's alone.
-        living: workers that have joined and not died, with their hosts.
-        coming: workers that were started and have not joined yet, with the time until which they may take; they can
+        living: workers that have joined and not died, each with its host.
+        coming: workers that were started and have not joined yet, each with the time until which they have to; they can
             still answer the current order.
-        dead: workers of the assignment that have died and are not replaced, with the reason.
-        gone: all workers that are given up for good, with the reason.
-        wanted: how many workers the user, or the engine's offers, ask for; None if nothing is asked.
-        tell: takes what is noticed of the workers.
+        dead: workers of the assignment that have died and are not replaced, each with the reason.
+        gone: all workers that have been given up for good, each with the reason.
+        wanted: how many workers the user, or the engine's offers, ask for; None if nobody asks.
+        tell: called with each notice about workers.
         early: what happened to them while they were started, in order.
     """
 
@@ -55,11 +55,11 @@ class WorkerPool:
         self.engine = engine
         self.fault_policy = fault_policy or FaultPolicy(death="leave")
         self.living: dict[int, str] = {}
-        self.coming: OrderedDict[int, float] = OrderedDict()  # by time, so that the first is the next to be looked for
+        self.coming: OrderedDict[int, float] = OrderedDict()  # by time, so that the first is the next to be checked
         self.dead: dict[int, str] = {}
         self.gone: dict[int, str] = {}
         self.wanted: int | None = None
-        self._scheme = assignment.scheme  # as the user gave it; later ones are derived from it, not from each other
+        self._scheme = assignment.scheme  # as the user gave it; resized ones are all derived from it
         self.assignment = replace(assignment, scheme=self._scheme.begin())
         self._form = form
         self.tell: Callable[[Notice], None] = lambda notice: None
@@ -67,10 +67,10 @@ class WorkerPool:
         self._deaths = Counter[int]()
         self._started = False
         self._shrunk = False
-        self._held: list[int] | None = None  # what the code was last resized by
+        self._held: list[int] | None = None  # the replicas by which the code was last resized
 
     def able(self) -> set[int]:
-        """Return the positions whose worker can still answer, those that are being replaced included."""
+        """Return the positions whose worker can still answer, including those that are being replaced."""
         return {
             position
             for position, worker in enumerate(self.assignment.worker_ids)
@@ -78,21 +78,21 @@ class WorkerPool:
         }
 
     def present(self) -> list[int]:
-        """Return the workers of the assignment that orders can be sent to, by position."""
+        """Return the workers of the assignment that can be sent orders, by position."""
         return [worker for worker in self.assignment.worker_ids if worker in self.living]
 
     # --- starting -------------------------------------------------------------------------------------------------
 
     def start(self) -> float:
-        """Start all workers and wait until each is ready, or dead.
+        """Start all workers and wait until each is ready or dead.
 
         Returns:
-            Seconds that it took.
+            The seconds that it took.
 
         Raises:
-            EngineError: if none came up, or not all within five minutes, saying which and why.
+            EngineError: if no worker started, or not all within five minutes; the error says which and why.
 
-        Who dies before it is ready is replaced as whoever dies later.
+        A worker that dies before it is ready is replaced like one that dies later.
         """
         engine, assignment = self.engine, self.assignment
         begin = engine.now()
@@ -106,7 +106,7 @@ class WorkerPool:
                 self.early.append(event)
             if isinstance(event, Joined):
                 self.join(event)
-            elif isinstance(event, Died):  # one that was ready may die while others are still waited for
+            elif isinstance(event, Died):  # a ready worker may die while others are still starting
                 self.die(event)
             elif isinstance(event, Offered):
                 self.offered(event)
@@ -124,7 +124,7 @@ class WorkerPool:
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def join(self, event: Joined) -> bool:
-        """Record that a worker is there; return whether it belongs to the assignment."""
+        """Record that a worker has joined; return whether it belongs to the assignment."""
         worker = event.worker
         if self._started or self._deaths[worker]:
             self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
@@ -135,12 +135,12 @@ class WorkerPool:
         return worker in self.assignment.positions
 
     def die(self, event: Died) -> bool:
-        """Record a death; return whether somebody takes the worker's place, so that nothing is lost by it."""
+        """Record a death; return whether another worker takes its place, so that nothing is lost."""
         unborn = event.worker in self.coming and not self._started
         what = f"{'did not start' if unborn else 'died'}: {event.reason}"
         self.living.pop(event.worker, None)
         self.coming.pop(event.worker, None)
-        if event.broken and not (self._started or self.living):  # nobody can run what it is sent: it is not the workers
+        if event.broken and not (self._started or self.living):  # none can run its program: not the workers' fault
             text = f"worker {event.worker} {what}"
             self._notice("died", text, event.worker, reason=event.reason, replaced=False)
             self._give_up(event.worker, what)
@@ -156,16 +156,16 @@ class WorkerPool:
         return self._replace("ended", worker, "is ended", "it seems to hang")
 
     def put_aside(self, worker: int, reason: str) -> None:
-        """Use a worker no more, and let no other take its number: it lied."""
+        """Stop using a worker that lied, and let no other take its number."""
         self._end(worker)
         self._give_up(worker, f"lied: {reason}")
 
     def wake(self) -> float:
-        """Return when to `look` again, in the engine's seconds; inf if there is no need."""
+        """Return when to call `look` again, in the engine's seconds; inf if there is no need."""
         return next(iter(self.coming.values()), math.inf)
 
     def look(self, now: float) -> list[int]:
-        """Give up workers that were started, and are not there in time; return them."""
+        """Give up workers that were started and have not joined in time; return them."""
         late = [worker for worker, until in self.coming.items() if until <= now]
         for worker in late:
             self._end(worker)
@@ -177,7 +177,7 @@ class WorkerPool:
         return late
 
     def offered(self, event: Offered) -> None:
-        """Take room for more workers, if the user wants to grow."""
+        """Use room for more workers, if the user wants to grow."""
         if self.fault_policy.grow:
             self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
         unless = "to start some there, say --grow"
@@ -191,13 +191,13 @@ class WorkerPool:
         self.engine.assign(worker, None)
 
     def _replace(self, kind: NoticeKind, worker: int, what: str, reason: str) -> bool:
-        """Start another in a worker's place if there is to be one, and say so; return whether there is.
+        """Start a replacement for a worker if the policy allows it, and report it; return whether there is one.
 
         Arguments:
-            kind: of the notice.
-            worker: that is gone.
-            what: became of it, as part of a sentence.
-            reason: for that.
+            kind: kind of the notice.
+            worker: the worker that is gone.
+            what: what happened to it, as part of a sentence.
+            reason: the reason.
         """
         position = self.assignment.positions.get(worker)
         if position is None:  # it had left the assignment before
@@ -225,7 +225,7 @@ class WorkerPool:
         try:
             self.engine.assign(worker, self.assignment.programs[position], host)
         except NoRoom:
-            self.engine.assign(worker, None)  # whoever had the number is of no use: it has other data
+            self.engine.assign(worker, None)  # a running worker with that number is useless: it has other data
             self.dead[worker] = "found no room"
             return False
         self.coming[worker] = self.engine.now() + START_TIMEOUT
@@ -233,7 +233,7 @@ class WorkerPool:
         return True
 
     def _hosts_for_positions(self) -> list[str | None]:
-        """Return for each position a host where it would be apart from its replicas, those that live staying put."""
+        """Return, for each position, a host apart from its replicas'; living workers stay where they are."""
         positions = self.assignment.positions
         settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
         return spread(self.assignment.code, self.engine.hosts(), settled)
@@ -242,13 +242,13 @@ class WorkerPool:
 
     @property
     def shrunk(self) -> bool:
-        """Whether positions are empty that resizing the code could fill."""
+        """Whether there are empty positions that resizing the code could fill."""
         return self._shrunk and self._form is not None and self.fault_policy.death != "leave"
 
     def settle(self) -> bool:
-        """Re-form the code if workers were lost for good, or another number is wanted; return whether it was.
+        """Resize the code if workers were lost for good, or another number is wanted; return whether that was done.
 
-        To be called between two rounds, and in a round whose wait rule can only be met so.
+        Called between two rounds, or in a round whose wait rule can only be met that way.
         """
         if self.wanted is None and not self.shrunk:
             return False
@@ -258,9 +258,9 @@ class WorkerPool:
         while target and not target == len(self.assignment.worker_ids) == len(self.able()):
             if self._reform(target):
                 changed = True
-                target = min(target, len(self.able()))  # fewer than was wanted where there was no room
+                target = min(target, len(self.able()))  # fewer than wanted where there was no room
             elif target != len(self.able()):
-                target = len(self.able())  # if not as many as are wanted, then as many as there are
+                target = len(self.able())  # fall back to as many as there are
             else:
                 break
         return changed
@@ -298,7 +298,7 @@ class WorkerPool:
         return True
 
     def _staying(self, n_workers: int) -> list[int]:
-        """Return the positions of those that stay, ascending: whose tasks most others hold leave first."""
+        """Return the positions that stay, ascending: those whose tasks most others hold leave first."""
         staying = sorted(self.able())
         tasks = {position: self.assignment.code.tasks_of(position) for position in staying}
         replicas = np.array(self._replicas(staying))
@@ -310,7 +310,7 @@ class WorkerPool:
         return staying
 
     def _replicas(self, positions: Sequence[int]) -> list[int]:
-        """Return how many of some positions hold each task."""
+        """Return how many of the given positions hold each task."""
         rows = self.assignment.code.assignment[list(positions), :]
         counts: list[int] = np.bincount(rows.indices, minlength=self.assignment.code.n_tasks).tolist()
         return counts
@@ -330,7 +330,7 @@ class WorkerPool:
     # --- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         assignment = self.assignment
         return {
             "worker_ids": list(assignment.worker_ids),
@@ -347,12 +347,12 @@ class WorkerPool:
         }
 
     def restore(self, state: Mapping[str, Any], running: bool) -> None:
-        """Take up the assignment of an earlier run.
+        """Restore the assignment of an earlier run.
 
         Arguments:
             state: what `state` returned.
-            running: whether the workers are as they were then (on the virtual clock); else all positions are filled
-                again by `start`.
+            running: whether the workers are as they were then (on the virtual clock); otherwise `start` fills all
+                positions again.
         """
         worker_ids: list[int] = list(state["worker_ids"])
         if state["generation"]:
