@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from erasurehead.problems.torch_problem import TorchProblem as TorchProblem
     from erasurehead.problems.torch_problem import torch as torch
 
-# Workers of linear problems import neither these nor the decompiler.
+# Workers of linear problems import neither of these, nor the decompiler.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

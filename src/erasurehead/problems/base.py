@@ -1,4 +1,4 @@
-"""What a problem is: a sum over samples that can be cut into tasks, each of them into the hands of workers."""
+"""The interface of problems: sums over samples that are cut into tasks, which workers hold as shards."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CURVATURE = "curvature"
 """The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`."""
 
 EARLY = "early"
-"""The kind of order that a few arrivals answer well enough. It asks for curvatures, too, and its note says for how many
-arrivals: see `wait_rules.early`."""
+"""The kind of order for which a few arrivals are enough. It asks for curvatures, too, and its note says for how many
+arrivals to wait: see `wait_rules.early`."""
 
 WITH_CURVATURE = (CURVATURE, EARLY)
-"""The kinds of orders whose messages are two vectors: a gradient, and a curvature behind it."""
+"""The kinds of orders whose messages hold two vectors: a gradient, followed by a curvature."""
 
 
 class Shard(ABC):
@@ -36,8 +36,8 @@ class Shard(ABC):
     n_tasks: int
 
     def take(self, point: Array) -> Array:
-        """Return a copy of a model restricted to the support, shape (m,); of all of it if there is no support."""
-        # "clip" leaves out a check of every index, which would cost as much as the taking: all lie within the model.
+        """Return a copy of a model restricted to the support, shape (m,), or of the whole model without a support."""
+        # "clip" avoids checking every index, which would cost as much as the copy: all lie within the model.
         return point.copy() if self.support is None else point.take(self.support, mode="clip")
 
     @abstractmethod
@@ -45,10 +45,10 @@ class Shard(ABC):
         """Combine the partial gradients of the shard's tasks, without the penalty.
 
         Arguments:
-            local: the model restricted to the support, shape (m,); all of it if there is no support.
-            coefficients: one number a task of the shard, shape (n_tasks,); zero leaves a task out.
-            step: the step that random choices (mini-batches) are drawn from, with the seed and the task.
-            out: room for `sum_j coefficients[j] * gradient_j` on the support, shape (m,), C-contiguous. Every
+            local: the model restricted to the support, shape (m,); the whole model if there is no support.
+            coefficients: one number per task of the shard, shape (n_tasks,); zero leaves a task out.
+            step: the step; random choices (mini-batches) are drawn from it, the seed and the task.
+            out: output, `sum_j coefficients[j] * gradient_j` on the support, shape (m,), C-contiguous. Every
                 element is written.
 
         Returns:
@@ -60,16 +60,16 @@ class Shard(ABC):
         """Sum a bound on the curvature along each parameter over the shard's tasks, without the penalty.
 
         It is the diagonal of a matrix H such that the second derivatives of the tasks' losses are nowhere above H
-        along a single parameter; sums of it are as good as those of gradients, and are coded like them. Problems whose
-        shards know of none leave it at zeros, and say so by `Problem.curved`.
+        along a single parameter. Such bounds can be summed like gradients, and are coded like them. Shards of problems
+        without one leave it at zero, and `Problem.curved` is False.
 
         Arguments:
-            coefficients: one number a task of the shard, shape (n_tasks,).
-            out: room for the sum on the support, shape (m,). Every element is written.
+            coefficients: one number per task of the shard, shape (n_tasks,).
+            out: output, the sum on the support, shape (m,). Every element is written.
 
         Returns:
-            The mean number of entries of a sample that are not 0, summed in the same way: a sample that touches so many
-            parameters may bend the loss so many times as much along them together.
+            The mean number of entries in a sample that are not 0, summed in the same way: where samples touch that many
+            parameters, the loss may be that many times as curved along all of them together.
         """
         out[:] = 0.0
         return 0.0
@@ -77,12 +77,12 @@ class Shard(ABC):
 
 @dataclass(frozen=True)
 class Exact:
-    """The mean loss over samples, from the data themselves, and its gradient; without the penalty.
+    """The exact mean loss over samples, and its gradient, without the penalty.
 
     Attributes:
         loss: the mean over the samples; NaN if there are none.
-        gradient: of that mean, shape (n_parameters,).
-        n_samples: how many samples they are of.
+        gradient: gradient of that mean, shape (n_parameters,).
+        n_samples: number of samples in the mean.
     """
 
     loss: float
@@ -107,18 +107,18 @@ class Problem(ABC):
     """Parameters that the penalty leaves alone."""
 
     stochastic: bool = False
-    """Whether a step's gradients are of samples that are drawn, or otherwise random: exact decoding then gives an
-    estimate all the same."""
+    """Whether a step's gradients use randomly drawn samples, or are random otherwise: exact decoding then still gives
+    an estimate."""
 
     curved: bool = False
-    """Whether shards tell a bound on the curvature along each parameter: see `Shard.curvature`."""
+    """Whether shards compute a bound on the curvature along each parameter: see `Shard.curvature`."""
 
     convex: bool = True
-    """Whether a point where the gradient vanishes is a minimum of all; else nobody knows how far one is from it."""
+    """Whether every point where the gradient vanishes is a global minimum; only then can gaps be measured."""
 
     @abstractmethod
     def shard(self, tasks: Sequence[slice]) -> Shard:
-        """Return the shard that holds the given ranges of samples, one a task."""
+        """Return the shard that holds the given ranges of samples, one per task."""
 
     @abstractmethod
     def loss(self, x: Array) -> float:
@@ -130,10 +130,10 @@ class Problem(ABC):
 
     @abstractmethod
     def metrics(self, x: Array) -> dict[str, float]:
-        """Return what a person wants to know of a model on the test samples, such as `{"auc": 0.84}`; may be empty."""
+        """Return quality measures of a model on the test samples, such as `{"auc": 0.84}`; may be empty."""
 
     def weight(self, rows: slice) -> float:
-        """Return how many of the `n_samples` a range of them counts for: by default each for one."""
+        """Return how many of the `n_samples` a range of samples counts for: by default, each counts for one."""
         return float(rows.stop - rows.start)
 
     def initial(self) -> Array:
@@ -165,10 +165,11 @@ class Problem(ABC):
         return None
 
     def curvature(self) -> tuple[Array, float]:
-        """Return what `Shard.curvature` sums over all samples, with the mean number of a sample's entries.
+        """Return the sum of `Shard.curvature` over all samples.
 
         Returns:
-            A bound on the curvature along each parameter, shape (n_parameters,), and that number.
+            A bound on the curvature along each parameter, shape (n_parameters,), and the mean number of
+            entries in a sample that are not 0.
         """
         shard, sums = self.shard([slice(0, self.n_samples)]), np.zeros(self.n_parameters)
         local = np.empty(self.n_parameters if shard.support is None else len(shard.support))
@@ -177,15 +178,15 @@ class Problem(ABC):
         return sums, entries
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
-        """Return mean loss and gradient at some models, from all samples that are in reach.
+        """Return the exact mean loss and gradient at each of several models, from all samples that are in reach.
 
         Arguments:
             points: the models, each of shape (n_parameters,).
-            without: ranges of samples that are left out.
+            without: ranges of samples to leave out.
 
         Returns:
-            One for each model, all of the same samples. A problem whose data may be out of reach here, as are files
-            on other machines, leaves those samples out, and says so by the number.
+            One for each model, all over the same samples. A problem whose data may be out of reach here, such as files
+            on other machines, leaves those samples out; `Exact.n_samples` tells.
         """
         if not without:
             return [Exact(self.loss(x), self.gradient(x), self.n_samples) for x in points]

@@ -1,6 +1,6 @@
-"""Some rows of a design matrix, in the form that multiplies fastest: what a shard holds of its tasks.
+"""Some rows of a design matrix, in the form that multiplies fastest: shards are made of such blocks.
 
-Weights, margins, residuals and totals have one row for each output of the model: one, or one a class.
+Weights, margins, residuals and totals have one row for each output of the model: one in all, or one per class.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
 MOST_ROWS = 2**16 - 1
-"""Of a block: so that two bytes hold a row, and margins stay in a fast cache."""
+"""Most rows of a block: a row number fits into two bytes, and margins stay in a fast cache."""
 
 _BAND = 2048  # rows whose margins, in float64, fill half of a first-level cache
-_WORTH = 8  # ones a band that a column must have for its further ones to be taken band by band
+_WORTH = 8  # ones per band from which the further ones of a column are taken band by band
 
 
 class Block(ABC):
@@ -52,7 +52,7 @@ class Block(ABC):
 
         Arguments:
             scales: shape (n_rows,).
-            total: shape (n_columns,); added to.
+            total: shape (n_columns,); changed in place.
         """
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Block(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class DenseBlock(Block):
-    """Rows with all their numbers: BLAS multiplies them.
+    """Dense rows: BLAS multiplies them.
 
     Arguments:
         rows: shape (n_rows, n_columns).
@@ -87,7 +87,7 @@ class DenseBlock(Block):
 @final
 @dataclass(frozen=True, eq=False)
 class SparseBlock(Block):
-    """Rows with their nonzero numbers: scipy multiplies them.
+    """Sparse rows, stored by their nonzero numbers: scipy multiplies them.
 
     Arguments:
         rows: shape (n_rows, n_columns).
@@ -114,12 +114,12 @@ class SparseBlock(Block):
 @final
 @dataclass(frozen=True, eq=False)
 class PatternBlock(Block):
-    """Rows of zeros and ones, known by the places of the ones alone, column by column.
+    """Rows of zeros and ones, stored as the places of the ones only, column by column.
 
     Both products run over the columns in ascending order, so that weights and totals, which are long, stream past,
     while margins and residuals, which are short, stay in a fast cache. Most columns of a one-hot shard have but one
     entry: these take one run without a branch. Further entries follow in stretches, each of one column, grouped by
-    their length, so that the processor guesses the inner loops' ends. A column of many entries has one stretch for
+    their length, so that the processor predicts the inner loops' ends. A column of many entries has one stretch for
     each band of rows, and bands come one after the other, so that their rows stay in the fastest cache. A row is two
     bytes.
 
@@ -127,8 +127,8 @@ class PatternBlock(Block):
         n_rows: number of rows, at most `MOST_ROWS`.
         first: first row with a one in each column, `n_rows` where there is none, shape (n_columns,).
         runs: lengths of stretches of further ones, and how many stretches in a row have that, shape (n_runs, 2).
-        columns: of the stretches.
-        rows: of the further ones, stretch by stretch.
+        columns: column of each stretch.
+        rows: row of each further one, stretch by stretch.
     """
 
     n_rows: int
@@ -161,9 +161,9 @@ class PatternBlock(Block):
 
 
 def pattern_block(matrix: SparseMatrix) -> PatternBlock:
-    """Return the block of a matrix whose stored numbers all are ones, shape (n_rows, n_columns).
+    """Return the block of a matrix whose stored numbers are all ones, shape (n_rows, n_columns).
 
-    Its columns are sorted in each row; it has at most `MOST_ROWS` rows. The numbers are not read.
+    Its columns must be sorted in each row, and it has at most `MOST_ROWS` rows. The numbers are not read.
     """
     n_rows, n_columns = matrix.shape
     by_column = matrix.tocsc()

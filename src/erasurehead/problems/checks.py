@@ -1,4 +1,4 @@
-"""Data as users bring them, checked and brought into one form before any worker starts."""
+"""Checks data from users and converts them into one form before any worker starts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
     """Check a matrix of samples x features, and choose its form.
 
     Arguments:
-        X: a scipy sparse matrix or array, or whatever numpy makes an array of two dimensions of. It is copied, as are
-            labels, so that what becomes of it later does not matter, unless nobody can write to it (`writeable` is
-            False, as in files that are mapped to be read). A sparse one whose
-            stored numbers are all 1, such as a one-hot encoding, is kept as a pattern, without its numbers.
+        X: a scipy sparse matrix or array, or anything that numpy turns into an array of two dimensions. X is copied, as
+            are labels, so that later changes to it do not matter, unless it is read-only (`writeable` is False, as in
+            read-only memory maps). A sparse matrix whose stored numbers are all 1, such as a one-hot encoding, is kept
+            as a pattern, without its numbers.
         argument: its name, for errors.
-        n_columns: number of features that it must have, if that is known.
+        n_columns: number of features that it must have; None for any.
 
     Raises:
-        InvalidArgument: if it is not a finite, real matrix with at least one row and one column, or has not the
-            columns that it must have.
+        InvalidArgument: if it is not a finite, real matrix with at least one row and one column, or does not have
+            `n_columns` columns.
     """
     is_sparse: bool = sparse.issparse(X)
     if is_sparse and (fault := fault_of_sparse(X)):
@@ -53,7 +53,7 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
 
 
 def check_target(y: Any, argument: str, n_samples: int, design: str) -> Array:
-    """Check that there is one finite number a sample, and return them as float64, shape (n_samples,).
+    """Check that there is one finite number per sample, and return them as float64, shape (n_samples,).
 
     Arguments:
         y: labels or targets.
@@ -62,7 +62,7 @@ def check_target(y: Any, argument: str, n_samples: int, design: str) -> Array:
         design: name of the design, for errors.
 
     Raises:
-        InvalidArgument: if they are not.
+        InvalidArgument: if there is not.
     """
     values = _array(y, argument)
     if values.shape != (n_samples,):
@@ -76,10 +76,10 @@ def check_target(y: Any, argument: str, n_samples: int, design: str) -> Array:
 
 
 def check_squares(values: Array, argument: str) -> None:
-    """Raise if squares of finite numbers cannot be added up: no step size would help.
+    """Raise if the sum of squares of finite numbers overflows: no step size would help.
 
     Raises:
-        InvalidArgument: naming the largest number.
+        InvalidArgument: if it does; the error names the largest number.
     """
     largest = float(np.abs(values).max(initial=0.0))
     if largest > np.sqrt(np.finfo(np.float64).max / max(1, values.size)):
@@ -119,7 +119,7 @@ def _dense_design(matrix: NDArray[Any], argument: str) -> Design:
 
 
 def _own_rows(matrix: Any) -> SparseMatrix:
-    """Return a matrix by its rows, in arrays that nobody else changes."""
+    """Return a matrix in row order, in arrays of its own."""
     rows: Any = sparse.csr_array(matrix, dtype=np.float64)
     if matrix.format != "csr":
         return rows
@@ -133,7 +133,7 @@ def _own_rows(matrix: Any) -> SparseMatrix:
 def _sparse_design(matrix: Any, argument: str) -> Design:
     rows = _own_rows(matrix)
     if not (rows.has_canonical_format and rows.data.all()):
-        rows = rows.copy()  # the user's own arrays stay as they are
+        rows = rows.copy()  # the user's arrays must not be changed
         rows.sum_duplicates()
         rows.eliminate_zeros()
     bad = np.flatnonzero(~np.isfinite(rows.data))
@@ -147,12 +147,12 @@ def _sparse_design(matrix: Any, argument: str) -> Design:
 
 
 def intercept_parameters(intercept: int | None, n_features: int, n_outputs: int) -> tuple[int, ...]:
-    """Return the parameters that belong to a column, one for each output; none where no column is named.
+    """Return the parameters that belong to a column, one for each output; none if no column is given.
 
     Arguments:
-        intercept: the column, from 0, or from -1 for the last.
+        intercept: index of the column, from 0, or from -1 for the last one; None for no column.
         n_features: columns of the design matrix.
-        n_outputs: rows of weights.
+        n_outputs: number of rows of weights.
 
     Raises:
         InvalidArgument: if there is no such column.

@@ -1,4 +1,4 @@
-"""A small convolutional network for images, in PyTorch: a module for `problems.torch`, and what one predicts."""
+"""A small convolutional network for images, in PyTorch: a module for `problems.torch`, and its predictions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CHANNELS, _KERNEL, _LEAST = (8, 16), 5, 16
 
 
 def small_cnn(shape: Sequence[int], n_classes: int = 10, *, hidden: int = 64, seed: int = 0) -> Any:
-    """Return a module: two convolutions (8 and 16 channels, 5 x 5), each with a pooling, and two dense layers.
+    """Return a module: two convolutions (8 and 16 channels, 5 x 5), each followed by pooling, and two dense layers.
 
     Arguments:
-        shape: of an image: planes, height and width, these at least 16.
-        n_classes: outputs.
-        hidden: units of the layer before the last.
-        seed: of the first parameters.
+        shape: shape of an image: planes, height and width, the last two at least 16.
+        n_classes: number of classes, that is, of outputs.
+        hidden: number of units in the layer before the last.
+        seed: seed of the initial parameters.
 
     Raises:
         InvalidArgument: if an image is too small.
@@ -69,12 +69,12 @@ def image_classes(
     Arguments:
         images: shape (n_samples, planes * height * width), with the pixels of a plane together, row by row.
         labels: classes, numbered from 0, shape (n_samples,).
-        shape: of an image: planes, height, width.
-        n_classes: how many.
-        hidden: units of the layer before the last.
+        shape: shape of an image: planes, height and width, the last two at least 16.
+        n_classes: number of classes.
+        hidden: number of units in the layer before the last.
         l2: factor of the penalty `l2 * ||x||^2` on all parameters.
         test: images and labels to measure models on; None for none.
-        seed: of the first parameters.
+        seed: seed of the initial parameters.
 
     Raises:
         InvalidArgument: if something does not fit.
@@ -93,7 +93,7 @@ def image_classes(
 
 @dataclass(frozen=True)
 class _Scores:
-    """Quality of outputs, as of the other models of classes; an object, so that it can be sent to workers."""
+    """Quality of outputs, as for other classifiers; an object, so that it can be sent to workers."""
 
     loss: SoftmaxLoss
 
@@ -108,14 +108,14 @@ def _margins(outputs: Any) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class ConvolutionalModel(ScoringModel):
-    """A trained `small_cnn`: what it makes of images.
+    """A trained `small_cnn`: its predictions for images.
 
     Arguments:
-        sample_loss: of the classes that it tells apart.
+        sample_loss: the loss that it was trained for.
         x: the parameters, shape (n_parameters,).
-        shape: of an image: planes, height, width.
-        hidden: units of the layer before the last.
-        constant: whether samples have a column more, of ones, which is not looked at.
+        shape: shape of an image: planes, height, width.
+        hidden: number of units in the layer before the last.
+        constant: whether samples have an additional column of ones, which is ignored.
 
     Raises:
         InvalidArgument: if the parameters are not those of such a network.

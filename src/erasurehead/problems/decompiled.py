@@ -1,4 +1,4 @@
-"""Losses and gradients as decompiled source: run on workers without JAX, or in place of what JAX derives."""
+"""Losses and gradients as decompiled source: run on workers without JAX, or in place of JAX's own gradient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from erasurehead.problems.jax_model import Form, bare, join, precision
 from erasurehead.problems.trees import Nest, leaves, mapped
 
 BOTH, LOSS, GRADIENT = "loss_and_gradient", "loss", "gradient"
-"""Names of the sources of a problem: one of both, or the loss and an edited gradient."""
+"""Names of a problem's sources: either one source for both, or one for the loss and one for an edited gradient."""
 
 
 @final
@@ -28,10 +28,10 @@ class DecompiledModel(Differentiated):
     It is unpickled only where each source has one of the accepted hashes.
 
     Arguments:
-        sources: by name: that of both, or those of the loss and of the gradient.
-        form: of the parameters.
-        tree: that has the numbers of the arrays in their places, as the source takes them.
-        hashes: SHA-256 of the sources that a person has accepted.
+        sources: the sources by name: one for both, or one for the loss and one for the gradient.
+        form: how the parameters lie in one vector.
+        tree: the parameters' tree, with the number of each array in its place, as the source takes them.
+        hashes: SHA-256 sums of the sources that a person has accepted.
     """
 
     def __init__(self, sources: Mapping[str, Source], form: Form, tree: Nest, hashes: Collection[str]) -> None:
@@ -75,7 +75,7 @@ def check_accepted(sources: Mapping[str, Source], hashes: Collection[str]) -> No
     """Raise unless every source has one of the accepted hashes.
 
     Raises:
-        InvalidArgument: naming a source that has not, and its hash.
+        InvalidArgument: if one does not; the error names the source and its hash.
     """
     for name, source in sources.items():
         if source.hash not in hashes:
@@ -87,7 +87,7 @@ def check_accepted(sources: Mapping[str, Source], hashes: Collection[str]) -> No
 
 
 def check_hashes(hashes: Any) -> frozenset[str]:
-    """Return accepted hashes, or raise if one is no SHA-256 in hexadecimal."""
+    """Return accepted hashes, or raise if one is not a SHA-256 sum in hexadecimal."""
     given: list[Any] = [hashes] if isinstance(hashes, str) else list(hashes)
     for one in given:
         if not (isinstance(one, str) and len(one) == 64 and set(one) <= set("0123456789abcdef")):
@@ -99,7 +99,7 @@ def places_of(parameters: Any, jax: Any) -> Nest:
     """Return the tree of parameters with the number of each array in its place.
 
     Raises:
-        InvalidArgument: if JAX takes for a tree what numpy's source does not.
+        InvalidArgument: if JAX accepts a structure as a tree that source for numpy cannot take.
     """
     known = [id(leaf) for _, leaf in leaves(parameters)]
     if known != [id(leaf) for leaf in jax.tree.leaves(parameters)]:
@@ -112,7 +112,7 @@ def places_of(parameters: Any, jax: Any) -> Nest:
 
 
 def read_gradient(gradient: Source | str | os.PathLike[str]) -> Source:
-    """Return the source of a gradient: a file's, as somebody has edited it, or one that is read already."""
+    """Return the source of a gradient: from a file that somebody has edited, or one that has been read already."""
     if isinstance(gradient, Source):
         return gradient
     if not isinstance(gradient, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -121,14 +121,14 @@ def read_gradient(gradient: Source | str | os.PathLike[str]) -> Source:
 
 
 def check_gradient(source: Source, loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> None:
-    """Hold an edited gradient against what JAX derives, at the first parameters, on one batch.
+    """Compare an edited gradient with JAX's own, at the initial parameters, on one batch.
 
-    It may differ by 16 times what rounding to the model's dtype makes of JAX's own gradient, beside 64 units of that
+    They may differ by 16 times the rounding error of JAX's own gradient in the model's dtype, plus 64 units of that
     dtype (in float64: a billionth) of the largest element of the array. Elements that are not finite in JAX's own do
     not count: an edit may have made them so.
 
     Raises:
-        InvalidArgument: if it fails, or is another function.
+        InvalidArgument: if it fails, or computes something else.
     """
     wanted, exact = _derived(loss, parameters, batch, form, jax)
     try:
@@ -143,7 +143,7 @@ def check_gradient(source: Source, loss: Any, parameters: Any, batch: Nest, form
         raise InvalidArgument("gradient", "must not fail on a batch", sentence=said) from error
     if jax.tree.structure(found) != form.tree:
         raise invalid("gradient", f"must return {form.tree}, as the parameters are", str(jax.tree.structure(found)))
-    join(jax.tree.leaves(found), form)  # of the same shapes
+    join(jax.tree.leaves(found), form)  # raises if shapes differ
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.flatten_with_path(parameters)[0]]
     counted = 0
     for path, ours, rounded, right in zip(paths, jax.tree.leaves(found), wanted, exact, strict=True):
@@ -170,7 +170,7 @@ def check_gradient(source: Source, loss: Any, parameters: Any, batch: Nest, form
 
 
 def _derived(loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> tuple[list[Any], list[Any]]:
-    """Return JAX's own gradient, and that in float64 if the loss can be computed so."""
+    """Return JAX's own gradient, and the same in float64 if the loss can be computed so."""
 
     def wide(leaf: Any) -> Any:
         array = np.asarray(leaf)
@@ -191,7 +191,7 @@ def _derived(loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> t
 def write_sources(
     loss: Any, parameters: Any, batch: Nest, form: Form, gradient: Source | None, jax: Any
 ) -> dict[str, Source]:
-    """Return what workers without JAX run, by name, decompiled and checked.
+    """Return the sources that workers without JAX run, by name, decompiled and checked.
 
     Raises:
         Unsupported: if the loss has no counterpart in numpy; the error says what and where.
@@ -210,10 +210,10 @@ def write_sources(
 
 
 def check_tasks(tasks: Collection[slice], rows: int) -> None:
-    """Raise if a task has fewer samples than a source is for.
+    """Raise if a task has fewer samples than the batches that a source is for.
 
     Raises:
-        DataError: naming how many there are.
+        DataError: if one has; the error says how many.
     """
     fewest = min(task.stop - task.start for task in tasks)
     if fewest < rows:

@@ -1,4 +1,4 @@
-"""The design matrix of a problem: dense, sparse, or known by its pattern alone; and how blocks are cut out of it."""
+"""The design matrix of a problem: dense, sparse, or stored as a pattern of ones; and how blocks are cut out of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Design(ABC):
     """
 
     joins: ClassVar[bool]
-    """Whether several ranges of rows make one block."""
+    """Whether several ranges of rows are joined into one block."""
 
     def __init__(self, n_rows: int, n_columns: int) -> None:
         self.n_rows = n_rows
@@ -33,7 +33,7 @@ class Design(ABC):
 
     @abstractmethod
     def margins(self, weights: Array) -> Array:
-        """Return the margins of all rows, each summed in the order of its columns: equal rows have equal margins.
+        """Return the margins of all rows, summed in the order of the columns: equal rows have equal margins.
 
         Arguments:
             weights: shape (n_outputs, n_columns).
@@ -44,7 +44,7 @@ class Design(ABC):
 
     @property
     def n_ones(self) -> int:
-        """How many ones its blocks know by their places."""
+        """Number of ones that its blocks store by their places."""
         return 0
 
     @abstractmethod
@@ -57,17 +57,17 @@ class Design(ABC):
 
     @abstractmethod
     def block(self, ranges: Sequence[slice], support: IntArray | None) -> Block:
-        """Return the rows of some ranges, one after the other; over the columns of the support alone, if there is one.
+        """Return the rows of some ranges, one after the other, restricted to the columns of the support, if any.
 
         Arguments:
-            ranges: one range unless `joins`; not more than `MOST_ROWS` rows in all.
-            support: ascending columns, all that the rows touch among them.
+            ranges: one range, or several if `joins`; at most `MOST_ROWS` rows in total.
+            support: columns, ascending, including all that the rows touch.
         """
 
 
 @final
 class DenseDesign(Design):
-    """A matrix with all its numbers.
+    """A dense matrix.
 
     Arguments:
         matrix: shape (n_rows, n_columns), C-contiguous.
@@ -94,10 +94,10 @@ class DenseDesign(Design):
 
 
 class CompressedDesign(Design):
-    """A matrix that keeps its nonzero numbers only.
+    """A matrix that stores only its nonzero numbers.
 
     Arguments:
-        matrix: shape (n_rows, n_columns), with sorted columns, without doubles and stored zeros.
+        matrix: shape (n_rows, n_columns), with sorted columns, without duplicates and stored zeros.
     """
 
     joins = True
@@ -133,7 +133,7 @@ class CompressedDesign(Design):
 
 @final
 class SparseDesign(CompressedDesign):
-    """A matrix with its nonzero numbers."""
+    """A sparse matrix."""
 
     def block(self, ranges: Sequence[slice], support: IntArray | None) -> Block:
         return SparseBlock(self._rows(ranges, support))
@@ -141,7 +141,7 @@ class SparseDesign(CompressedDesign):
 
 @final
 class PatternDesign(CompressedDesign):
-    """A matrix of zeros and ones: its blocks know the places of the ones alone."""
+    """A matrix of zeros and ones: its blocks store only the places of the ones."""
 
     @property
     def n_ones(self) -> int:

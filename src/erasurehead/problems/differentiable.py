@@ -1,4 +1,4 @@
-"""Problems whose loss is a function of the user's own over batches of samples, differentiated by a library for that."""
+"""Problems whose loss is the user's own function of batches of samples, differentiated by JAX or PyTorch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from erasurehead.problems.penalties import Penalty
 from erasurehead.problems.trees import Nest, check_data, rows_of
 
 _MOST_ROWS = 4096
-"""Samples that the coordinator puts through a loss at once when it looks at all of them."""
+"""Batch size with which the coordinator evaluates a loss over all samples."""
 
 _PROBE = 8
-"""Samples with which a loss is tried out."""
+"""Number of samples on which a loss is first tried."""
 
 
 class Differentiated(ABC):
@@ -36,7 +36,7 @@ class Differentiated(ABC):
 
     @abstractmethod
     def place(self, batch: Nest) -> Any:
-        """Return a batch in the form that the library computes with."""
+        """Return a batch as the library takes it."""
 
     @abstractmethod
     def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
@@ -44,13 +44,13 @@ class Differentiated(ABC):
 
         Arguments:
             x: the parameters, shape (n_parameters,).
-            batch: what `place` has returned.
-            noise: seed of the random numbers that the model draws while it is trained; None where it is evaluated.
+            batch: a batch as returned by `place`.
+            noise: seed of the random numbers that the model draws in training, such as for dropout; None in evaluation.
         """
 
     @abstractmethod
     def loss(self, x: Array, batch: Any) -> float:
-        """Return the mean loss over a batch, as the model is evaluated."""
+        """Return the mean loss over a batch, with the model in evaluation mode."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +61,15 @@ class _Task:
 
 @final
 class DifferentiableShard(Shard):
-    """The tasks of a loss of the user's own that one worker holds.
+    """The tasks of a user's own loss that one worker holds.
 
     Arguments:
         model: the loss.
         data: all samples; those of the tasks are kept.
         tasks: ranges of samples.
-        n_samples: of the whole problem.
-        batch_size: samples of each task that a step looks at; None for all.
-        seed: of the mini-batches.
+        n_samples: number of samples of the whole problem.
+        batch_size: number of samples of each task in a mini-batch; None for all.
+        seed: seed of the mini-batches.
     """
 
     def __init__(
@@ -108,22 +108,22 @@ class DifferentiableShard(Shard):
 
 
 class DifferentiableProblem(Problem):
-    """The mean of a loss of the user's own over all samples, plus a penalty; see `jax` and `torch`.
+    """The mean of the user's own loss over all samples, plus a penalty; see `jax` and `torch`.
 
     A step's gradient is that of all samples, or of `batch_size` samples of each task, which are drawn from the seed,
-    the task and the step: its mean over the draws is the full gradient, and replicas of a task send the same.
+    the task and the step: its expectation is the full gradient, and replicas of a task send the same.
 
     Arguments:
         model: the loss, as it runs on workers.
         whole: the loss, as the coordinator evaluates it over all samples.
-        initial: the first parameters, shape (n_parameters,).
+        initial: the initial parameters, shape (n_parameters,).
         data: arrays of numpy with the samples along their first axes, checked.
-        n_samples: how many there are.
-        batch_size: samples of each task that a step looks at; None for all.
-        seed: of the mini-batches.
-        penalty: on the parameters.
+        n_samples: number of samples.
+        batch_size: number of samples of each task in a mini-batch; None for all.
+        seed: seed of the mini-batches.
+        penalty: the penalty on the parameters.
         test: samples that models are measured on, or None.
-        measure: quality of parameters on the test samples, by name.
+        measure: function that returns quality measures on the test samples, by name.
     """
 
     stochastic = True  # of mini-batches, or with noise of the model's own
@@ -162,12 +162,12 @@ class DifferentiableProblem(Problem):
     def sample_gradients(self, models: Array, rows: IntArray) -> Array:
         """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`.
 
-        What a model draws while it is trained, as dropout does, goes by its parameters and its samples.
+        Random numbers of the model, such as for dropout, are drawn from its parameters and its samples.
         """
         found = np.empty_like(models)
         for number, (model, own) in enumerate(zip(models, rows, strict=True)):
             noise = zlib.crc32(own.tobytes(), zlib.crc32(model.tobytes()))
-            with np.errstate(over="ignore", invalid="ignore"):  # a model that has run away is noticed by its user
+            with np.errstate(over="ignore", invalid="ignore"):  # a model that has diverged is noticed by the caller
                 batch = self._model.place(rows_of(self._data, own))
                 found[number] = self._model.differentiate(model, batch, noise)[1]
         return found
@@ -177,7 +177,7 @@ class DifferentiableProblem(Problem):
         return [Exact(*self._mean(x, without), count) for x in points]
 
     def metrics(self, x: Array) -> dict[str, float]:
-        """Return what `metrics` says of the test samples, or the mean loss over them; empty without test samples."""
+        """Return the user's metrics on the test samples, or the mean loss over them; empty without test samples."""
         return {} if self._test is None else self._measure(x, self._test)
 
     def _mean(self, x: Array, without: Sequence[slice]) -> tuple[float, Array]:
@@ -206,7 +206,7 @@ def check_test(test: Nest, data: Nest) -> Nest:
     """Return samples for testing as numpy arrays; None if there are none.
 
     Raises:
-        InvalidArgument: if they are not like those for training.
+        InvalidArgument: if they are not of the same form as the training data.
     """
     if test is None:
         return None
@@ -228,20 +228,20 @@ def _form(array: Any) -> str:
 
 
 def check_mean(loss: Callable[[Nest], float], data: Nest, n_samples: int, precision: float, argument: str) -> float:
-    """Try a loss at the first parameters, on a few samples.
+    """Try a loss at the initial parameters, on a few samples.
 
     Arguments:
-        loss: of some samples.
+        loss: returns the mean loss over some samples.
         data: all samples.
-        n_samples: how many there are.
-        precision: what numbers of the model's dtype are rounded by.
+        n_samples: number of samples.
+        precision: relative rounding error of the model's dtype.
         argument: name of the loss, for errors.
 
     Returns:
         The mean loss over these samples.
 
     Raises:
-        InvalidArgument: if it is not finite, or no mean over samples, so that losses of tasks would not add up.
+        InvalidArgument: if it is not finite, or not a mean over samples, so that losses of tasks would not add up.
     """
     count = min(_PROBE, n_samples)
     whole = loss(rows_of(data, slice(0, count)))
@@ -265,7 +265,7 @@ def check_mean(loss: Callable[[Nest], float], data: Nest, n_samples: int, precis
 
 
 def checked_metrics(found: Any) -> dict[str, float]:
-    """Return what a function of the user's says of a model, or raise if it is not numbers by name."""
+    """Return the result of the user's metrics function, or raise if it is not a dict of numbers by name."""
     if not isinstance(found, Mapping):
         raise invalid("metrics", "must return a dict of numbers by name", found)
     named: dict[str, float] = {}

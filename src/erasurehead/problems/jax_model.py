@@ -18,7 +18,7 @@ from erasurehead.problems.differentiable import Differentiated
 from erasurehead.problems.trees import Nest, fitted, leaves, mapped
 
 _OPTIONS = {"xla_cpu_multi_thread_eigen": False}
-"""For XLA: threads would sum in another order on machines of more cores, and equal arrivals are to give equal bits."""
+"""For XLA: with more cores, threads would sum in another order, but equal arrivals must give equal bits."""
 
 
 def jax_library() -> Any:
@@ -40,9 +40,9 @@ class Form:
     """How parameters lie in one vector.
 
     Arguments:
-        shapes: of the arrays, one after the other.
-        dtypes: of them, by name.
-        tree: how JAX puts them together.
+        shapes: shape of each array, in order.
+        dtypes: name of each array's dtype, in order.
+        tree: structure of the parameters, in JAX's terms.
         x64: whether JAX computes with 64-bit types.
     """
 
@@ -58,11 +58,11 @@ class Form:
 
     @property
     def wide(self) -> str:
-        """The dtype that holds all of them."""
+        """The dtype that can hold all of them."""
         return "float64" if "float64" in self.dtypes else "float32"
 
     def split(self, x: Any, numbers: Any) -> list[Any]:
-        """Return the arrays that a vector holds; `numbers` is the module that makes them, of numpy or JAX."""
+        """Return the arrays that a vector holds; `numbers` is the module that makes them: numpy or jax.numpy."""
         cuts: list[Any] = []
         low = 0
         for shape, dtype, size in zip(self.shapes, self.dtypes, self.sizes, strict=True):
@@ -76,10 +76,10 @@ class JaxModel(Differentiated):
     """A pure function of parameters and a batch, which JAX compiles and differentiates.
 
     Arguments:
-        loss: `loss(parameters, batch)`, one number.
-        form: of the parameters.
-        gradient: source of a function that is the loss's gradient in place of what JAX derives; None for that.
-        rows: samples in a batch that this source is for; JAX derives the gradient of other batches.
+        loss: `loss(parameters, batch)`, returning one number.
+        form: how the parameters lie in one vector.
+        gradient: source of the gradient to use in place of JAX's own; None for JAX's own.
+        rows: batch size that this source is for; for other batches, JAX's own gradient is used.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class JaxModel(Differentiated):
         self.n_parameters = sum(form.sizes)
 
     def __reduce__(self) -> Any:
-        # As the user's program is: also for whoever has the plain pickle only.
+        # By value, like the rest of the user's program: even the plain pickle can then load it.
         gradient = None if self.gradient is None else bare(self.gradient)
         return _unpack, (_dumps((self._given, self.form, gradient, self._rows)),)
 
@@ -110,7 +110,7 @@ class JaxModel(Differentiated):
             return float(self._compiled[1](self._wide(x), batch))
 
     def parameters(self, x: Array) -> Any:
-        """Return the parameters that a vector holds, as the loss takes them."""
+        """Return the parameters that a vector holds, in the form that the loss takes."""
         jax = jax_library()
         with jax.enable_x64(self.form.x64):
             return jax.tree.unflatten(self.form.tree, self.form.split(jax.numpy.asarray(self._wide(x)), jax.numpy))
@@ -131,7 +131,7 @@ class JaxModel(Differentiated):
 
     @cached_property
     def _compiled(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The function that returns loss and gradient, and that which returns the loss."""
+        """The function that returns loss and gradient, and the one that returns only the loss."""
         jax, form, given = jax_library(), self.form, self._given
 
         def loss(x: Any, batch: Any) -> Any:
@@ -160,15 +160,15 @@ def _unpack(data: bytes) -> JaxModel:
 
 
 def bare(source: Source) -> Source:
-    """Return a source as workers need it: without the function that it was made of."""
+    """Return a source as workers need it: without the function that it was made from."""
     return Source(source.text, source.name, source.backend, source.constants)
 
 
 def join(arrays: Sequence[Any], form: Form) -> Array:
-    """Return gradients as one vector, shape (n_parameters,).
+    """Join the arrays of a gradient into one vector, shape (n_parameters,).
 
     Raises:
-        InvalidArgument: if they have not the shapes of the parameters.
+        InvalidArgument: if they do not have the shapes of the parameters.
     """
     shapes = tuple(tuple(np.shape(array)) for array in arrays)
     if shapes != form.shapes:
@@ -182,7 +182,7 @@ def form_of(parameters: Any) -> tuple[Form, Array]:
     """Return how parameters lie in a vector, and that vector in float64, shape (n_parameters,).
 
     Raises:
-        InvalidArgument: if something among them is no array of real numbers that can be moved, or not finite.
+        InvalidArgument: if one of them is not an array of finite, real floating-point numbers.
     """
     jax = jax_library()
     found, tree = jax.tree.flatten_with_path(parameters)
@@ -208,7 +208,7 @@ def form_of(parameters: Any) -> tuple[Form, Array]:
 
 
 def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -> float:
-    """Return a loss's value, or say what is wrong with the loss.
+    """Return the value of a loss, or raise an error that says what is wrong with it.
 
     Raises:
         InvalidArgument: if it fails, or returns anything but one real number.
@@ -242,7 +242,7 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
 
 
 def canonical(data: Nest, form: Form, argument: str) -> Nest:
-    """Return data in the dtypes that JAX computes with: of 32 bits, unless it has 64.
+    """Return data in the dtypes that JAX computes with: of 32 bits, unless 64-bit types are enabled.
 
     Raises:
         InvalidArgument: if a number does not fit.
@@ -254,6 +254,6 @@ def canonical(data: Nest, form: Form, argument: str) -> Nest:
 
 
 def precision(form: Form) -> float:
-    """Return by what the coarsest of the parameters' dtypes rounds."""
+    """Return the relative rounding error of the coarsest of the parameters' dtypes."""
     jax = jax_library()
     return max(float(jax.numpy.finfo(dtype).eps) for dtype in form.dtypes)

@@ -1,4 +1,4 @@
-"""`problems.jax`: a loss of the user's own in JAX as a problem, on workers with JAX or, decompiled, without."""
+"""`problems.jax`: the user's own loss in JAX as a problem, on workers with JAX or, decompiled, without it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PRELOAD = ("erasurehead.problems.one_thread_jax", "erasurehead.problems.jax_mod
 
 @final
 class JaxProblem(DifferentiableProblem):
-    """A loss of the user's own that JAX differentiates; `jax` makes one."""
+    """A problem whose loss is the user's own function, differentiated by JAX; made by `jax`."""
 
     def __init__(
         self, *parts: Any, sources: Mapping[str, Source] = MappingProxyType({}), hashes: frozenset[str] = frozenset(),
@@ -47,7 +47,7 @@ class JaxProblem(DifferentiableProblem):
         super().__init__(*parts)
         self.sampled = self.batch_size is not None
         self.sources: Mapping[str, Source] = MappingProxyType(dict(sources))
-        """The sources that workers run, by name: for a person to read, and to accept by their hashes."""
+        """The sources that workers run, by name: for a person to read, and accept by their hashes."""
         self._hashes, self._numpy = hashes, without_jax
         self.preload = ("erasurehead.problems.decompiled",) if without_jax else _PRELOAD
 
@@ -82,30 +82,32 @@ def jax(
 ) -> JaxProblem:
     """Return the problem of minimising a loss that is written in JAX.
 
-    Workers are sent the loss as they are sent the rest of your program; where they run, JAX must be installed
-    (`pip install 'erasurehead[jax]'`). The model computes in the dtypes of its parameters; if one of them is of
-    float64, JAX's 64-bit types are turned on for this problem.
+    The loss is sent to workers together with the rest of your program; JAX must be installed where they run
+    (`pip install 'erasurehead[jax]'`). The model computes in the dtypes of its parameters; if one of them is float64,
+    JAX's 64-bit types are enabled for this problem.
 
     Arguments:
         loss: `loss(parameters, batch)`, pure: the mean over the samples of the batch, one real number.
-        parameters: the first ones: arrays of real numbers in whatever JAX takes for a tree.
-        data: arrays in dicts, lists and tuples; the first axis of each is the samples. A batch has the same form.
-        batch_size: samples of each task that a step looks at, drawn from seed, task and step; None for all.
-        seed: of these draws.
+        parameters: the initial ones: arrays of real numbers in any structure that JAX takes as a tree.
+        data: arrays in dicts, lists and tuples; the first axis of each array is that of the samples. Batches have the
+            same form.
+        batch_size: number of samples of each task in a mini-batch, drawn from seed, task and step; None for all.
+        seed: seed of these draws.
         l2: factor of the penalty `l2 * ||x||^2` over all parameters.
-        penalty: another one, such as `L1(0.01)`; l2 is then left out.
-        test: samples of the form of `data` that models are measured on; None for none.
-        metrics: `metrics(parameters, test)`, a dict of numbers; by default the mean loss, as `loss`.
-        gradient: an edited source of `gradient(parameters, batch)`, or its file, which takes the place of what JAX
-            derives; for batches of `batch_size` samples, which must be given. It is run as your program is, and held
-            against JAX's at the first parameters.
+        penalty: another penalty, such as `L1(0.01)`; l2 must then be left out.
+        test: test samples, in the form of `data`; None for none.
+        metrics: `metrics(parameters, test)`, returning a dict of numbers; by default the mean loss, named `loss`.
+        gradient: an edited source of `gradient(parameters, batch)`, or its file, to use in place of JAX's own gradient;
+            for batches of `batch_size` samples, which must be given. It is run like the rest of your program, after it
+            was compared with JAX's at the initial parameters.
         worker_backend: `"numpy"` sends workers the loss and its gradient as decompiled source, so that they need no
-            JAX; for batches of `batch_size` samples, which must be given.
-        hashes: SHA-256 of sources that you have read (`problem.sources`) and accept. Workers run no source for numpy
-            that is not among them; if any are given, nor an edited gradient.
+            JAX; `batch_size` must then be given.
+        hashes: SHA-256 sums of sources that you have read (`problem.sources`) and accept. Workers run no source for
+            numpy that is not among them; if any are given, they run no other edited gradient either.
 
     Raises:
-        InvalidArgument: if the loss fails, or is no finite mean; parameters are no arrays; data do not fit together.
+        InvalidArgument: if the loss fails, or is not a finite mean; parameters are not arrays; or data do not fit
+            together.
         MissingExtra: if JAX is not installed.
         DataError: if the file of an edited gradient cannot be read.
         Unsupported: if the loss has no counterpart in numpy; the error says what and where.
@@ -158,7 +160,7 @@ def jax(
 
 
 def _example(samples: Nest, batch_size: int | None, n_samples: int) -> Nest:
-    """Return the first batch: sources are for batches of one size."""
+    """Return the first batch: sources are for batches of a fixed size."""
     if batch_size is None:
         raise invalid(
             "batch_size", "must be given where gradients are sources, which are for batches of one size", UNSAID,

@@ -1,8 +1,8 @@
-"""The loops that numpy and scipy have no words for: products with matrices of ones, logistic residuals, weighted sums.
+"""Loops that numpy and scipy do not have: products with matrices of ones, logistic residuals, weighted sums.
 
-There are two of each, which give the same bits: in `machine_code` for much, and in numpy, here, for little. Loading the
-former takes longer than a small problem, or a short run, computes in all, and every process pays for it: the
-coordinator, the command line, the server that workers are forked from, ranks and actors.
+There are two versions of each, which give the same bits: in `machine_code` for large arrays, and in numpy, here, for
+small ones. Loading the former takes longer than a small problem, or a short run, takes in total, and every process
+would pay for it: the coordinator, the command line, the server that workers are forked from, ranks and actors.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, Places
 
-_LARGE = 4096  # elements from which on workers are given machine code
+_LARGE = 4096  # elements from which workers are given machine code
 _ENOUGH = 2**25  # elements for which numpy takes about as long as loading machine code does
-_EACH = 1024  # elements for which numpy takes as long as its calls do
+_EACH = 1024  # elements for which numpy takes as long as the overhead of its calls
 
 _MACHINE_CODE = "erasurehead.problems.machine_code"
 _NUMPY_ALONE = "erasurehead.problems.numpy_alone"
@@ -30,16 +30,16 @@ _BLOCK = 512  # samples whose losses are one logarithm
 def modules_for(size: int) -> tuple[str, ...]:
     """Return the modules that a worker imports at its start to compute with arrays of up to some size.
 
-    It never loads machine code within a step, which would make a straggler of it.
+    It never loads machine code within a step, which would make it a straggler.
 
     Arguments:
-        size: elements of the longest array, of a model or of what a shard holds.
+        size: number of elements of the longest array, of the model or of a shard.
     """
     return (__name__, _MACHINE_CODE if size >= _LARGE else _NUMPY_ALONE)
 
 
 def load(size: int) -> None:
-    """Load machine code before a clock starts, if arrays of up to some size are worth it."""
+    """Load machine code before a clock starts, if arrays of up to `size` elements are worth it."""
     if size >= _LARGE:
         import_module(_MACHINE_CODE)
 
@@ -62,20 +62,20 @@ class _Progress:
 
 
 def numpy_alone() -> None:
-    """Never load machine code from now on, however much is computed."""
+    """Never load machine code in this process, however much is computed."""
     _Progress.enough = math.inf
 
 
 def _machine_code(size: int) -> Any:
-    """Return the module to leave a computation to; None if it is done here.
+    """Return the module with machine code; None to compute with numpy.
 
-    Whoever is no worker of a real engine has machine code once it is worth it.
+    Processes that are not workers of a real engine load machine code once it is worth it.
     """
     if _MACHINE_CODE not in sys.modules:
         _Progress.computed += size + _EACH
         if _Progress.computed < _Progress.enough:
             return None
-    return import_module(_MACHINE_CODE)  # which waits where another thread is still importing it
+    return import_module(_MACHINE_CODE)  # waits if another thread is still importing it
 
 
 def pattern_product(
@@ -90,8 +90,8 @@ def pattern_product(
 
     Arguments:
         first, runs, columns, rows: the ones, as `PatternBlock` has them.
-        weights: of the columns, shape (n_columns,).
-        margins: shape (n_rows + 1,); the last element takes what belongs to no row.
+        weights: weight of each column, shape (n_columns,).
+        margins: output, shape (n_rows + 1,); the last element takes what belongs to no row.
     """
     code = _machine_code(len(first) + len(rows))
     if code is not None:
@@ -114,8 +114,8 @@ def pattern_transposed(
 
     Arguments:
         first, runs, columns, rows: the ones, as `PatternBlock` has them.
-        residuals: of the rows, shape (n_rows + 1,); the last is 0.
-        total: shape (n_columns,).
+        residuals: residual of each row, shape (n_rows + 1,); the last is 0.
+        total: output, shape (n_columns,).
     """
     code = _machine_code(len(first) + len(rows))
     if code is not None:
@@ -123,7 +123,7 @@ def pattern_transposed(
         return
     lengths = np.repeat(*runs.T.astype(np.int64))
     within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    lanes = np.where(within < np.repeat(lengths - lengths % 4, lengths), within % 4, 0)  # four sums, as over there
+    lanes = np.where(within < np.repeat(lengths - lengths % 4, lengths), within % 4, 0)  # four sums, as there
     lanes += np.repeat(np.arange(0, 4 * len(lengths), 4), lengths)
     a, b, c, d = np.bincount(lanes, residuals[rows], 4 * len(lengths)).reshape(-1, 4).T
     total[:] = residuals[first]
@@ -131,17 +131,17 @@ def pattern_transposed(
 
 
 def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: float) -> float:
-    """Put the derivatives of `scale * log(1 + exp(-label * margin))` in place of the margins.
+    """Replace the margins by the derivatives of `scale * log(1 + exp(-label * margin))`.
 
     The logarithms are taken of products of 512 factors: log(1 + e) = log(u) + (e - (u - 1)) / u, where u is 1 + e as
     rounded, so that an e below the rounding of 1 still counts. Rounding costs the sum about 1e-16 a sample. `decays`
     come from numpy, whose exponential works on eight numbers at once.
 
     Arguments:
-        margins: shape (n_rows,); changed.
+        margins: shape (n_rows,); changed in place.
         decays: exp(-|margin|), shape (n_rows,).
         labels: -1 or +1, shape (n_rows,).
-        scale: of the loss.
+        scale: factor of the loss.
 
     Returns:
         The sum of the losses, times the scale.
@@ -155,19 +155,19 @@ def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: floa
     terms = (decays - (rounded - 1.0)) * inverse - np.minimum(signed, 0.0)
     margins[:] = -scale * labels * np.where(signed >= 0.0, inverse * decays, inverse)
     loss = 0.0
-    for begin in range(0, len(terms), _BLOCK):  # one after the other, where a sum of numpy's goes by pairs
+    for begin in range(0, len(terms), _BLOCK):  # sequentially, whereas numpy sums pairwise
         loss = float(np.add.accumulate(np.append(loss, terms[begin : begin + _BLOCK]))[-1])
         loss += math.log(np.multiply.accumulate(rounded[begin : begin + _BLOCK])[-1])
     return scale * loss
 
 
 def take(vector: Array, places: Places, out: Array) -> None:
-    """Write the elements at some places of a vector.
+    """Copy the elements at the given places of a vector.
 
     Arguments:
-        vector: what is read.
-        places: within the vector, which is not checked; shape (length,).
-        out: filled, shape (length,).
+        vector: the vector to read from.
+        places: valid indices of the vector (not checked), shape (length,).
+        out: output, shape (length,).
     """
     code = _machine_code(len(vector))
     if code is not None:
@@ -177,13 +177,13 @@ def take(vector: Array, places: Places, out: Array) -> None:
 
 
 def add_in_place(total: Array, places: Places, weight: float, values: Array) -> None:
-    """Add weighted values to the places that they belong to.
+    """Add weighted values at the given places of a vector.
 
     Arguments:
-        total: changed.
-        places: of the values in it; -1 for padding, which is not read. Shape (length,).
-        weight: of the values.
-        values: shape (length,).
+        total: the vector; changed in place.
+        places: index of each value in the vector, shape (length,); -1 for padding, which is not read.
+        weight: factor of the values.
+        values: the values, shape (length,).
     """
     code = _machine_code(len(total))
     if code is not None:

@@ -25,27 +25,28 @@ from erasurehead.problems.shards import LinearShard, build_shard, hold_rows
 class LinearProblem(Problem):
     """A linear model's mean loss over the training samples, plus a penalty: `l2 * ||x||^2`, or another.
 
-    The parameters are `x.reshape(n_outputs, n_features)`: one row of weights, or one a class (the order of
-    scikit-learn's `coef_`). There is no hidden constant term: give X a column of ones to have one, and name it by
-    `intercept`; else l2 holds for it as for any other column, as in the original experiments.
+    The parameters are `x.reshape(n_outputs, n_features)`: one row of weights, or one per class (the order of
+    scikit-learn's `coef_`). There is no implicit constant term: add a column of ones to X to have one, and name it by
+    `intercept`; otherwise l2 applies to it as to any other column, as in the original experiments.
 
-    The penalty has no half before it, and the loss is a mean: scikit-learn's `LogisticRegression` minimises the same
-    with `C = 1 / (2 * n_samples * l2)`, its `Ridge` with `alpha = n_samples * l2`.
+    The penalty has no factor of one half, and the loss is a mean: scikit-learn's `LogisticRegression` minimises the
+    same with `C = 1 / (2 * n_samples * l2)`, its `Ridge` with `alpha = n_samples * l2`.
 
     Arguments:
         X: training samples x features; a scipy sparse matrix or array, or an array of two dimensions. A sparse matrix
             whose stored numbers are all 1, such as a one-hot encoding, is kept without its numbers. X and y are both
-            copied: changing them in place later does not change the problem. Arrays that nobody can write to
-            (`array.flags.writeable = False`, or mapped to be read) are not.
-        y: one label or target a sample, shape (n_samples,).
+            copied: changing them in place later does not change the problem. Read-only arrays
+            (`array.flags.writeable = False`, or read-only memory maps) are not copied.
+        y: one label or target per sample, shape (n_samples,).
         l2: factor of the penalty, at least 0.
         test: samples and labels to measure models on, (X_test, y_test); None for none.
-        intercept: a column of X that is left out of the penalty, such as one of ones, from 0, or from -1 for the last;
-            None for no such column.
-        penalty: another one than l2, which is then left out: `L1(0.01)`, `ElasticNet(0.01, 0.1)`, or your own.
-        sample_weight: how much each training sample counts, at least 0, shape (n_samples,): the loss is the mean by
-            these weights, so that a weight of 2 is a sample that is there twice. None for all alike.
-        class_weight: factor of the weights by class, label -> factor; `"balanced"` for factors by which all classes
+        intercept: index of a column of X that is left out of the penalty, such as one of ones, from 0, or from -1 for
+            the last; None for no such column.
+        penalty: a penalty in place of l2, which must then be left out: `L1(0.01)`, `ElasticNet(0.01, 0.1)`, or your
+            own.
+        sample_weight: how much each training sample counts, at least 0, shape (n_samples,): the loss is the weighted
+            mean, so that a weight of 2 is a sample that occurs twice. None if all count alike.
+        class_weight: factor by class, as a dict from label to factor; `"balanced"` for factors with which all classes
             weigh the same (n_samples / (classes * samples of the class)). Not for least squares.
 
     Raises:
@@ -86,7 +87,7 @@ class LinearProblem(Problem):
 
     @abstractmethod
     def _choose_loss(self, values: Array) -> SampleLoss:
-        """Return the loss for the training labels, which are finite numbers."""
+        """Return the loss for the training labels, which are known to be finite numbers."""
 
     @property
     def regularizer(self) -> Penalty:
@@ -94,7 +95,7 @@ class LinearProblem(Problem):
 
     @property
     def heaviest(self) -> float:
-        """The greatest weight of a sample, where their mean is 1: the loss may be so much more curved."""
+        """The greatest weight of a sample, relative to the mean: the loss may be that many times as curved."""
         return 1.0 if self._weights is None else float(self._weights.max())
 
     def weight(self, rows: slice) -> float:
@@ -115,7 +116,7 @@ class LinearProblem(Problem):
         if without:
             return super().exact(points, without)
         found: list[Exact] = []
-        for x in points:  # loss and gradient in one pass
+        for x in points:  # loss and gradient in one pass over the data
             gradient = np.empty(self.n_parameters)
             found.append(Exact(self._whole.combine(x, np.ones(1), 0, gradient), gradient, self.n_samples))
         return found
@@ -145,7 +146,7 @@ class LinearProblem(Problem):
         return {} if self._test is None else self.model(x).measure(self._test)
 
     def model(self, x: Array) -> LinearModel:
-        """Return what predicts for new samples with the parameters `x`, shape (n_parameters,)."""
+        """Return the model with the parameters `x`, shape (n_parameters,), which predicts for new samples."""
         return LinearModel(self.sample_loss, x)
 
     @cached_property
@@ -202,7 +203,7 @@ class SoftmaxRegression(LinearProblem):
         y: class numbers from 0 to n_classes - 1, shape (n_samples,).
         l2: as for `LinearProblem`.
         test: as for `LinearProblem`.
-        n_classes: number of classes, at least 2; None for the greatest label plus one, if all up to it occur.
+        n_classes: number of classes, at least 2; None for the greatest label plus one; all classes must then occur.
         intercept: as for `LinearProblem`.
         penalty: as for `LinearProblem`.
         sample_weight: as for `LinearProblem`.

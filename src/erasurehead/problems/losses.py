@@ -1,6 +1,6 @@
-"""The loss of one sample, given its margins: what makes a linear model a logistic, least-squares or softmax regression.
+"""Losses of one sample, given its margins: they make a linear model a logistic, least-squares or softmax regression.
 
-Margins have shape (n_outputs, n_samples), with one output for a number or two classes, and one a class for more.
+Margins have shape (n_outputs, n_samples), with one output for a number or two classes, and one per class for more.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from erasurehead.problems import kernels
 from erasurehead.problems.metrics import accuracy, area_under_curve, r_squared
 
 Labels: TypeAlias = NDArray[Any]
-"""One a sample, in the form that the loss computes with: float64, or int64 if they number the classes."""
+"""One label per sample, as the loss takes them: float64, or int64 where they number the classes."""
 
 
 class SampleLoss(ABC):
-    """The loss of one sample, and what it makes of margins."""
+    """The loss of one sample, as a function of its margins."""
 
     name: ClassVar[str]
     n_outputs: int
-    """Margins a sample."""
+    """Number of margins per sample."""
 
     score_names: ClassVar[tuple[str, ...]]
-    """What `scores` may return, by name."""
+    """The names of the measures that `scores` may return."""
 
     curvature: ClassVar[float]
-    """The largest second derivative in a margin."""
+    """The largest second derivative with respect to a margin."""
 
     @abstractmethod
     def labels(self, values: Array, argument: str) -> Labels:
         """Check labels, finite numbers of shape (n_samples,), and return them in the form to compute with.
 
         Raises:
-            InvalidArgument: if there are others than the loss knows.
+            InvalidArgument: if there are labels that the loss does not allow.
         """
 
     @abstractmethod
     def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
-        """Put the derivatives of the losses in place of the margins.
+        """Replace the margins by the derivatives of the losses.
 
         Arguments:
-            margins: shape (n_outputs, n_samples); changed.
+            margins: shape (n_outputs, n_samples); changed in place.
             labels: shape (n_samples,).
-            scale: factor of the losses and of their derivatives: one, or one a sample, shape (n_samples,).
+            scale: factor of the losses and of their derivatives: one number, or one per sample, shape (n_samples,).
 
         Returns:
             The sum of the losses, each times its scale.
@@ -56,13 +56,13 @@ class SampleLoss(ABC):
 
     @abstractmethod
     def predict(self, margins: Array) -> Labels:
-        """Return the class or the number that the margins speak for, shape (n_samples,)."""
+        """Return the predicted class or number of each sample, shape (n_samples,)."""
 
     @abstractmethod
     def probabilities(self, margins: Array) -> Array | None:
         """Return the probability of +1, shape (n_samples,), or of each class, shape (n_samples, n_classes).
 
-        None if the loss is not one over classes.
+        None if the loss is not one for classification.
         """
 
     @abstractmethod
@@ -110,7 +110,7 @@ class LogisticLoss(SampleLoss):
 
 @final
 class SquaredLoss(SampleLoss):
-    """`(margin - target)^2`, without the half that some authors put before it."""
+    """`(margin - target)^2`, without the factor of one half that some authors use."""
 
     name = "least_squares"
     score_names = ("mse", "r2")

@@ -1,4 +1,4 @@
-"""The loops of `kernels` as machine code, for what is large.
+"""The loops of `kernels` as machine code, for large arrays.
 
 Importing this module loads numba and the machine code (or compiles it, the first time), which takes the better part of
 a second. Indices are unsigned: numba then leaves out the check for negative ones, which costs a fifth of a gather.
@@ -62,7 +62,7 @@ def pattern_transposed(
         length = runs[run, 0]
         fours = length // _FOUR * _FOUR
         for _ in range(runs[run, 1]):
-            # Four sums at a time: an addition need not wait for the one before it.
+            # Four sums at a time: an addition does not have to wait for the one before it.
             a, b, c, d = 0.0, 0.0, 0.0, 0.0
             for further in range(entry, entry + fours, _FOUR):
                 a += residuals[rows[further]]
@@ -78,7 +78,7 @@ def pattern_transposed(
 
 @compiled(FLOAT, writes("float64"), reads("float64"), reads("float64"), FLOAT)
 def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: float) -> float:
-    """Put the derivatives in place of the margins, and return the loss; arguments as for `kernels`."""
+    """Replace the margins by derivatives, and return the loss; arguments as for `kernels.logistic_residuals`."""
     loss = 0.0
     product = 1.0
     for row in range(margins.shape[0]):
@@ -98,14 +98,14 @@ def logistic_residuals(margins: Array, decays: Array, labels: Array, scale: floa
 
 @compiled(NOTHING, reads("float64"), reads("int32"), writes("float64"))
 def take(vector: Array, places: Places, out: Array) -> None:
-    """Write the elements at some places: four fifths of the time of `numpy.take` with 64 bits a place."""
+    """Copy the elements at the given places, in four fifths of the time of `numpy.take` with 64-bit indices."""
     for element in range(len(places)):
         out[element] = vector[np.uint64(places[element])]
 
 
 @compiled(NOTHING, writes("float64"), reads("int32"), FLOAT, reads("float64"))
 def add_in_place(total: Array, places: Places, weight: float, values: Array) -> None:
-    """Add weighted values where they belong: half the time of `numpy.add.at`, and no temporaries."""
+    """Add weighted values at the given places, in half the time of `numpy.add.at`, without temporary arrays."""
     for element in range(len(places)):
         place = places[element]
         if place >= 0:

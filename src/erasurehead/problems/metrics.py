@@ -1,4 +1,4 @@
-"""What a person wants to know of a model's outputs on samples that it was not trained on."""
+"""Quality measures of a model's outputs on samples that it was not trained on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from erasurehead._internal.arrays import Array
 
 
 def area_under_curve(labels: Array, scores: Array) -> float | None:
-    """Return the area under the ROC curve: how often a positive sample scores above a negative one, ties for half.
+    """Return the area under the ROC curve: how likely a positive sample scores above a negative one, ties half.
 
     Arguments:
-        labels: positive where above 0, shape (n_samples,).
-        scores: shape (n_samples,).
+        labels: labels; those above 0 are positive, shape (n_samples,).
+        scores: the model's scores, shape (n_samples,).
 
     Returns:
-        The area, in [0, 1]; None where it is not defined: all samples of one class, or a score that is not a number.
+        The area, in [0, 1]; None where it is undefined: all samples are of one class, or a score is NaN.
     """
     positive = labels > 0
     n_positive = int(np.count_nonzero(positive))
@@ -32,11 +32,11 @@ def area_under_curve(labels: Array, scores: Array) -> float | None:
 
 
 def accuracy(labels: NDArray[Any], predicted: NDArray[Any]) -> float:
-    """Return the share of samples whose class is predicted."""
+    """Return the fraction of samples whose class is predicted correctly."""
     return int(np.count_nonzero(labels == predicted)) / len(labels)
 
 
 def r_squared(mean_squared_error: float, targets: Array) -> float | None:
-    """Return the share of the targets' variance that is explained; None if they do not vary."""
+    """Return the fraction of the targets' variance that is explained; None if they do not vary."""
     variance = float(np.var(targets))
     return 1.0 - mean_squared_error / variance if variance > 0 else None

@@ -1,4 +1,4 @@
-"""Which samples of a task a step looks at: drawn from (seed, task, step), so that replicas of a task agree."""
+"""Which samples of a task are in a step's mini-batch: drawn from (seed, task, step), so that replicas agree."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SAMPLES, _NOISE = zlib.crc32(b"mini-batches"), zlib.crc32(b"random numbers in a
 
 
 def draw_batch(seed: int, task: slice, step: int, size: int) -> IntArray:
-    """Return which samples of a task a step looks at, counted from the task's first, ascending, without doubles.
+    """Return a mini-batch: distinct indices of samples, counted from the task's first, ascending.
 
     Arguments:
-        seed: of the problem.
-        task: its range of samples: what it is, whoever holds it.
-        step: of the optimizer.
-        size: how many; all of them if the task has no more.
+        seed: seed of the problem.
+        task: the task's range of samples, which identifies it whoever holds it.
+        step: number of the optimizer's step.
+        size: number of samples; all of them if the task has no more.
 
     >>> draw_batch(0, slice(10, 20), 3, 4)
     array([0, 1, 3, 8])
@@ -32,7 +32,7 @@ def draw_batch(seed: int, task: slice, step: int, size: int) -> IntArray:
 
 
 def noise_seed(seed: int, task: slice, step: int) -> int:
-    """Return the seed of the random numbers that a model draws while it computes a task: of dropout, say."""
+    """Return the seed of the random numbers that a model draws while it computes a task, such as for dropout."""
     return int(_key(seed, _NOISE, task, step).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

@@ -1,4 +1,4 @@
-"""What a trained model predicts, and how well: all that is needed of it once training is over."""
+"""Trained models: what they predict, and how well; all that is needed once training is over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, Softma
 
 
 class Samples(NamedTuple):
-    """Samples with labels, checked."""
+    """Samples and their labels, checked."""
 
     design: Design
     labels: Labels
@@ -29,10 +29,10 @@ def check_samples(
 
     Arguments:
         X: samples x features, as for `check_design`.
-        y: one label a sample.
+        y: one label per sample.
         sample_loss: the loss that the labels are for.
         n_features: number of columns that X must have; None for any.
-        names: of X and y, for errors.
+        names: names of X and y, for errors.
 
     Raises:
         InvalidArgument: if shapes do not fit, a number is not finite, or labels are not those that the loss knows.
@@ -46,7 +46,7 @@ class ScoringModel(ABC):
     """A trained model that scores samples, without the data that it was trained on.
 
     Attributes:
-        sample_loss: the loss that it was trained for, which tells what scores mean.
+        sample_loss: the loss that it was trained for, which defines what its scores mean.
     """
 
     sample_loss: SampleLoss
@@ -72,22 +72,22 @@ class ScoringModel(ABC):
     def probabilities(self, X: Any) -> Array | None:
         """Return the probability of label +1, shape (n_samples,), or of each class, shape (n_samples, n_classes).
 
-        None for least squares, which speaks of no classes.
+        None for least squares, which has no classes.
         """
         return self.sample_loss.probabilities(self._margins(X))
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Return the quality on labelled samples by name."""
         samples = check_samples(X, y, self.sample_loss, self.n_features)
-        with np.errstate(over="ignore", invalid="ignore"):  # the measures of a model that has run away say so
+        with np.errstate(over="ignore", invalid="ignore"):  # the measures show whether a model has diverged
             return self.sample_loss.scores(self._margins(X), samples.labels)
 
 
 def checked_array(X: Any, n_features: int) -> Array:
-    """Return samples, which may be sparse, as an array, shape (n_samples, n_features).
+    """Return samples, which may be sparse, as a dense array, shape (n_samples, n_features).
 
     Raises:
-        InvalidArgument: if they have other columns, or numbers that are not finite.
+        InvalidArgument: if they have another number of columns, or numbers that are not finite.
     """
     design = check_design(X, "X", n_features)
     return design.matrix.toarray() if isinstance(design, CompressedDesign) else cast("DenseDesign", design).matrix
@@ -118,12 +118,12 @@ class LinearModel(ScoringModel):
 
     @classmethod
     def named(cls, name: str, x: Array, n_classes: int = 2) -> Self:
-        """Return the model of a regression by its name, as a run's files keep it.
+        """Return a linear model by the name of its loss, as it is stored in run files.
 
         Arguments:
             name: `"logistic"`, `"least_squares"` or `"softmax"`.
             x: the parameters, shape (n_outputs * n_features,).
-            n_classes: for softmax alone.
+            n_classes: number of classes, for softmax only.
         """
         if name == SoftmaxLoss.name:
             return cls(SoftmaxLoss(n_classes), x)
@@ -143,7 +143,7 @@ class LinearModel(ScoringModel):
 
     def measure(self, samples: Samples) -> dict[str, float]:
         """Return the quality on samples that are checked already."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the measures of a model that has run away say so
+        with np.errstate(over="ignore", invalid="ignore"):  # the measures show whether a model has diverged
             return self.sample_loss.scores(samples.design.margins(self._weights), samples.labels)
 
     @property

@@ -1,4 +1,4 @@
-"""A two-layer network for classes, in NumPy: a problem that is not convex, and needs no extra."""
+"""A two-layer classification network in NumPy: a non-convex problem that needs no extra package."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from erasurehead.problems.losses import Labels, SampleLoss, SoftmaxLoss
 from erasurehead.problems.models import ScoringModel, checked_array
 
 _ROWS = 2_048
-"""Samples that go through the network at once."""
+"""Number of samples that go through the network at once."""
 
 
 @final
 class TwoLayerNetwork(Problem):
-    """`softmax(relu(x W1 + b1) W2 + b2)`: one hidden layer of rectified units, cross entropy, l2 on the weights.
+    """`softmax(relu(x W1 + b1) W2 + b2)`: one hidden layer of rectified linear units, cross entropy, l2 on the weights.
 
-    The parameters are W1, b1, W2, b2, one after the other, each in the order of its rows. Its first model is drawn
-    (He's initialisation), as at zero all hidden units are alike and stay so.
+    The parameters are W1, b1, W2, b2, one after the other, each in row-major order. The initial model is drawn randomly
+    (He's initialisation), as at zero all hidden units would be alike and stay so.
 
     Arguments:
         X: training samples x features, dense.
-        y: one class a sample, numbered from 0.
-        hidden: units of the hidden layer.
+        y: one class per sample, numbered from 0.
+        hidden: number of units in the hidden layer.
         l2: factor of the penalty `l2 * ||weights||^2`, at least 0.
         test: samples and labels to measure models on; None for none.
-        seed: of the first model.
+        seed: seed of the initial model.
 
     Raises:
-        InvalidArgument: if shapes do not fit, a number is not finite, or labels do not number classes.
+        InvalidArgument: if shapes do not fit, a number is not finite, or labels are not class numbers.
     """
 
     convex = False
@@ -80,7 +80,7 @@ class TwoLayerNetwork(Problem):
         return self._labels
 
     def initial(self) -> Array:
-        """Return a first model: weights drawn from the seed, by the width of the layer before; no biases."""
+        """Return the initial model: weights drawn from the seed, scaled by the previous layer's width; zero biases."""
         rng = np.random.default_rng(self.seed)
         x = np.zeros(self.n_parameters)
         first, _, second, _ = self._split(x)
@@ -127,7 +127,7 @@ class TwoLayerNetwork(Problem):
         return _forward(self._split(x), samples)
 
     def _go(self, x: Array, samples: Array, labels: Labels, scale: float, out: Array | None) -> float:
-        """Return the loss over some samples times the scale, and write its gradient."""
+        """Return the loss over some samples, times the scale, and write its gradient."""
         first, first_bias, second, second_bias = self._split(x)
         with np.errstate(over="ignore", invalid="ignore"):
             active = samples @ first
@@ -154,13 +154,13 @@ class NetworkModel(ScoringModel):
     """A trained network with one hidden layer: what it predicts, without the data that it was trained on.
 
     Arguments:
-        sample_loss: of the classes that it tells apart.
-        x: the parameters, as `TwoLayerNetwork` has them.
-        n_columns: of samples.
-        hidden: units of the hidden layer.
+        sample_loss: the loss that it was trained for.
+        x: the parameters, in the order of `TwoLayerNetwork`.
+        n_columns: number of columns of the samples.
+        hidden: number of units in the hidden layer.
 
     Raises:
-        InvalidArgument: if there are not as many parameters as such a network has.
+        InvalidArgument: if the number of parameters is not that of such a network.
     """
 
     sample_loss: SampleLoss
@@ -183,7 +183,7 @@ class NetworkModel(ScoringModel):
 
 
 Layers = tuple[Array, Array, Array, Array]
-"""The weights and biases of the hidden layer, and those of the outputs."""
+"""Weights and biases of the hidden layer, then of the output layer."""
 
 
 def count_parameters(n_features: int, hidden: int, n_classes: int) -> int:
@@ -208,8 +208,8 @@ class NetworkShard(Shard):
     """The tasks of a network that one worker holds.
 
     Arguments:
-        problem: of all samples.
-        tasks: ranges of them.
+        problem: the network over all samples.
+        tasks: ranges of samples.
     """
 
     support = None

@@ -1,4 +1,4 @@
-"""Imported by workers of small problems: they compute in numpy to the end, and load nothing within a step."""
+"""Imported by workers of small problems: they compute in numpy only, and load nothing during a step."""
 
 from erasurehead.problems.kernels import numpy_alone
 

@@ -1,4 +1,4 @@
-"""Imported by workers of a problem of PyTorch before they start: with one thread, as thirty workers share a machine."""
+"""Imported by workers of a problem of PyTorch before they start: with one thread, as many workers share a machine."""
 
 from __future__ import annotations
 

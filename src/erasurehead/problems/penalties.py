@@ -1,7 +1,7 @@
 """Penalties on the parameters: l2, l1, and both (the elastic net); added by the coordinator, outside all coding.
 
-A penalty is a smooth part, whose gradient is added to the estimate, and a sharp one, which is dealt with after each
-step by its proximal point (Parikh and Boyd, Proximal Algorithms, 2014), so that parameters become exactly 0.
+A penalty has a smooth part, whose gradient is added to the estimate, and a sharp part, which is applied after each step
+by its proximal operator (Parikh and Boyd, Proximal Algorithms, 2014), so that parameters become exactly 0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from erasurehead.errors import invalid, real
 
 
 class Penalty(ABC):
-    """What is added to the mean loss, as a function of the parameters alone.
+    """A function of the parameters alone that is added to the mean loss.
 
     Attributes:
-        smooth: whether there is a smooth part; without one `gradient` is not asked.
-        sharp: whether there is a sharp part; without one `prox` is not asked.
+        smooth: whether there is a smooth part; if not, `gradient` is never called.
+        sharp: whether there is a sharp part; if not, `prox` is never called.
     """
 
     smooth: bool = True
@@ -46,30 +46,30 @@ class Penalty(ABC):
         """
 
     def residual(self, x: Array, gradient: Array) -> Array:
-        """Return how far a model is from a stationary point: 0 there, and the objective's gradient if it has one.
+        """Return how far a model is from a stationary point: 0 there, and the objective's gradient if that exists.
 
         By default `x - prox(x - slope)`, which is that gradient where nothing is sharp.
 
         Arguments:
             x: the model, shape (n_parameters,).
-            gradient: of the mean loss there, shape (n_parameters,).
+            gradient: gradient of the mean loss there, shape (n_parameters,).
         """
         slope = gradient + self.gradient(x)
         return x - self.prox(x - slope, 1.0) if self.sharp else slope
 
     def steepest(self, x: Array, slope: Array) -> Array | None:
-        """Return the shortest subgradient of the objective: it points up most steeply, and is 0 at a minimum alone.
+        """Return the shortest subgradient of the objective: the direction of steepest ascent, 0 only at a minimum.
 
-        By default the slope itself where nothing is sharp; None where the sharp part does not say.
+        By default the slope itself if there is no sharp part; None if the sharp part does not define it.
 
         Arguments:
             x: the model, shape (n_parameters,).
-            slope: gradient there of all that is smooth, shape (n_parameters,).
+            slope: gradient of all smooth parts there, shape (n_parameters,).
         """
         return None if self.sharp else slope
 
     def without(self, parameters: Sequence[int]) -> Self:
-        """Return the same penalty on all but some parameters.
+        """Return the same penalty on all but the given parameters.
 
         Raises:
             InvalidArgument: if this penalty cannot leave any out.
@@ -84,14 +84,14 @@ class Penalty(ABC):
 @final
 @dataclass(frozen=True)
 class L2(Penalty):
-    """`l2 * ||x||^2`, with no half before it.
+    """`l2 * ||x||^2`, without a factor of one half.
 
     >>> L2(0.5).value(np.array([3.0, 4.0])), L2(0.5, unpenalized=(1,)).gradient(np.array([3.0, 4.0]))
     (12.5, array([3., 0.]))
 
     Arguments:
         l2: the factor, at least 0.
-        unpenalized: parameters that are left alone, such as an intercept.
+        unpenalized: parameters that are not penalised, such as an intercept.
     """
 
     l2: float
@@ -126,14 +126,14 @@ class L2(Penalty):
 @final
 @dataclass(frozen=True)
 class L1(Penalty):
-    """`l1 * sum |x_i|`: parameters that say too little become exactly 0.
+    """`l1 * sum |x_i|`: parameters that contribute too little become exactly 0.
 
     >>> L1(0.5).prox(np.array([3.0, -0.2, 0.4]), step=1.0)
     array([ 2.5, -0. ,  0. ])
 
     Arguments:
         l1: the factor, at least 0.
-        unpenalized: parameters that are left alone, such as an intercept.
+        unpenalized: parameters that are not penalised, such as an intercept.
     """
 
     l1: float
@@ -172,7 +172,7 @@ class L1(Penalty):
 @final
 @dataclass(frozen=True)
 class ElasticNet(Penalty):
-    """`l1 * sum |x_i| + l2 * ||x||^2`: sparse as by l1, and unique where columns are copies of each other.
+    """`l1 * sum |x_i| + l2 * ||x||^2`: sparse like l1, with a unique minimum where columns are copies of each other.
 
     >>> ElasticNet(1.0, 0.5).value(np.array([3.0, -4.0]))
     19.5
@@ -180,7 +180,7 @@ class ElasticNet(Penalty):
     Arguments:
         l1: factor of the absolute values, at least 0.
         l2: factor of the squares, at least 0.
-        unpenalized: parameters that are left alone, such as an intercept.
+        unpenalized: parameters that are not penalised, such as an intercept.
     """
 
     l1: float
@@ -216,10 +216,10 @@ class ElasticNet(Penalty):
 
 
 def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -> Penalty:
-    """Return the penalty that a problem's arguments stand for, which leaves some parameters alone.
+    """Return the penalty that a problem's arguments stand for, without the unpenalised parameters.
 
     Raises:
-        InvalidArgument: if both are given, or one is none.
+        InvalidArgument: if both are given, or `penalty` is not a penalty.
     """
     _check("l2", l2)
     if penalty is None:
@@ -233,7 +233,7 @@ def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -
 
 def _check(name: str, factor: float) -> None:
     if type(factor) is float and 0.0 <= factor < np.inf:
-        return  # problems may make their penalty anew at each step
+        return  # problems may create their penalty at each step
     if not (np.isfinite(real(factor)) and factor >= 0):
         raise invalid(name, "must be a finite number of at least 0", factor)
 

@@ -1,4 +1,4 @@
-"""How much each sample counts: weights of samples and of classes, checked and brought to a mean of 1."""
+"""How much each sample counts: weights of samples and of classes, checked and scaled to a mean of 1."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def check_weights(
     labels: Labels,
     sample_loss: SampleLoss,
 ) -> Array | None:
-    """Return the weights of samples, with a mean of 1, shape (n_samples,); None if all count alike.
+    """Return the weights of samples, with a mean of 1, shape (n_samples,); None if all weights are equal.
 
     Arguments:
-        sample_weight: one number a sample, at least 0; None for all alike.
-        class_weight: factor by label, for every label that there is, or `"balanced"`; None for none.
-        labels: of the samples, checked.
-        sample_loss: of a sample.
+        sample_weight: one number per sample, at least 0; None if all count alike.
+        class_weight: factor by label, for every label that occurs, or `"balanced"`; None for none.
+        labels: labels of the samples, checked.
+        sample_loss: the loss of a sample.
 
     Raises:
         InvalidArgument: if a weight is missing, negative or not finite, or all are 0.

@@ -1,4 +1,4 @@
-"""Gradients of several models, each over samples of its own: what training without a coordinator asks for."""
+"""Gradients of several models, each over its own samples, as training without a coordinator needs them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from erasurehead.problems.design_matrices import CompressedDesign, DenseDesign, 
 from erasurehead.problems.losses import Labels, SampleLoss
 
 MOST_NUMBERS = 1 << 19
-"""Numbers of the samples that are gathered at once: they stay in the processor's cache."""
+"""Numbers that are gathered from samples at once: they stay in the processor's cache."""
 
 
 @runtime_checkable
 class Sampled(Protocol):
-    """A problem that gives gradients over any samples, of several models at once."""
+    """A problem that computes gradients over any samples, of several models at once."""
 
     def sample_gradients(self, models: Array, rows: IntArray) -> Array:
         """Return the gradients of the mean loss over some samples, without the penalty.
 
-        Each is the same to the bit whatever other models it is computed with.
+        Each is the same bit for bit, whatever other models it is computed with.
 
         Arguments:
             models: shape (n_models, n_parameters).
-            rows: samples of each model, shape (n_models, n_samples).
+            rows: indices of each model's samples, shape (n_models, n_samples).
 
         Returns:
             Shape (n_models, n_parameters).
@@ -40,10 +40,10 @@ def linear_gradients(
 
     Arguments:
         design: all samples.
-        labels: of them.
-        loss: of one sample.
-        models, rows: as there.
-        counts: how much each sample counts, 1 on the mean; None for all alike.
+        labels: labels of all samples.
+        loss: the loss of one sample.
+        models, rows: as for `Sampled.sample_gradients`.
+        counts: weight of each sample, with a mean of 1; None if all count alike.
     """
     n_models, n_samples = rows.shape
     weights = np.ascontiguousarray(models).reshape(n_models, loss.n_outputs, design.n_columns)
@@ -64,7 +64,7 @@ def linear_gradients(
 
 
 def _dense(samples: Array, labels: Labels, loss: SampleLoss, weights: Array, out: Array, counts: Array | None) -> None:
-    # (models, samples, columns) x (models, columns, outputs): one product a model, so that none depends on the others
+    # (models, samples, columns) x (models, columns, outputs): one product per model, so that none depends on the others
     n_models, n_samples, _ = samples.shape
     margins: Array = np.matmul(samples, weights.transpose(0, 2, 1))
     flat = np.ascontiguousarray(margins.reshape(n_models * n_samples, -1).T)

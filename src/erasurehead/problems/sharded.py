@@ -1,4 +1,4 @@
-"""Linear problems whose data lie in a folder of shards, however large: each worker reads the files of its own tasks."""
+"""Linear problems over a folder of shards, of any size: each worker reads the files of its own tasks."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class ShardedProblem(Problem):
     """A linear problem over a folder of shards that `erasurehead.datasets.sharded.shard` made.
 
     Programs that are sent to workers carry no data: each worker reads the files of its tasks from a folder that it can
-    see. The coordinator needs the manifest, the supports and the rows for testing, which it holds in memory; the whole
+    see. The coordinator needs the manifest, the supports and the test rows, which it holds in memory; the whole
     loss and the whole gradient read one task after the other.
 
     Arguments:
-        folder: as the coordinator sees it: its path, or opened.
+        folder: the folder as the coordinator sees it: its path, or an opened folder.
         l2: factor of the penalty, at least 0.
-        at: the folder's path on the workers, if it is another one there; `{host}` in it stands for the name of the
+        at: the folder's path on the workers, if it differs there; `{host}` in it stands for the name of the
             worker's host.
-        penalize_intercept: whether the penalty holds for the column of ones that the folder was given when it was
-            sharded, too.
-        penalty: another one than l2, which is then left out.
+        penalize_intercept: whether the penalty also applies to the column of ones that the folder was given when it
+            was sharded.
+        penalty: a penalty in place of l2, which must then be left out.
 
     Raises:
         DataError: if there is no such folder, or a file that the coordinator needs is missing or damaged.
@@ -75,7 +75,7 @@ class ShardedProblem(Problem):
         self._places = {low: task for task, low in enumerate(accumulate((f.rows for f in manifest.tasks), initial=0))}
 
     heaviest = 1.0
-    """As of `LinearProblem`: all samples count alike."""
+    """As for `LinearProblem`: all samples count alike."""
 
     @property
     def regularizer(self) -> Penalty:
@@ -87,10 +87,10 @@ class ShardedProblem(Problem):
         return self.folder.manifest.fingerprint
 
     def check_tasks(self, n_tasks: int) -> None:
-        """Raise unless the shards can be put together to so many tasks.
+        """Raise unless the shards can be combined into that many tasks.
 
         Raises:
-            InvalidArgument: naming the numbers of tasks that work.
+            InvalidArgument: if they cannot; the error names the numbers that work.
         """
         there = self.folder.manifest.n_tasks
         if there % n_tasks:
@@ -126,7 +126,7 @@ class ShardedProblem(Problem):
         return total
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
-        """Return what `Problem.exact` does, of the shards that can be read here: workers may have others."""
+        """Return what `Problem.exact` does, for the shards that can be read here: workers may have others."""
         losses, gradients = np.zeros(len(points)), np.zeros((len(points), self.n_parameters))
         part, low, count = np.empty(self.n_parameters), 0, 0
         for file in self.folder.manifest.tasks:
@@ -152,18 +152,18 @@ class ShardedProblem(Problem):
         ]
 
     def _each(self) -> Iterator[tuple[LinearShard, Array]]:
-        """Yield the tasks' rows, one after the other, over all columns, and the share that each has of all rows."""
+        """Yield each task's rows, over all columns, and the fraction of all rows that they are."""
         for file in self.folder.manifest.tasks:
             rows = self._store.read([file])
             held = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
             yield held, np.array([file.rows / self.n_samples])
 
     def metrics(self, x: Array) -> dict[str, float]:
-        """Return the quality of a model on the rows for testing, as `LinearProblem.metrics` does."""
+        """Return the quality of a model on the test rows, as `LinearProblem.metrics` does."""
         return {} if self._test is None else self.model(x).measure(self._test)
 
     def model(self, x: Array) -> LinearModel:
-        """Return what predicts for new samples with the parameters `x`, shape (n_parameters,)."""
+        """Return the model with the parameters `x`, shape (n_parameters,), which predicts for new samples."""
         return LinearModel(self.sample_loss, x)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The part of a linear problem that one worker holds: blocks of rows with their labels, over the columns they touch."""
+"""The part of a linear problem that one worker holds: blocks of rows with their labels, over their columns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from erasurehead.problems.losses import Labels, SampleLoss
 @final
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some rows of a shard: of one task, of a part of one, or of several.
+    """Some rows of a shard: one task, a part of one, or several.
 
     Arguments:
         block: the rows.
-        labels: of the rows, shape (n_rows,).
-        parts: number of a task within the shard, and its range of the block's rows; in order, and without gaps.
-        weights: of the rows, shape (n_rows,); None if all count alike.
+        labels: labels of the rows, shape (n_rows,).
+        parts: pairs of a task's number within the shard and its range of the block's rows, in order and without gaps.
+        weights: weights of the rows, shape (n_rows,); None if all count alike.
     """
 
     block: Block
@@ -45,8 +45,8 @@ class LinearShard(Shard):
         sample_loss: the loss of one sample.
         pieces: the rows of the tasks, in the order in which they are added up.
         n_tasks: number of tasks.
-        n_samples: of the whole problem; losses are divided by it.
-        n_columns: of the pieces' blocks.
+        n_samples: number of samples of the whole problem; losses are divided by it.
+        n_columns: number of columns of the pieces' blocks.
         support: the parameters that these columns stand for, shape (n_outputs * n_columns,), or None.
     """
 
@@ -77,7 +77,7 @@ class LinearShard(Shard):
         if not needed:
             total[:] = 0.0
         loss = 0.0
-        # A model that has run away overflows here: the coordinator refuses what comes of it, and names it.
+        # A model that has diverged overflows here: the coordinator refuses the result, and reports it.
         with np.errstate(over="ignore", invalid="ignore"):
             for piece in needed:
                 margins, losses = self._differentiate(piece, weights, scales)
@@ -132,15 +132,15 @@ def build_shard(
     design: Design, labels: Labels, sample_loss: SampleLoss, tasks: Sequence[slice], n_samples: int | None = None,
     weights: Array | None = None,
 ) -> LinearShard:  # fmt: skip
-    """Return a shard of the given ranges of rows, one a task, over the columns that they touch.
+    """Return a shard of the given ranges of rows, one per task, over the columns that they touch.
 
     Arguments:
-        design: all rows, or those of the tasks at least.
-        labels: of these rows, shape (n_rows,).
+        design: all rows, or at least those of the tasks.
+        labels: labels of these rows, shape (n_rows,).
         sample_loss: the loss of one sample.
         tasks: ranges of rows, none of them empty.
-        n_samples: of the whole problem; None if the design has all of them.
-        weights: of the rows, with a mean of 1 over the whole problem, shape (n_rows,); None if all count alike.
+        n_samples: number of samples of the whole problem; None if the design has all of them.
+        weights: weights of the rows, with a mean of 1 over the whole problem, shape (n_rows,); None if all count alike.
     """
     n_samples = design.n_rows if n_samples is None else n_samples
     features = design.support(tasks)
@@ -152,15 +152,15 @@ def build_shard(
 
 
 def parameters_of(features: NDArray[np.integer], n_outputs: int, n_columns: int) -> Places:
-    """Return the parameters that some columns stand for, ascending, shape (n_outputs * len(features),).
+    """Return the parameters of some columns, ascending, shape (n_outputs * len(features),).
 
     Arguments:
         features: columns, ascending.
-        n_outputs: of the loss: each has a parameter a column.
-        n_columns: of the whole design.
+        n_outputs: number of outputs of the loss; each has one parameter per column.
+        n_columns: number of columns of the whole design.
 
     Raises:
-        InvalidArgument: if there are more parameters than 32 bits number.
+        InvalidArgument: if there are more parameters than 32 bits can number.
     """
     if n_outputs * n_columns >= MOST_PLACES:
         raise invalid(
@@ -176,7 +176,7 @@ def on_support(point: Array, support: Places | None) -> Array:
     if support is None:
         return point.copy()
     local = np.empty(len(support))
-    kernels.take(np.ascontiguousarray(point, dtype=np.float64), support, local)  # models may be of float32
+    kernels.take(np.ascontiguousarray(point, dtype=np.float64), support, local)  # models may be float32
     return local
 
 

@@ -1,4 +1,4 @@
-"""Shards that know where their data are: what crosses to a worker is the names of files, and the worker reads them."""
+"""Shards that know where their data are: only the names of files are sent to a worker, which reads them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
 HOST = "{host}"
-"""Stands for the name of the worker's host in the path of its folder."""
+"""Placeholder for the name of the worker's host in the path of its folder."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """Where shards are, and what they have in common.
+    """Where shards are stored, and what they have in common.
 
     Arguments:
         folder: its path where the data are read; `{host}` in it stands for the name of the machine.
         form: how rows are stored.
-        n_columns: of the design matrix.
-        n_samples: for training, in all tasks; losses are divided by it.
+        n_columns: number of columns of the design matrix.
+        n_samples: number of training samples in all tasks; losses are divided by it.
         sample_loss: the loss of one sample.
     """
 
@@ -65,7 +65,7 @@ class Store:
         return Rows(stack([part.X for part in parts], format="csr"), y)
 
     def design(self, rows: Rows) -> Design:
-        """Return rows in the form of all of them: a task of ones only is no pattern if others have other numbers."""
+        """Return rows in the form of the whole data: a task with only ones is not a pattern if other tasks differ."""
         if self.form == "dense":
             return DenseDesign(cast("Array", rows.X))
         made = PatternDesign if self.form == "pattern" else SparseDesign
@@ -74,11 +74,11 @@ class Store:
 
 @final
 class StoredShard(Shard):
-    """Tasks whose data are read where they are computed.
+    """Tasks whose data are read where they are used.
 
-    It is a few numbers, the names of files and their checksums until it is used, or unpickled on a worker: so a worker
-    that is ready has its data. Whatever is wrong with a file is raised when the shard is used, each time, which costs
-    the worker's messages and not the worker; once the file is well, so is the shard.
+    It holds only a few numbers, file names and checksums until it is used, or unpickled on a worker: a worker that is
+    ready has read its data. Problems with a file are raised whenever the shard is used, which costs the worker's
+    messages but not the worker; once the file is repaired, the shard works again.
 
     Arguments:
         store: where the files are.
@@ -107,7 +107,7 @@ class StoredShard(Shard):
         self._store, self._tasks, self._features = state["store"], state["tasks"], state["features"]
         self._held = None
         self._prepare()
-        with contextlib.suppress(DataError):  # said when the shard is used, where it costs no more than it must
+        with contextlib.suppress(DataError):  # raised when the shard is used, which costs messages and not the worker
             self.held()
 
     def take(self, point: Array) -> Array:

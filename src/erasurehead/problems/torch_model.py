@@ -34,12 +34,12 @@ def torch_library() -> Any:
 
 @final
 class TorchModel(Differentiated):
-    """A module and a loss of its outputs, differentiated by the parameters that want a gradient.
+    """A module and a loss of its outputs, differentiated with respect to parameters that require a gradient.
 
     Arguments:
-        module: its parameters are not used, but for those that want no gradient.
-        loss: `loss(outputs, targets)`, one number.
-        training: whether random numbers are drawn as the module's own mode says; else it runs as it is evaluated.
+        module: its parameters are replaced, except for those that do not require a gradient.
+        loss: `loss(outputs, targets)`, returning one number.
+        training: whether to run in the module's own mode, with its random numbers; otherwise in evaluation mode.
     """
 
     def __init__(self, module: Any, loss: Callable[..., Any], training: bool) -> None:
@@ -48,11 +48,11 @@ class TorchModel(Differentiated):
         self.n_parameters = sum(one.numel() for _, one in self.named)
 
     def __reduce__(self) -> Any:
-        # As the user's program is: also for whoever has the plain pickle only.
+        # By value, like the rest of the user's program: even the plain pickle can then load it.
         return _unpack, (cast("Any", cloudpickle).dumps((self.module, self._loss, self._training), protocol=5),)
 
     def place(self, batch: Nest) -> Any:
-        with warnings.catch_warnings():  # the data are for reading, and nothing here writes to them
+        with warnings.catch_warnings():  # the data are read-only, and nothing here writes to them
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
             return mapped(torch_library().from_numpy, batch)
 
@@ -70,23 +70,23 @@ class TorchModel(Differentiated):
             return float(self.value(self._split(x), batch))
 
     def value(self, leaves: list[Any], batch: Any) -> Any:
-        """Return the loss of some parameters, as a tensor."""
+        """Return the loss for the given parameters, as a tensor."""
         inputs, targets = batch
         given = {name: leaf for (name, _), leaf in zip(self.named, leaves, strict=True)}
         return self._loss(self.outputs(given, inputs), targets)
 
     def outputs(self, given: dict[str, Any], inputs: Any) -> Any:
-        """Return what the module makes of inputs, with other parameters than its own."""
+        """Return the module's outputs for inputs, with the given parameters in place of its own."""
         held = cast("tuple[Any, ...]", inputs) if isinstance(inputs, tuple) else (inputs,)
         return torch_library().func.functional_call(self.module, given, held)
 
     def evaluated(self, x: Array, inputs: Any) -> Any:
-        """Return the outputs of a model as it is evaluated."""
+        """Return the outputs of a model in evaluation mode."""
         with self._ready(None), torch_library().no_grad():
             return self.outputs(self.tensors(x), inputs)
 
     def tried(self, batch: Any, noise: int | None = None) -> Any:
-        """Return what the loss makes of a batch with the module's own parameters, whatever that is."""
+        """Return whatever the loss returns for a batch with the module's own parameters."""
         with self._ready(noise), torch_library().no_grad():
             return self.value([one.detach() for _, one in self.named], batch)
 
@@ -106,7 +106,7 @@ class TorchModel(Differentiated):
 
     @contextmanager
     def _ready(self, noise: int | None) -> Generator[None]:
-        """Compute in one thread, as the order of sums depends on it; with random numbers of one's own, or with none."""
+        """Compute in one thread, on which the order of sums depends; with a seeded random state, or with none."""
         torch = torch_library()
         modes = [(part, part.training) for part in self.module.modules()]
         threads = torch.get_num_threads()

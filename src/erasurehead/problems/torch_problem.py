@@ -18,13 +18,13 @@ from erasurehead.problems.trees import Nest, check_data, fitted, leaves, mapped,
 
 @final
 class TorchProblem(DifferentiableProblem):
-    """A module of PyTorch with its loss over a data set; `torch` makes one."""
+    """A problem made of a PyTorch module with its loss over a data set; made by `torch`."""
 
     preload = ("erasurehead.problems.one_thread_torch", "erasurehead.problems.torch_model")
 
     @property
     def labels(self) -> Array | None:
-        """The class of each training sample, shape (n_samples,); None where the targets are no whole numbers."""
+        """The class of each training sample, shape (n_samples,); None where the targets are not integers."""
         targets: Any = self._data[1]
         whole = hasattr(targets, "dtype") and targets.ndim == 1 and targets.dtype.kind in "iu"
         return targets if whole else None
@@ -54,26 +54,27 @@ def torch(
 ) -> TorchProblem:
     """Return the problem of minimising the loss of a PyTorch module over a data set.
 
-    Workers are sent the module and the loss as they are sent the rest of your program; where they run, PyTorch must be
-    installed (`pip install 'erasurehead[torch]'`). They compute on the CPU, in the dtype of the module's parameters.
-    Random numbers, as dropout draws, come from the seed, the task and the step, so that replicas of a task agree; the
-    loss over all samples is that of the module as it is evaluated (`module.eval()`).
+    The module and the loss are sent to workers together with the rest of your program; PyTorch must be installed where
+    they run (`pip install 'erasurehead[torch]'`). They compute on the CPU, in the dtype of the module's parameters.
+    Random numbers, such as for dropout, come from the seed, the task and the step, so that replicas of a task agree;
+    the loss over all samples is computed in evaluation mode (`module.eval()`).
 
     Arguments:
-        module: a `torch.nn.Module`; its parameters that want a gradient are trained, and begin where they are.
+        module: a `torch.nn.Module`; parameters that require a gradient are trained, starting from their present values.
         data: `(inputs, targets)`, arrays or tensors with the samples along their first axes; inputs may be a tuple of
             them. Or a data set of PyTorch with a length, whose items are such pairs.
         loss: `loss(outputs, targets)`: the mean over the samples of a batch, such as `torch.nn.MSELoss()`.
-        batch_size: samples of each task that a step looks at, drawn from seed, task and step; None for all.
-        seed: of these draws.
+        batch_size: number of samples of each task in a mini-batch, drawn from seed, task and step; None for all.
+        seed: seed of these draws.
         l2: factor of the penalty `l2 * ||x||^2` over all parameters.
-        penalty: another one, such as `L1(0.01)`; l2 is then left out.
-        test: samples like those of `data` that models are measured on; None for none.
-        metrics: `metrics(outputs, targets)` of the test samples, a dict of numbers; by default the mean loss, `loss`.
+        penalty: another penalty, such as `L1(0.01)`; l2 must then be left out.
+        test: test samples, in the form of `data`; None for none.
+        metrics: `metrics(outputs, targets)` of the test samples, returning a dict of numbers; by default the mean loss,
+            `loss`.
 
     Raises:
-        InvalidArgument: if the loss fails, or is no finite mean; the module has nothing to train, or keeps a memory
-            of what it has seen; data do not fit together.
+        InvalidArgument: if the loss fails, or is not a finite mean; the module has nothing to train, or keeps state
+            about the data it has seen; or data do not fit together.
         MissingExtra: if PyTorch is not installed.
     """
     library = torch_library()
@@ -196,13 +197,13 @@ def _any_loss(outputs: Any, targets: Any) -> Any:
 
 
 def _check_memory(model: TorchModel, samples: Nest, n_samples: int) -> None:
-    """Raise if the module changes when it is used: what workers' copies remember would be lost, and differ."""
+    """Raise if the module changes when it is used: the state of workers' copies would differ, and be lost."""
     before = {name: one.clone() for name, one in model.module.named_buffers()}
     trial = TorchModel(copy.deepcopy(model.module), _any_loss, True)
     try:
         trial.tried(trial.place(rows_of(samples, slice(0, min(2, n_samples)))), noise=0)
     except Exception:
-        return  # a batch of two may be too small for it; what fails in earnest, fails in training
+        return  # a batch of two may be too small for it; a real failure will show up in training
     for name, one in trial.module.named_buffers():
         if name in before and not torch_library().equal(one, before[name]):
             raise invalid(

@@ -1,4 +1,4 @@
-"""Nested dicts, lists and tuples of arrays: what batches and parameters of functions of the user's own are made of."""
+"""Nested dicts, lists and tuples of arrays: the form of batches and parameters of the user's own functions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from erasurehead._internal.foreign_arrays import as_array, masked_place, owned
 from erasurehead.errors import UNSAID, invalid
 
 Nest: TypeAlias = Any
-"""An array, or a dict, list or tuple of such; None holds nothing."""
+"""An array, or a nested dict, list or tuple of arrays; None holds nothing."""
 
 
 def leaves(tree: Nest, path: str = "") -> list[tuple[str, Any]]:
-    """Return what a tree holds, each with its place: dicts by their sorted keys, as JAX has it.
+    """Return the leaves of a tree, each with its path; dicts are sorted by key, as in JAX.
 
     >>> leaves({"w": 1.0, "b": [2.0, 3.0]}, "x")
     [("x['b'][0]", 2.0), ("x['b'][1]", 3.0), ("x['w']", 1.0)]
@@ -37,7 +37,7 @@ def _order(key: Any) -> tuple[str, Any]:
 
 
 def mapped(function: Callable[[Any], Any], tree: Nest) -> Nest:
-    """Return a tree of the same form that holds what a function makes of each leaf."""
+    """Return a tree of the same form, with a function applied to each leaf."""
     if tree is None:
         return None
     if isinstance(tree, Mapping):
@@ -56,21 +56,22 @@ def rows_of(tree: Nest, rows: Any) -> Nest:
     """Return some rows of every array of a tree.
 
     Arguments:
-        tree: of arrays that have the samples along their first axis.
-        rows: a slice, which copies nothing, or an array of places.
+        tree: a tree of arrays that have the samples along their first axis.
+        rows: a slice, which copies nothing, or an array of indices.
     """
     return mapped(lambda leaf: leaf[rows], tree)
 
 
 def check_data(data: Nest, argument: str) -> tuple[Nest, int]:
-    """Return data as numpy arrays of their own, and the number of samples.
+    """Return copies of data as numpy arrays, and the number of samples.
 
     Arguments:
-        data: arrays (of numpy, JAX or PyTorch) in dicts, lists and tuples; the first axis of each is the samples.
+        data: arrays (of numpy, JAX or PyTorch) in dicts, lists and tuples; the first axis of each is that of the
+            samples.
         argument: their name, for errors.
 
     Raises:
-        InvalidArgument: if there is no array, one is not of numbers or truth values, or lengths differ.
+        InvalidArgument: if there is no array, one is not of numbers or booleans, or lengths differ.
     """
     found = leaves(data, argument)
     if not found:
@@ -117,7 +118,7 @@ def fitted(array: NDArray[Any], dtype: Any, path: str) -> NDArray[Any]:
     """Return an array in another dtype.
 
     Raises:
-        InvalidArgument: if a number that is finite does not fit into it.
+        InvalidArgument: if a finite number does not fit into it.
     """
     if array.dtype == dtype:
         return array
