@@ -1,4 +1,4 @@
-"""Where workers run: the contract, and engines as equal peers, each imported when it is first used."""
+"""Where workers run: the engine interface and its implementations, each imported when it is first used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from erasurehead.engines.wires import Wire as Wire
     from erasurehead.engines.wires import WiredEngine as WiredEngine
 
-# A worker is of one engine, and imports none of the others.
+# A worker belongs to one engine, and imports none of the others.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

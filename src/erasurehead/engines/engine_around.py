@@ -1,4 +1,4 @@
-"""An engine around another one, which changes a part of what passes through it and leaves the rest as it is."""
+"""A wrapper around an engine, for engines that change only a part of another's behaviour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from erasurehead.engines.fault_injection import FaultInjection, injection
 
 
 class EngineAround(Engine, FaultInjection):
-    """Passes everything on to the engine within, and is closed with it: override what is to be otherwise.
+    """Passes every call on to the wrapped engine, and is closed with it. Override what should differ.
 
     Arguments:
         engine: where the workers run.

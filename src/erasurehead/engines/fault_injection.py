@@ -1,4 +1,4 @@
-"""Workers that are killed and stopped on purpose, for drills and tests: a contract beside that of an engine."""
+"""Killing and stopping workers on purpose, for drills and tests: an interface in addition to that of engines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from erasurehead.errors import EngineError
 
 
 class FaultInjection(ABC):
-    """What engines have in addition whose workers can be struck. The suite is `testing.FaultInjectionConformance`.
+    """Implemented by engines whose workers can be killed and paused; tested by `testing.FaultInjectionConformance`.
 
     Raises:
-        EngineError: all methods, where there is no such worker, or it cannot be reached from here.
+        EngineError: in all methods, if there is no such worker, or it cannot be reached from here.
     """
 
     @abstractmethod
@@ -21,18 +21,18 @@ class FaultInjection(ABC):
 
     @abstractmethod
     def pause(self, worker: int) -> None:
-        """Stop a worker without ending it, as a machine that hangs would: no event follows."""
+        """Stop a worker without ending it, as if its machine hung: no event follows."""
 
     @abstractmethod
     def proceed(self, worker: int) -> None:
-        """Let a paused worker go on, with the newest order that was submitted to it meanwhile."""
+        """Let a paused worker continue, with the newest order that was submitted to it meanwhile."""
 
 
 def injection(engine: Engine) -> FaultInjection:
-    """Return an engine as one whose workers can be struck.
+    """Return an engine as one with fault injection.
 
     Raises:
-        EngineError: if they cannot.
+        EngineError: if it has none.
     """
     if not isinstance(engine, FaultInjection):
         raise EngineError(f"the workers of the engine {engine.name!r} cannot be killed or stopped on purpose.")

@@ -1,4 +1,4 @@
-"""Which processes run beside each other."""
+"""Which processes run on the same machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def machine() -> str:
-    """Return what two processes have in common if they run beside each other.
+    """Return a text that two processes have in common exactly if they run on the same machine.
 
-    They then see the same clock and the same process numbers, and can share memory.
+    They then see the same clock and the same process ids, and can share memory.
     """
     host = socket.gethostname()
     try:

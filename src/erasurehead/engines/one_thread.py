@@ -1,4 +1,4 @@
-"""One thread a worker for linear algebra: more would oversubscribe the cores, and that fakes stragglers."""
+"""One thread per worker for linear algebra: more would oversubscribe the cores, and fake stragglers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _READ_AS_THEY_LOAD = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREA
 
 
 def one_thread() -> None:
-    """Limit this process's linear algebra to one thread: libraries that are here, and those that are still to come."""
+    """Limit this process's linear algebra to one thread: in libraries loaded now, and later."""
     os.environ.update(dict.fromkeys(_READ_AS_THEY_LOAD, "1"))
     threadpool_limits(limits=1)

@@ -1,9 +1,9 @@
-"""Peer messages between workers, past the coordinator: what engines have beside orders and messages, where they can.
+"""Peer messages: from worker to worker, past the coordinator, on engines that support it.
 
-A peer message has a head, some bytes, and perhaps a vector. Nothing blocks but `Endpoint.wait`. Those of one sender
-arrive in their order; one with a vector that two newer ones of the same sender have overtaken may be left out: newest
-wins. Peer messages with no vector, and the two newest with one, are never left out. Those to a worker that is no more
-are lost, and others can ask whether it is.
+A peer message has a head (some bytes), and optionally a vector. Only `Endpoint.wait` blocks. Peer messages of one
+sender arrive in order; one with a vector may be left out once two newer ones with vectors have been sent. Peer messages
+without a vector, and the two newest with one, are never left out. Those sent to a dead worker are lost; workers can ask
+which others are dead.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from erasurehead.engines.base import Engine
 from erasurehead.errors import EngineError
 
 COORDINATOR = -1
-"""The number of who is no worker, and writes to all of them."""
+"""The sender number of the coordinator, which is not a worker and can write to all of them."""
 
 
 class PeerMessage(NamedTuple):
-    """What one worker writes to another.
+    """A message from one worker to another.
 
     Attributes:
         sender: the worker's number, or `COORDINATOR`.
-        head: what the engine has no business to understand.
+        head: bytes that are opaque to the engine.
         vector: float64, the receiver's own copy; None for none.
     """
 
@@ -39,15 +39,15 @@ class Endpoint(ABC):
 
     @abstractmethod
     def learn(self, where: Any) -> None:
-        """Take note of where the others are now; peer messages to earlier ones of a number are void.
+        """Record where the other workers are now; peer messages to earlier workers of the same number are void.
 
         Arguments:
-            where: as `PeerChannels.where` says it.
+            where: as returned by `PeerChannels.where`.
         """
 
     @abstractmethod
     def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
-        """Send a peer message; never waits. What cannot go out now goes out with later calls."""
+        """Send a peer message; never waits. What cannot be sent now is sent by later calls."""
 
     @abstractmethod
     def receive(self) -> Iterator[PeerMessage]:
@@ -55,27 +55,27 @@ class Endpoint(ABC):
 
     @abstractmethod
     def wait(self, until: float) -> None:
-        """Wait, without using a core, until there may be a peer message, at most until then on `time.monotonic`."""
+        """Wait, without using a core, until there may be a peer message, or until a time of `time.monotonic`."""
 
     @abstractmethod
     def lost(self, workers: Collection[int]) -> frozenset[int]:
-        """Return those of some workers that are no more, as this worker sees by itself; never waits.
+        """Return which of the given workers have died, as far as this worker can see by itself; never waits.
 
-        It is asked again and again, and the last workers that were asked for end a `wait` when they end. One that
+        It can be called repeatedly; a `wait` also ends when one of the workers of the last call dies. A worker that
         computes for long, or is stopped, is not lost.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release all resources."""
 
 
 class PeerChannels(ABC):
-    """The coordinator's side. It is sent to workers within their programs, where `endpoint` opens theirs."""
+    """The coordinator's side. It is sent to workers within their programs, where `endpoint` opens their side."""
 
     @abstractmethod
     def endpoint(self, worker: int) -> Endpoint:
-        """Return a worker's end; to be called in the worker itself, when it has its first order."""
+        """Return a worker's end; to be called in the worker itself, once it has its first order."""
 
     @abstractmethod
     def where(self) -> Any:
@@ -83,34 +83,34 @@ class PeerChannels(ABC):
 
     @abstractmethod
     def tell(self, worker: int, head: bytes) -> None:
-        """Write to a worker; never waits. Nothing happens if it is gone."""
+        """Send bytes to a worker; never waits. Nothing happens if the worker is gone."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what it holds. May be called twice."""
+        """Release all resources. May be called twice."""
 
 
 class PeerMessaging(ABC):
-    """What engines have in addition whose workers can write to each other."""
+    """Implemented by engines whose workers can write to each other."""
 
     @abstractmethod
     def peer_channels(self, workers: int, length: int) -> PeerChannels:
-        """Return channels between workers that are still to be assigned.
+        """Return channels between workers that are yet to be assigned.
 
         Arguments:
-            workers: how many; they are numbered from 0.
-            length: elements of a vector, at most.
+            workers: number of workers; they are numbered from 0.
+            length: greatest number of elements of a vector.
 
         Raises:
-            NoRoom: if there is no memory for it.
+            NoRoom: if there is not enough memory.
         """
 
 
 def peer_messaging(engine: Engine) -> PeerMessaging:
-    """Return an engine as one whose workers can write to each other.
+    """Return an engine as one with peer messages.
 
     Raises:
-        EngineError: if they cannot.
+        EngineError: if it has none.
     """
     if not isinstance(engine, PeerMessaging):
         raise EngineError(f"the workers of the engine {engine.name!r} cannot write to each other.")

@@ -114,14 +114,14 @@ class Playback:
         return self._failing.popleft() if self._failing else None
 
     def state(self) -> Tree:
-        """Return all that `restore` needs, between two rounds: the orders that something will still come to."""
+        """Return everything that `restore` needs, between two rounds: the orders that something will still come to."""
         orders = Orders()
         for flight in self._flights.values():
             orders.number(flight.order)
         return {"round": self._round, "orders": orders.to_tree()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self._round = whole(state["round"])
         self._flights = {flight.order.round: flight for flight in rounds_from(state["orders"])}
         self._due.clear()

@@ -1,9 +1,9 @@
 """Workers on a virtual clock: a heap of events, and time that jumps from one to the next.
 
-A message is computed only when it is decoded, and equal messages once, so that a virtual run of a group code goes
+A message is computed only when it is decoded, and equal messages only once, so that a virtual run of a group code goes
 through no more samples than plain gradient descent. On large sparse data it takes less than twice as long: each group's
-columns are taken out of the model, and its message is added to all coordinates. Computing takes no virtual time unless
-`seconds_per_task` says so.
+columns are copied from the model, and its message is added to all coordinates. Computing takes no virtual time unless
+`seconds_per_task` is set.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ from erasurehead.engines.virtual_state import (
 from erasurehead.errors import DataError, EngineError, NothingUnderWay, check_count, invalid, real
 
 _WHOEVER = -1
-"""In place of a number on the heap: meant for whoever has the worker's number then."""
+"""Stands on the heap for any life: the event is for whichever worker has the number then."""
 _BEFORE_ALL = (-1, 0.0)
-"""Where whatever is no message stands among the events of one moment: before all messages."""
+"""The rank, among simultaneous events, of those that are not messages: before all messages."""
 
 
 class VirtualEngine(Engine, FaultInjection):
     """Workers on a virtual clock.
 
     Arguments:
-        delays: what is added to each message's computing time; None for nothing.
+        delays: added to each message's computing time; None for none.
         late: what a worker does when a newer order is out while it is still busy: `"preempt"` drops the old work,
             `"carry"` finishes it first, `"drop(3)"` does so unless it is more than three rounds old.
         seconds_per_task: computing time of one task's partial gradient, in seconds.
-        hosts: the machines that it plays, and how many workers each has room for; None for any number.
-        seed: messages that arrive at the same moment come in an order that is drawn from this and the step, so that
-            none of them is always first; at least 0. A recorded run that is replayed has them in its own order.
+        hosts: the simulated machines, each with the number of workers that it has room for; None for any number.
+        seed: messages that arrive at the same moment are ordered randomly, by this seed and the step, so that none of
+            them is always first; at least 0. In a replay they keep their recorded order.
     """
 
     name: ClassVar[str] = "virtual"
@@ -95,7 +95,7 @@ class VirtualEngine(Engine, FaultInjection):
         self.seconds_per_task = seconds_per_task
         self._hosts: dict[str, int | None] = dict(hosts or {"virtual": None})
         self._workers: dict[int, Worker] = {}
-        self._taken = Counter[str]()  # places on each host
+        self._taken = Counter[str]()  # places taken on each host
         self._heap: list[tuple[float, int, float, int, int, int, Event | None]] = []
         self._sequence = 0
         self._clock = 0.0
@@ -103,7 +103,7 @@ class VirtualEngine(Engine, FaultInjection):
         self._round = -1
         self._handed_out: list[VirtualLease] = []
         self._playback: Playback | None = None
-        self._departed: dict[int, Worker] = {}  # who died in a replay
+        self._departed: dict[int, Worker] = {}  # workers that died in a replay
         if isinstance(self.delays, Recorded) and self.delays.script is not None:
             self._playback, self.late = Playback(self.delays.script), "carry"
 
@@ -164,7 +164,7 @@ class VirtualEngine(Engine, FaultInjection):
                 self._begin(worker, state, flight)
 
     def _outdated(self, state: Worker, newest: Order) -> bool:
-        """Return whether a worker drops what it is at, now that there is a newer order."""
+        """Return whether a worker drops its current work, now that there is a newer order."""
         return not self._kept or state.current is None or newest.round - state.current.order.round > self._kept
 
     def next_event(self, until: float | None = None) -> Event | None:
@@ -195,7 +195,7 @@ class VirtualEngine(Engine, FaultInjection):
         return None
 
     def _play(self, playback: Playback, until: float | None) -> Event | None:
-        """Return what came next in the recorded round; None if that was the end of it, or the time is not yet come."""
+        """Return what came next in the recorded round; None if the round is over, or the time has not come yet."""
         struck = playback.peek_event()
         if struck is not None:
             if until is not None and struck.time > until:
@@ -215,7 +215,7 @@ class VirtualEngine(Engine, FaultInjection):
         if until is not None and time > until:
             return None
         message, flight = playback.take()
-        self._clock = max(self._clock, playback.stop if playback.done else time)  # it was looked at a moment later
+        self._clock = max(self._clock, playback.stop if playback.done else time)  # when the coordinator noticed
         state = self._workers.get(message.worker)
         specs = () if state is None or flight is None else state.program.remaining(flight.order, ())
         if state is None or flight is None or message.unit >= len(specs):
@@ -230,7 +230,7 @@ class VirtualEngine(Engine, FaultInjection):
         return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
 
     def _play_event(self, told: ScriptedEvent) -> Event:
-        """Return what befell a worker in a recorded run, as it happens again."""
+        """Return the event of a worker in a recorded run, as it happens again."""
         worker, time = told.worker, told.time
         if told.kind == "died":
             if worker in self._workers:
@@ -238,7 +238,7 @@ class VirtualEngine(Engine, FaultInjection):
             self._forget(worker)
             return Died(worker, told.reason, time, told.broken)
         if told.kind == "joined":
-            if worker in self._departed and worker not in self._workers:  # a run that went on with new workers
+            if worker in self._departed and worker not in self._workers:  # the recorded run continued with new workers
                 self._workers[worker] = self._departed[worker]
             return Joined(worker, told.host, time)
         if told.kind == "failed":
@@ -347,11 +347,11 @@ class VirtualEngine(Engine, FaultInjection):
         heapq.heappush(self._heap, (time, *_BEFORE_ALL, self._next(), worker, number, event))
 
     def _push_message(self, time: float, worker: int, state: Worker) -> None:
-        """Put down when the message that a worker is at arrives."""
+        """Schedule the arrival of the message that a worker is computing."""
         assert state.current is not None
         order = state.current.order
         place = self._draws.precedence(order, worker, self._workers, len(state.done))
-        # What answers an earlier round comes first, as it was under way before.
+        # Answers to earlier rounds come first, as they were sent before.
         heapq.heappush(self._heap, (time, order.round, place, self._next(), worker, state.work, None))
 
     def _next(self) -> int:

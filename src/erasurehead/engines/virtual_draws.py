@@ -1,4 +1,4 @@
-"""What the virtual engine draws for a round: delays, and who is first of equals; of all workers at once."""
+"""What the virtual engine draws for a round, for all workers at once: delays, and the order of equal arrivals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from erasurehead.engines.base import Order
 
 
 class RoundDraws:
-    """The draws of one round, each a row of all workers: drawn when the first of them is asked for.
+    """The draws of one round, each for all workers at once, when the first of them is needed.
 
     Arguments:
-        delays: of the workers; None for none.
-        seed: of the order in which messages come that arrive at the same moment.
+        delays: delays of the workers; None for none.
+        seed: seed of the order of messages that arrive at the same moment.
     """
 
     def __init__(self, delays: Delays | None, seed: int) -> None:
@@ -32,11 +32,11 @@ class RoundDraws:
         """Return what is added to a message's computing time, in seconds.
 
         Arguments:
-            order: that it answers.
-            worker: that sends it.
-            workers: all that there are.
+            order: the order that the message answers.
+            worker: the worker that sends it.
+            workers: all workers.
             unit: 0 for the worker's first message, 1 for the second, and so on.
-            work: that it takes, in tasks.
+            work: work that it takes, in tasks.
         """
         if self._delays is None:
             return 0.0
@@ -45,13 +45,13 @@ class RoundDraws:
         if row is None or len(row) <= worker:
             try:
                 drawn = self._delays.row(order.step, max(workers) + 1, unit=unit, work=work, posted=order.posted)
-            except Exception:  # for some worker: each is asked for alone then, as elsewhere it asks for itself
+            except Exception:  # fails for some worker: then draw for each worker alone, as real workers do
                 return self._delays.seconds(worker, order.step, unit, work, order.posted)
             row = self._delay_rows[key] = drawn.tolist()
         return row[worker]
 
     def precedence(self, order: Order, worker: int, workers: Iterable[int], unit: int) -> float:
-        """Return where a message stands among those of its round that arrive at the same moment: the least is first.
+        """Return the rank of a message among those of its round that arrive simultaneously: the least is first.
 
         Arguments:
             order, worker, workers, unit: as for `delay`.

@@ -1,11 +1,11 @@
-"""Messages in fewer bytes: what is computed in full precision crosses in less, and is decoded on arrival.
+"""Messages in fewer bytes: computed in full precision, sent in less, and decoded on arrival.
 
-A wire stands between a program and whatever carries its messages: engines carry the bytes, and know nothing of it. The
-last element of a vector, the loss of its tasks, crosses in full precision.
+A wire sits between a program and the transport of its messages: engines carry bytes, and know nothing about it. The
+last element of a vector, the loss of its tasks, is sent in full precision.
 
 Programs compute in their own type, float64 for the problems here, whatever the wire: a message is a sum over many
-samples and several tasks, so that computing it in a short type would lose more than one rounding of the sum does, a
-different part on each machine, and replicas could not be compared any more.
+samples and several tasks, so computing it in a shorter type would lose more than rounding the result does, and
+differently on each machine, so that replicas could not be compared any more.
 """
 
 from __future__ import annotations
@@ -26,54 +26,54 @@ from erasurehead.engines.engine_around import EngineAround
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
 Key: TypeAlias = tuple[int, int]
-"""Of what a vector is: the step, and its content. Equal vectors under equal keys are encoded to equal bits."""
+"""Identifies a vector: the step, and its content. Equal vectors with equal keys are encoded to equal bits."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
 _FRONT = 16
-"""Bytes before all else: the length of the vector, and the loss in float64."""
+"""Bytes at the beginning: the length of the vector, and the loss in float64."""
 
 
 class Wire(ABC):
-    """How a vector crosses. A wire is plain immutable data and has no state: what it draws depends on the key alone."""
+    """How vectors are encoded. A wire is immutable data without state: random numbers depend only on the key."""
 
     @property
     @abstractmethod
     def error(self) -> float:
-        """The largest difference that equal vectors, but for their rounding, can come to have on the way.
+        """The largest difference after decoding between vectors that are equal up to rounding.
 
-        It is relative to the largest element: verification takes it for no lie.
+        It is relative to the largest element. Verification tolerates differences up to this size.
         """
 
     @property
     @abstractmethod
     def rounding(self) -> float:
-        """The largest error of an element, relative to the largest element of the vector; inf if it has no bound."""
+        """The largest error of an element, relative to the largest element of the vector; inf if unbounded."""
 
     @abstractmethod
     def nbytes(self, length: int) -> int:
-        """Return the bytes that a vector of so many elements takes, its loss included."""
+        """Return the bytes that a vector of `length` elements takes, including its loss."""
 
     def encode(self, vector: Array, key: Key, out: Bytes) -> None:
         """Write a vector as bytes.
 
         Arguments:
             vector: the gradient and, as its last element, the loss; shape (length,), at least one element.
-            key: what it is.
-            out: shape (nbytes(length),); every byte is written.
+            key: identifies the vector.
+            out: output, shape (nbytes(length),); every byte is written.
         """
         out[:8].view(np.int64)[0] = len(vector)
         out[8:_FRONT].view(np.float64)[0] = vector[-1]
         self._encode(vector[:-1], key, out[_FRONT:])
 
     def decode(self, sent: Bytes) -> Array:
-        """Return what was sent, in float64, shape (length,).
+        """Return the decoded vector, in float64, shape (length,).
 
         Arguments:
-            sent: as `encode` wrote it.
+            sent: the bytes that `encode` wrote.
 
         Raises:
-            MessageLost: if it is not what `encode` writes.
+            MessageLost: if they are not what `encode` writes.
         """
         length = int(sent[:8].view(np.int64)[0])
         if not 0 < length < 2**48 or self.nbytes(length) != len(sent):
@@ -91,13 +91,13 @@ class Wire(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """Return the wire as it is written in a configuration: `"cast('float32')"`."""
+        """Return the wire as it is written in a run file: `"cast('float32')"`."""
 
 
 @final
 @dataclass(frozen=True)
 class Cast(Wire):
-    """Elements rounded to a shorter floating-point type, to nearest.
+    """Rounds elements to the nearest number of a shorter floating-point type.
 
     Arguments:
         dtype: `"float32"`, `"float16"` or `"bfloat16"`, which needs no package here. Elements beyond the range of
@@ -146,17 +146,17 @@ class Cast(Wire):
 @final
 @dataclass(frozen=True)
 class Dithered(Wire):
-    """Elements rounded at random to one of a few levels, so that their mean is right (QSGD).
+    """Rounds elements at random to one of a few levels, so that their expectation is right (QSGD).
 
-    Levels are multiples of the largest element over their number; between two of them, the nearer one is the more
-    probable. What is drawn depends on the key, and on nothing that was sent before.
+    Levels are multiples of (the largest element / the number of levels); of the two neighbouring levels, the nearer is
+    the more probable. The random numbers depend on the key, and on nothing that was sent before.
 
     Source: Alistarh, Grubic, Li, Tomioka and Vojnovic, NIPS 2017, section 3.1, scaled by the largest element in place
     of the length, as in their experiments.
 
     Arguments:
-        levels: positive ones, 1 to 32,767. An element takes one byte up to 127 levels, and two beyond.
-        seed: of what is drawn, at least 0.
+        levels: number of positive levels, 1 to 32,767. An element takes one byte up to 127 levels, and two beyond.
+        seed: seed of the rounding, at least 0.
     """
 
     levels: int = 127
@@ -183,7 +183,7 @@ class Dithered(Wire):
 
     def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
         size = float(np.abs(gradient).max(initial=0.0))
-        out[:8].view(np.float64)[0] = size  # not finite if an element is not: it is refused on arrival
+        out[:8].view(np.float64)[0] = size  # not finite if an element is not: the message is refused on arrival
         if not (size > 0.0 and np.isfinite(size)):
             out[8:] = 0
             return
@@ -206,12 +206,12 @@ class Dithered(Wire):
 @final
 @dataclass(frozen=True)
 class TopK(Wire):
-    """The largest elements only, in float64, each with its place; the others are taken for 0, which is biased.
+    """Sends only the largest elements, in float64 with their indices; the others count as 0, which is biased.
 
-    Of elements that are equally large, those that come first cross.
+    Among elements of equal size, the first ones are sent.
 
     Arguments:
-        share: of the elements, above 0 and at most 1; at least one crosses.
+        share: fraction of the elements to send, above 0 and at most 1; at least one is sent.
     """
 
     share: float = 0.1
@@ -222,7 +222,7 @@ class TopK(Wire):
 
     @property
     def error(self) -> float:
-        return 1.0  # of replicas that differ by rounding, one may send an element that the other does not
+        return 1.0  # among replicas that differ by rounding, one may send an element that another does not
 
     @property
     def rounding(self) -> float:
@@ -246,7 +246,7 @@ class TopK(Wire):
         gradient[:] = 0.0
         places = sent[8 * count :].view(np.int32)
         if not bool(((places >= 0) & (places < len(gradient))).all()):
-            gradient[:] = np.nan  # from a liar: it is refused on arrival
+            gradient[:] = np.nan  # from a lying worker: the message is refused on arrival
             return
         gradient[places] = sent[: 8 * count].view(np.float64)
 
@@ -262,7 +262,7 @@ def parse_wire(text: str) -> Wire | None:
             arguments.
 
     Raises:
-        InvalidArgument: if the text stands for no wire.
+        InvalidArgument: if the text is not a wire.
 
     >>> parse_wire("cast('bfloat16')"), parse_wire("top_k")
     (Cast(dtype='bfloat16'), TopK(share=0.1))
@@ -282,16 +282,16 @@ def parse_wire(text: str) -> Wire | None:
 
 
 class _Whole:
-    """No wire: messages cross as they are."""
+    """No wire: messages are sent as they are."""
 
 
 @final
 class WiredProgram(Program):
-    """A program whose messages cross on a wire; all else is the program that it wraps.
+    """A program whose messages are encoded by a wire; otherwise it is the program that it wraps.
 
     Arguments:
-        program: the real one; its messages are float64, with the loss last, and computed in that type.
-        wire: how they cross.
+        program: the wrapped program; its messages are computed in float64, with the loss last.
+        wire: encodes the messages.
     """
 
     def __init__(self, program: Program, wire: Wire) -> None:
@@ -353,26 +353,26 @@ class _Decoded(Lease):
         self._vector: Array | None = None
 
     def read(self) -> Array:
-        sent = cast("Bytes", self.sent.read())  # which may have been given back meanwhile
+        sent = cast("Bytes", self.sent.read())  # raises if it has been given back meanwhile
         if self._vector is None:
             parts = [self._wire.decode(part) for part in np.split(sent, self.sent.spec.vectors)]
             self._vector = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return self._vector
 
     def end(self) -> None:
-        self._vector = None  # that of the sent one is the engine's, which knows of it
+        self._vector = None  # the encoded one belongs to the engine, which releases it itself
 
 
 @final
 class WiredEngine(EngineAround):
-    """Any engine, its messages on a wire: `train(..., wire=)` makes one. It is closed with the engine.
+    """Any engine, with messages encoded by a wire; made by `train(..., wire=)`, and closed with the engine.
 
-    Messages are told with the bytes that they take (`Arrived.spec`), and read as they were computed but for the loss of
-    the wire.
+    `Arrived.spec` has the bytes that messages take on the wire; when they are read they are as computed, except for the
+    loss of the wire.
 
     Arguments:
         engine: where the workers run.
-        wire: how messages cross.
+        wire: encodes the messages.
     """
 
     name: ClassVar[str] = "wired"
@@ -380,7 +380,7 @@ class WiredEngine(EngineAround):
     def __init__(self, engine: Engine, wire: Wire) -> None:
         super().__init__(engine)
         self.wire = wire
-        setattr(self, "name", engine.name)  # noqa: B010  # of the engine's class: what runs are told to have run on
+        setattr(self, "name", engine.name)  # noqa: B010  # the name of the wrapped engine is recorded with runs
         self.message_error, self.message_rounding = wire.error, wire.rounding
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:

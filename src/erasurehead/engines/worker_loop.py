@@ -1,4 +1,4 @@
-"""What a worker does, on whatever engine: it takes orders, computes, sits out its injected delays, and answers."""
+"""What a worker does on any engine: take orders, compute, sit out injected delays, and answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Room:
     """Room for one message.
 
     Attributes:
-        spec: of the message.
-        vector: to be written, shape (spec.length,).
-        where: what the transport calls it.
+        spec: spec of the message.
+        vector: output for the vector, shape (spec.length,).
+        where: how the transport identifies it.
     """
 
     spec: MessageSpec
@@ -37,10 +37,10 @@ class Message:
     """A message to be sent.
 
     Attributes:
-        order: that it answers.
-        room: with the vector.
+        order: the order that it answers.
+        room: room that holds the vector.
         started: when work on the order began, in seconds of `time.monotonic`.
-        last: whether the order needs no other after it.
+        last: whether it is the last one for the order.
     """
 
     order: Order
@@ -51,7 +51,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Failure:
-    """To be sent: an order that is not answered (any further).
+    """To be sent: an order that is not answered, or not any further.
 
     Attributes:
         order_round: of the order.
@@ -68,20 +68,20 @@ Answer: TypeAlias = Message | Failure
 class Transport(ABC):
     """The way between a worker and its coordinator, as the loop needs it.
 
-    Whatever ends the loop (the coordinator is gone, the worker is recalled) is an exception of the transport's own,
-    which `ends` names: the loop lets it through.
+    What ends the loop (the coordinator is gone, the worker is recalled) is an exception of the transport's own, which
+    `ends` names: the loop lets it through.
     """
 
     ends: tuple[type[Exception], ...] = ()
 
     @abstractmethod
     def newer(self) -> bool:
-        """Return whether there is an order newer than the one taken last; never waits."""
+        """Return whether there is an order newer than the last one taken; never waits."""
 
     def behind(self) -> float:
         """Return by how many rounds the newest order is newer than the one taken last, given that one is.
 
-        By default inf: for transports whose coordinator tells only of orders for which work is to be dropped.
+        By default inf, for transports whose coordinator announces only orders for which work is to be dropped.
         """
         return math.inf
 
@@ -90,23 +90,23 @@ class Transport(ABC):
         """Wait until there may be something new.
 
         Arguments:
-            until: at most until then, in seconds of `time.monotonic`; None for any time.
+            until: time limit, in seconds of `time.monotonic`; None for none.
             welcome: whether a newer order would be taken at once.
         """
 
     @abstractmethod
     def take(self) -> Order | None:
-        """Take the newest order; None if it is there no more, and a newer one is on its way.
+        """Take the newest order; None if it is already gone, and a newer one is on its way.
 
         Its points may be views of memory that is written again at any time.
         """
 
     @abstractmethod
     def copied(self) -> bool:
-        """Take note that what is needed of the order taken last has been copied.
+        """Record that what is needed from the last order taken has been copied.
 
         Returns:
-            Whether it was there whole until now. If not, it can be taken once more, or a newer one can.
+            Whether the order was intact until now. If not, it, or a newer one, can be taken again.
         """
 
     @abstractmethod
@@ -121,10 +121,10 @@ class Transport(ABC):
 class WorkerLoop:
     """Answers orders.
 
-    It is a generator of what is to be sent, so that engines can send as they like: with calls, or as a stream.
+    It is a generator of answers, so that each engine can send them in its own way: with calls, or as a stream.
 
     Arguments:
-        number: of the worker.
+        number: number of the worker.
         program: what it runs.
         delays: injected after computing; None for none.
         late: what to do when a newer order is out while an injected delay still runs.
@@ -141,7 +141,7 @@ class WorkerLoop:
         self.transport = transport
 
     def answers(self) -> Iterator[Answer]:
-        """Yield what is to be sent, in order and without end; a message's room may be written again afterwards."""
+        """Yield the answers, in order and without end; a message's room may be written again afterwards."""
         while True:
             while not self.transport.newer():
                 self.transport.wait(None, welcome=True)
@@ -167,7 +167,7 @@ class WorkerLoop:
                     return
                 done.append(room.spec)
                 error = None
-                try:  # only now is the program asked what is left: it may depend on what was computed
+                try:  # the remaining messages may depend on what was computed
                     remaining = self.program.remaining(order, done)
                 except Exception as raised:
                     error = raised
@@ -178,7 +178,7 @@ class WorkerLoop:
             raise
         except Exception as error:
             if not whole:
-                return  # what was taken was garbage: no fault of the program
+                return  # the order was overwritten while it was copied: not the program's fault
             yield Failure(order.round, told(error))
 
     def _computed(self, order: Order, spec: MessageSpec, unit: int, taken: Any) -> Room | None:
@@ -207,7 +207,7 @@ class WorkerLoop:
         return room
 
     def _sit_out(self, seconds: float) -> bool:
-        """Wait for so many seconds; return False as soon as what is waited for is to be dropped."""
+        """Wait for `seconds`; return False as soon as the work is to be dropped."""
         until = time.monotonic() + seconds
         while not self._outdated():
             if time.monotonic() >= until:
@@ -216,5 +216,5 @@ class WorkerLoop:
         return False
 
     def _outdated(self) -> bool:
-        """Return whether what is under way is to be dropped: so many rounds newer is the newest order."""
+        """Return whether the current work is to be dropped, given how much newer the newest order is."""
         return self.transport.newer() and self.transport.behind() > self._kept

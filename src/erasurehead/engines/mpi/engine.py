@@ -48,23 +48,23 @@ from erasurehead.errors import EngineError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_SHUTDOWN = 0.5  # seconds that ranks have to become idle when the engine is closed
+_SHUTDOWN = 0.5  # seconds that ranks are given to become idle when the engine is closed
 
 
 class _Submitted:
-    """An order on its way to several ranks; the frames that they are sent are made once, and only if needed."""
+    """An order on its way to several ranks; the frames for them are made once, and only if needed."""
 
     def __init__(self, order: Order) -> None:
         self.encoded: EncodedOrder = encode_order(order)
 
     @cached_property
     def pointer(self) -> Frame:
-        """For ranks that see the order buffer, while the order is up there: its round."""
+        """For ranks that see the order buffer while the order is in it: its round."""
         return frame_of((self.encoded.round,))
 
     @cached_property
     def copy(self) -> Frame:
-        """For all others, and afterwards: the order itself."""
+        """For all other ranks, and later: the order itself."""
         frame = new_frame(whole(self.encoded.nbytes))
         self.encoded.write(frame)
         return frame
@@ -74,8 +74,8 @@ class _Submitted:
 class _Worker:
     """One worker, and the rank that it runs on.
 
-    At most one order is under way to a rank: the next one, of those submitted meanwhile the newest, waits here until
-    the rank says that it listens.
+    At most one order is on its way to a rank: the next one, the newest of those submitted meanwhile, waits here until
+    the rank reports that it is listening.
     """
 
     rank: Rank
@@ -91,24 +91,24 @@ class _Worker:
 
 
 class MPIEngine(Engine, FaultInjection, PeerMessaging):
-    """Workers as ranks of an MPI job.
+    """Workers as ranks of an MPI job; rank 0 is the coordinator.
 
-    It is made on rank 0, while every other rank runs `serve`. A worker takes any rank that is idle; ranks beyond the
-    number of workers are spares, which replace ranks that died. Several engines may follow one another on the same
-    ranks. For a death to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI
-    5); without it, MPI ends the whole job.
+    It is made on rank 0, while every other rank runs `serve`. A worker takes any idle rank; ranks beyond the number of
+    workers are spares, which replace ranks that died. Several engines may use the same ranks, one after the other. If a
+    death is to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI 5);
+    otherwise MPI ends the whole job.
 
-    Models and messages of ranks beside the coordinator cross in memory that they share with it, and MPI carries only
-    words between them; those of ranks on other machines travel.
+    Models and messages of ranks on the coordinator's machine cross in shared memory, with only short notices sent
+    through MPI; those of ranks on other machines are sent through MPI.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
-            old.
+            the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
+            three rounds old.
         comm: ranks to use; all ranks of the job by default.
-        share: False lets models and messages travel on this machine too, as between machines; for tests.
-        start: how long the start of MPI may take, if this is what starts it.
+        share: False sends models and messages through MPI on this machine too, as between machines; for tests.
+        start: how long MPI may take to start, if this engine starts it.
 
     Raises:
         EngineError: if this is not rank 0, or the job has no other rank.
@@ -143,7 +143,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
 
     @property
     def _directory(self) -> RankDirectory:
-        """The job's ranks; they are looked for when they are first needed."""
+        """The job's ranks; they are found when they are first needed."""
         if self._closed:
             raise EngineError(CLOSED)
         if self._opened is None:
@@ -225,11 +225,11 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
                 self._push(state)
 
     def _push(self, state: _Worker) -> None:
-        """Send the order that waits, if the rank listens; else let it know, if it drops late work."""
+        """Send the waiting order, if the rank is listening; otherwise notify it, if it drops late work."""
         if state.waiting is None:
             return
         if state.listening:
-            # It may have waited for so long that two orders to other workers have taken its place in the buffer.
+            # It may have waited so long that two orders to other workers have overwritten it in the buffer.
             if state.shared is not None and state.shared.order_buffer.holds(state.newest):
                 state.shared.slots.newest = state.newest + 1
                 self._directory.send(state.rank, state.waiting.pointer, Tag.POSTED)
@@ -259,7 +259,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
             self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
 
     def _handed(self, event: Event) -> Event:
-        """Return an event that the coordinator is handed now."""
+        """Return an event for the coordinator, recording that it has it."""
         if isinstance(event, Arrived):
             self._leases.hand_out(event, brief=event.order_round < self._round)
         return event
@@ -307,7 +307,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
             self._listens(state)
 
     def _end(self, worker: int, state: _Worker, report: Report, now: float) -> None:
-        """Take note that a worker is no more: its rank is gone, or its program cannot be opened."""
+        """Record that a worker has died: its rank is gone, or its program cannot be opened."""
         reason = str(report.rest[0]) if report.kind == "broken" else state.last_words or report.rank.gone
         self._events.append(Died(worker, reason, now, broken=report.kind == "broken"))
         self._forget(worker)
@@ -349,7 +349,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
             )
 
     def pid(self, worker: int) -> int:
-        """Return the process number of a worker on its host, for tools that look at processes."""
+        """Return the process id of a worker on its host."""
         return self._workers[worker].rank.place.pid
 
     def now(self) -> float:

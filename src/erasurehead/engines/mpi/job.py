@@ -1,4 +1,4 @@
-"""What the ranks of a job do that are not its coordinator."""
+"""What the ranks of a job other than the coordinator do."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def serve(comm: MPI.Intracomm | None = None, start: Start | None = None) -> None:
-    """Serve the engines of rank 0, one after the other, until rank 0 ends; what every other rank must call.
+    """Serve the engines of rank 0, one after the other, until rank 0 ends. Every other rank must call this.
 
     Ends the process at once if rank 0 is killed.
 
     Arguments:
-        comm: the ranks of the job, the same on all of them; by default all.
-        start: how long the start of MPI may take, if this is what starts it.
+        comm: communicator of the job's ranks, the same on all of them; by default all ranks.
+        start: how long MPI may take to start, if this call starts it.
 
     Raises:
         EngineError: on rank 0, or if the ranks do not find each other.
@@ -68,12 +68,12 @@ def serve_unless_coordinator(
 ) -> None:
     """Serve on every rank but 0, and end the process after that; on rank 0 return at once.
 
-    From then on the other ranks end with rank 0, even if that never makes an engine.
+    The other ranks end with rank 0, even if it never makes an engine.
 
     Arguments:
         comm: as for `serve`.
-        say: shows a sentence to people: that this rank serves.
-        start: how long the start of MPI may take, if this is what starts it.
+        say: shows a sentence to people, saying that this rank serves.
+        start: how long MPI may take to start, if this call starts it.
     """
     comm = world(comm, start)
     if comm.Get_rank() == 0:
@@ -85,11 +85,11 @@ def serve_unless_coordinator(
     sys.stdout.flush()
     sys.stderr.flush()
     leave(whole)
-    os._exit(0)  # nothing is left to be tidied up, and interpreter shutdown would cost more than this
+    os._exit(0)  # nothing is left to clean up, and interpreter shutdown would take longer
 
 
 def _serve(channel: CommandChannel) -> bool:
-    """Do what the coordinator says until it says that this is all; return whether all ranks live."""
+    """Follow the coordinator until it ends the job; return whether all ranks are alive."""
     while True:
         tag, frame = channel.take_recall()
         if tag == Tag.END:
@@ -125,7 +125,7 @@ def _work(channel: CommandChannel, frame: Frame) -> None:
 
 
 def _end_with_coordinator(places: list[Place], own: int) -> NoReturn:
-    """End this process, and wake those beside it that are stopped, so that they see it too."""
+    """End this process, and wake stopped ones on this machine, so that they notice it too."""
     for rank, place in enumerate(places):
         if rank != 0 and place.machine == places[own].machine:
             with contextlib.suppress(OSError):

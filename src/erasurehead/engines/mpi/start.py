@@ -33,11 +33,11 @@ _AFTER = 10
 
 @dataclass(frozen=True)
 class Start:
-    """How long the start of MPI may take.
+    """How long MPI may take to start.
 
     Arguments:
-        patience: seconds after the last rank of a machine came up for which others of it may be missing.
-        limit: seconds that the start may take in all.
+        patience: seconds, after the last rank on a machine came up, for which others on it may be missing.
+        limit: seconds that the start may take in total.
     """
 
     patience: float = 30.0
@@ -52,14 +52,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Launched:
-    """What the launcher says of this rank.
+    """What the launcher tells this rank.
 
     Attributes:
-        name: of the variable with its number.
-        number: of this rank.
-        size: ranks of the job.
-        here: ranks of the job on this machine.
-        job: variables that all its ranks have.
+        name: name of the variable with the rank's number.
+        number: number of this rank.
+        size: number of ranks of the job.
+        here: number of ranks of the job on this machine.
+        job: environment variables that all its ranks have.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Launched:
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> Launched | None:
-    """Return what the launcher says of this process; None if it is no rank of a job, or that is not said."""
+    """Return what the launcher tells this process; None if it is not a rank of a job, or there is no telling."""
     for name, size, here, job in _LAUNCHERS:
         told = [environment.get(key, "") for key in (name, size, here)]
         if all(text.isdecimal() for text in told) and all(key in environment for key in job):
@@ -83,9 +83,9 @@ def launched(environment: Mapping[str, str] = os.environ) -> Launched | None:
 def watched(start: Start) -> Generator[None]:
     """Watch over the start of MPI, which happens in this block.
 
-    Whoever is first on a machine starts the watch of all its ranks. While the block lasts, SIGALRM, which the watch
-    sends, ends this process with the exit code `FAILED`: MPI's start holds the interpreter, so that nothing of Python
-    would run. A launcher that bears deaths returns 0 when ranks were killed.
+    The first rank on a machine starts the watch for all ranks there. While the block lasts, SIGALRM, which the watch
+    sends, ends this process with the exit code `FAILED`: while MPI starts, it holds the interpreter, so that no Python
+    code would run. A launcher that tolerates deaths returns 0 if ranks were killed by other signals.
     """
     place = launched()
     if place is None or place.size < 2:

@@ -55,9 +55,9 @@ from erasurehead.engines.shared_memory import Block, align
 from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines.processes.preload"
-_SHUTDOWN = 0.5  # seconds that workers have to end by themselves when the engine is closed
-_START_FILES = 8  # that are open at once while a process is started
-_BLINK = 1.0  # seconds after which a wait without an end looks whether anybody is left
+_SHUTDOWN = 0.5  # seconds that workers are given to end by themselves when the engine is closed
+_START_FILES = 8  # files that are open at once while a process is started
+_BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker is left
 
 
 @dataclass(eq=False)
@@ -70,21 +70,21 @@ class _Process:
     wake: Connection
     inlet: Connection
     last_words: str = ""
-    unread: bytes = b""  # the beginning of an item whose end has not come yet
+    unread: bytes = b""  # the beginning of an item that is not complete yet
 
 
 class ProcessEngine(Engine, FaultInjection, PeerMessaging):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
-    and messages cross in shared memory; pipes carry only a wake-up and a few bytes an arrival. A worker ends with its
-    parent, however that ends.
+    and messages cross in shared memory; pipes carry only a wake-up signal and a few bytes per arrival. A worker ends
+    with its parent, however that ends.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
-            old.
+            the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
+            three rounds old.
     """
 
     name: ClassVar[str] = "processes"
@@ -132,12 +132,12 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         )
 
     def _start(self, worker: int, program: Program) -> None:
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, nothing stays open
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, no file stays open
             check_may_start()
             order_buffer = self._order_buffers.of(program)
             self._context.set_forkserver_preload([_PRELOAD, *program.preload])
             slots = MessageSlots(program)
-            theirs.callback(slots.close)  # the worker has it; our own view of it stays
+            theirs.callback(slots.close)  # the worker has it now; our own view of it remains
             wake_out, wake_in = self._context.Pipe(duplex=False)
             theirs.enter_context(wake_out)
             ours.enter_context(wake_in)
@@ -156,7 +156,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             ours.pop_all()
 
     def _share(self, program: Program) -> SharedProgram:
-        """Put a program into shared memory; arrays that are there already are not written again."""
+        """Put a program into shared memory; arrays that are already there are not written again."""
         packed = pack(program, self.delays)
         spans: list[tuple[int, int]] = []
         end = 0
@@ -187,7 +187,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         self._put_up(encoded, chosen)
         for state in chosen.values():
             if not state.order_buffer.holds(order.round):
-                state.slots.keep(encoded)  # a newer order, to others, has its place
+                state.slots.keep(encoded)  # a newer order, to others, has overwritten it
             state.slots.newest = order.round + 1
             with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
                 os.write(state.wake.fileno(), b"!")
@@ -208,7 +208,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             )
 
     def poll(self) -> Event | None:
-        """Return the next event if there is one already; never waits."""
+        """Return the next event if there is one; never waits."""
         self._check_open()
         if not self._events:
             for key, _ in self._selector.select(0):
@@ -255,7 +255,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         os.kill(self.pid(worker), signal.SIGCONT)
 
     def pid(self, worker: int) -> int:
-        """Return the process number of a worker, for tools that look at processes."""
+        """Return the process id of a worker."""
         pid = self._workers[worker].process.pid
         assert pid is not None
         return pid
@@ -283,7 +283,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             raise EngineError(CLOSED)
 
     def _receive(self, worker: int) -> None:
-        """Read all that is in a worker's pipe; its end means that the worker is dead."""
+        """Read everything from a worker's pipe; end of file means that the worker is dead."""
         state = self._workers[worker]
         try:
             data = os.read(state.inlet.fileno(), 65_536)
@@ -338,10 +338,10 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
 
 
 def _start_process(process: ForkServerProcess) -> None:
-    """Start a process; once more if the server of workers ended meanwhile, as another is then started.
+    """Start a process; try once more if the fork server ended meanwhile, as another is then started.
 
     Raises:
-        OSError: if that does not help.
+        OSError: if that fails, too.
     """
     try:
         hidden.ensure_running()
@@ -356,7 +356,7 @@ def _start_process(process: ForkServerProcess) -> None:
 
 
 def _check_file_limit(some: int) -> None:
-    """Raise `OSError` if a process could not be started for want of files; its server would print a traceback of it."""
+    """Raise `OSError` if there are too few files to start a process: its server would print a traceback."""
     spare: list[int] = []
     try:
         for _ in range(_START_FILES):
@@ -367,7 +367,7 @@ def _check_file_limit(some: int) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Let this process open as many files as it may: every worker takes about five."""
+    """Raise this process's limit of open files as far as allowed: every worker takes about five."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -376,7 +376,7 @@ def _raise_file_limit() -> None:
 
 @contextlib.contextmanager
 def _sigint_blocked() -> Generator[None]:
-    """Keep Ctrl-C from the server and the workers, which inherit this mask; ours is taken when the block ends."""
+    """Keep Ctrl-C from the server and the workers, which inherit this mask; ours is handled after the block."""
     resource_tracker.ensure_running()  # it would unblock the signal again, were it started with the server
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -387,7 +387,7 @@ def _sigint_blocked() -> Generator[None]:
 
 @contextlib.contextmanager
 def _without_main_module() -> Generator[None]:
-    """Keep workers from importing the user's script: they need none of it, and it may lack the `__main__` guard."""
+    """Keep workers from importing the user's script: they do not need it, and it may lack the `__main__` guard."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

@@ -36,28 +36,28 @@ from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
 from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, check_count, invalid, real
 
-_BLINK = 1.0  # seconds after which a wait looks up
+_BLINK = 1.0  # seconds after which a wait checks for other news
 
 
 class RayEngine(Engine, FaultInjection):
     """Workers as actors of a Ray cluster.
 
-    Each worker is one actor. Programs and models are objects of Ray's store: what several workers of a machine need is
-    there once, and is read without a copy. An actor streams its messages back as it has them: whole from other
-    machines; beside the coordinator a word is enough, which says where they lie in memory that both see.
+    Each worker is one actor. Programs and models are objects in Ray's store: what several workers of a machine need is
+    there once, and is read without a copy. An actor streams its messages back as they are ready: whole from other
+    machines; on the coordinator's machine only their place in shared memory is sent.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
-            the old work, `"carry"` sits the delay out first, `"drop(3)"` does so unless it is more than three rounds
-            old.
+            the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
+            three rounds old.
         address: host and port of the cluster's head, or `"auto"` for the one that runs on this machine. None for the
-            one that this process is connected to, else for a new one of our own: it listens on the loopback
-            interface only, and ends with the engine.
+            one that this process is connected to, otherwise for a new one on this machine, which listens on the
+            loopback interface only, and ends with the engine.
         max_restarts: how often Ray may start an actor again after its death; -1 for any number. The worker's return
-            is a `Joined`. With 0, whoever uses the engine replaces the dead.
-        cpus: processors that Ray is to keep for each worker. With 0, workers are placed anywhere, in any number.
-        share: False lets messages travel on this machine too, as between machines; for tests.
+            is a `Joined`. With 0, the user of the engine (`train`) replaces the dead.
+        cpus: number of CPUs that Ray reserves for each worker. With 0, workers are placed anywhere, in any number.
+        share: False sends messages through Ray on this machine too, as between machines; for tests.
 
     Raises:
         MissingExtra: if ray is not installed.
@@ -111,7 +111,7 @@ class RayEngine(Engine, FaultInjection):
         self._check_open()
         there = self._workers.get(worker)
         if there is not None and there.returns and program is there.program:
-            there.promised = True  # Ray is starting it again, with this very program: that is the replacement
+            there.promised = True  # Ray is starting it again, with this very program: that is its replacement
             return
         node = None if host is None else self._nodes.named(host)
         if there is not None:
@@ -167,7 +167,7 @@ class RayEngine(Engine, FaultInjection):
         self._post(handles)
 
     def _post(self, handles: list[Handle]) -> None:
-        """Send their newest order to those that have taken the one before: so nothing is ever queued."""
+        """Send the newest order to those that have taken the one before, so that nothing is ever queued."""
         acknowledgements = [handle.sent for handle in handles if handle.sent is not None]
         taken: set[Any] = set()
         if acknowledgements:
@@ -192,7 +192,7 @@ class RayEngine(Engine, FaultInjection):
         return event
 
     def _gather(self, seconds: float) -> None:
-        """Wait until there is something from a worker, and take all that there is."""
+        """Wait until something arrives from a worker, and take all that has arrived."""
         due, items = self._incoming.wait(self._workers.values(), seconds)
         self._post(due)
         now = time.monotonic()
@@ -230,7 +230,7 @@ class RayEngine(Engine, FaultInjection):
         self._post([handle])
 
     def pid(self, worker: int) -> int:
-        """Return the process number of a worker on its machine, for tools that look at processes."""
+        """Return the process id of a worker on its machine."""
         home = self._handle(worker).home
         if home is None:
             raise EngineError(f"worker {worker} has no process yet; wait until it has joined.")
