@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from erasurehead.delays.trace import Trace
     from erasurehead.delays.trace_files import read_trace, write_trace
 
-# Workers draw delays; they read and fit none.
+# Workers draw delays; they neither read traces nor fit distributions.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
@@ -157,14 +157,14 @@ MODELS: Mapping[str, Callable[..., Delays]] = {
     "stalls": _stalls,
     "per_order": _per_order,
 }
-"""What each name in the text of a delay model builds."""
+"""The constructor for each name in the text of a delay model."""
 
 
 def as_delays(model: Delays | str) -> Delays:
-    """Return a delay model, or what a text stands for; see `parse`.
+    """Return a delay model as it is, or the one that a text stands for; see `parse`.
 
     Arguments:
-        model: as it is, or its text.
+        model: a delay model, or its text.
     """
     if isinstance(model, str):
         return parse(model)
@@ -174,14 +174,14 @@ def as_delays(model: Delays | str) -> Delays:
 
 
 def parse(text: str) -> Delays:
-    """Return the delay model that a text stands for, as a configuration file writes it; the inverse of `str(model)`.
+    """Return the delay model that a text stands for, as it is written in a run file; the inverse of `str(model)`.
 
     Arguments:
-        text: such as `"exponential(mean=0.5, seed=0)"`, or a sum of them with `+`; models that are made of others
+        text: such as `"exponential(mean=0.5, seed=0)"`, or a sum of such terms with `+`; models that are made of others
             take them as arguments, as in `"bimodal(0.1, none(), exponential(5.0))"`; `recorded(path)` reads a run's
             `arrivals.jsonl`, `bootstrap(path)` a trace.
 
     Raises:
-        InvalidArgument: the text is of another form, or an argument is out of its range.
+        InvalidArgument: if the text has another form, or an argument is out of its range.
     """
     return read(text, "delays", Delays, MODELS, {"+": Delays.__add__})

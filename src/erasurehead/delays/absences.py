@@ -1,4 +1,4 @@
-"""What a trace says of delays that nobody saw the end of: workers not waited for, and workers that did not answer."""
+"""What a trace says about unobserved delays: of workers that were not waited for, or did not answer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError
 
 Absent: TypeAlias = Literal["censored", "dead", "late"]
-"""What became of a worker of which a round has no row: only longer than the round's latest answer is known of it, or
-it never answered, or it did answer, later."""
+"""What happened to a worker that has no row in a round: all that is known is that it took longer than the round's
+latest answer (censored), or it never answered (dead), or it answered later (late)."""
 
 ABSENT: tuple[Absent, ...] = ("censored", "dead", "late")
 
-_SURE = 0.01  # probability of calling anybody gone where workers are absent by chance alone
-_OWN = 20  # samples of its own from which on a worker's unseen delays are drawn from its own
+_SURE = 0.01  # probability of declaring any worker gone although workers are absent only by chance
+_OWN = 20  # number of own samples from which a worker's unobserved delays are drawn from those alone
 
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A trace as a table without holes.
+    """A trace as a table without missing values.
 
     Attributes:
         seconds: shape (rounds, workers); inf for a worker that never answers.
-        absent: where the trace has no row, shape (rounds, workers).
-        gone: workers that stopped answering for good, as far as the trace tells; in the table they never answer.
+        absent: whether the trace has no row there, shape (rounds, workers).
+        gone: workers that stopped answering for good, as far as the trace shows; in the table they never answer.
     """
 
     seconds: Array
@@ -38,22 +38,22 @@ class Completed:
 
 
 def completed(trace: Trace, absent: Absent = "censored", scale_with_load: bool = False) -> Completed:
-    """Return a trace without holes: what was not seen is drawn, by Kaplan and Meier, from what was seen to be longer.
+    """Return a trace without missing values: unobserved delays are drawn from a Kaplan-Meier estimate.
 
     Each delay that is known only to be longer than some time is drawn from the delays that were longer (the worker's
-    own where it has 20 of them), weighed so that all that is censored counts. A worker of which a round has no row is
-    censored at the round's latest answer; if it is missing from some round on to the end, for longer than chance
-    explains, it is gone: what is planned for has it no more. What is longer than anything that was ever seen never
-    comes, as nothing is known of it.
+    own if it has 20 of them), weighted so that all censored samples count. A worker without a row in a round is
+    censored at the round's latest answer; if it is missing from some round to the end, for longer than chance explains,
+    it is gone, and plans do without it. What took longer than anything ever observed never arrives, as nothing is known
+    about it.
 
     Arguments:
-        trace: with its censored samples; at most one sample a worker and step.
-        absent: `"dead"` takes every missing worker for one that never answered in that round; `"late"` for one that
-            did, after all others, however often it is missing, and never later than the longest delay of the trace.
-        scale_with_load: return seconds per task.
+        trace: the trace, with its censored samples; at most one sample per worker and step.
+        absent: `"dead"` assumes that a missing worker never answered in that round; `"late"` that it did, after all
+            others, however often it is missing, and never later than the longest delay of the trace.
+        scale_with_load: whether to return seconds per task.
 
     Raises:
-        DataError: a worker has two samples in one step, or no delay at all is known exactly.
+        DataError: if a worker has two samples in one step, or no delay is known exactly.
     """
     seconds = trace.table()
     known = np.zeros(seconds.shape, dtype=bool)
@@ -94,7 +94,7 @@ def _gone(missing: BoolArray) -> tuple[int, ...]:
 
 
 def _draw_unseen(seconds: Array, known: BoolArray, never: bool) -> None:
-    """Write draws of the delays that are not known over the times that they exceed."""
+    """Replace censoring times by draws of the delays, which exceed them."""
     random = np.random.default_rng(0)
     lower = seconds.copy()
     everybody = _Longer(lower.ravel(), known.ravel())
@@ -116,7 +116,7 @@ def _draw_unseen(seconds: Array, known: BoolArray, never: bool) -> None:
 
 
 class _Longer:
-    """The Kaplan-Meier estimate of some delays, to draw from beyond a given one."""
+    """The Kaplan-Meier estimate of some delays, for draws beyond a given delay."""
 
     def __init__(self, seconds: Array, known: BoolArray) -> None:
         self._points, deaths = np.unique(seconds[known], return_counts=True)
@@ -125,7 +125,7 @@ class _Longer:
         self.longest = float(self._points[-1])
 
     def draw(self, above: float, uniform: float) -> float:
-        """Return a delay beyond one; inf for what is beyond all that was seen."""
+        """Return a delay longer than `above`; inf if it is longer than all that were observed."""
         place = int(np.searchsorted(self._points, above, side="right"))
         before = float(self._survival[place - 1]) if place else 1.0
         if before <= 0.0:

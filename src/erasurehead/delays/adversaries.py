@@ -1,4 +1,4 @@
-"""Delays that are aimed: workers that are dead or slow for good, and the worst such workers for a given code."""
+"""Adversarial delays: workers that are dead or slow for good, and the worst such workers for a given code."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from erasurehead.errors import check_count, invalid, real
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoder
 
-_EXHAUSTIVE = 5_000  # sets that are tried one by one before a greedy search takes over
+_EXHAUSTIVE = 5_000  # number of sets up to which all are tried; beyond it the search is greedy
 
 
 @final
 @dataclass(frozen=True)
 class Late(Delays):
-    """The same workers come late in every step, and the others at once: an adversary, or machines that are broken.
+    """The same workers are late in every step, and the others immediate: an adversary, or broken machines.
 
     Arguments:
-        workers: who is late, each at least 0.
-        by: how late, in seconds, at least 0; inf, the default, means that they never answer.
+        workers: the workers that are late, each at least 0.
+        by: their delay in seconds, at least 0; inf, the default, means that they never answer.
         since: the first step in which they are late.
     """
 
@@ -66,16 +66,16 @@ class Late(Delays):
 def worst_workers(decoder: Decoder, count: int) -> tuple[int, ...]:
     """Return the workers whose loss leaves the largest residual: the adversary's choice, for `Late`.
 
-    Exact for codes whose groups hold equal messages, one a worker and all of the same gain (whole groups are lost
+    Exact for codes whose groups hold equal messages, one per worker and all of the same gain (whole groups are lost
     first), and where there are at most 5,000 sets to try. Otherwise a greedy search, one worker at a time, gives a
-    lower bound of the harm: finding the worst set is NP-hard in general (Charles, Papailiopoulos and Ellenberg 2017).
+    lower bound on the harm: finding the worst set is NP-hard in general (Charles, Papailiopoulos and Ellenberg 2017).
 
     Arguments:
-        decoder: of the code that is attacked.
-        count: how many workers are lost, from 0 to all.
+        decoder: decoder of the code that is attacked.
+        count: number of workers that are lost, from 0 to all.
 
     Returns:
-        Workers, ascending.
+        The workers, ascending.
     """
     code = decoder.code
     check_count("count", count, at_least=0, at_most=code.n_workers)

@@ -1,4 +1,4 @@
-"""What a delay model is: seconds added to work, drawn from (seed, worker, step); and models made of others."""
+"""The interface of delay models (seconds added to work, drawn from (seed, worker, step)), and combinations of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from erasurehead.errors import invalid, real
 class Delays(ABC):
     """How slow workers are. The same seed gives the same delays to every scheme, on every engine.
 
-    A model is plain immutable data: it is sent to worker processes, and a run's `config.toml` names it by `str(model)`.
+    A model is immutable data: it is sent to worker processes, and a run's `config.toml` holds `str(model)`.
     """
 
     @abstractmethod
@@ -33,37 +33,37 @@ class Delays(ABC):
     ) -> Array:
         """Return the delays of workers 0..n_workers-1 in successive steps, in seconds, shape (count, n_workers).
 
-        A delay depends on its worker, step and unit only, not on what else is asked for: rows asked for one by one,
-        in blocks, or for more workers are the same numbers. inf means that the worker does not answer.
+        A delay depends only on its worker, step and unit, not on what else is asked for: rows that are asked for one by
+        one, in blocks, or for more workers are the same numbers. inf means that the worker does not answer.
 
         Arguments:
             first: the first step, from 0.
-            count: how many steps, at least 1.
-            n_workers: how many workers, at least 1.
-            unit: 0 for the first message of a step, 1 for the second, and so on: each draws its own.
-            work: tasks that the message combines, one number or one a worker, for laws in which the delay grows
+            count: number of steps, at least 1.
+            n_workers: number of workers, at least 1.
+            unit: 0 for the first message of a step, 1 for the second, and so on; each has its own draw.
+            work: number of tasks that the message combines, in all or per worker, for laws in which the delay grows
                 with the load.
-            out: where to write, shape (count, n_workers), C-contiguous; made if None.
+            out: output, shape (count, n_workers), C-contiguous; None for a new array.
         """
 
     follows_clock: bool = False
-    """Whether delays depend on when an order is posted, not on its step alone: see `draw_of`."""
+    """Whether delays depend on when an order is posted, not only on its step: see `draw_of`."""
 
     def draw_of(self, step: int, posted: float) -> int:
-        """Return which draw an order meets: a step as `rows` counts them.
+        """Return which draw an order meets: a step in the sense of `rows`.
 
-        By default that is the order's own step, so that a method with more steps draws more often. A model that
-        follows the clock goes by the time instead, so that a stall lasts as long as it lasts, whatever is asked
-        meanwhile; it says so by `follows_clock`.
+        By default that is the order's own step, so that a method with more steps draws more often. A model that follows
+        the clock goes by the time instead, so that a stall takes as long as it takes, whatever is asked meanwhile; its
+        `follows_clock` is True.
 
         Arguments:
-            step: of the order.
-            posted: when it was submitted, in seconds since training began.
+            step: step of the order.
+            posted: when the order was submitted, in seconds since training began.
         """
         return step
 
     def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        """Return the delays of an order, shape (1, n_workers); of models made of others, each by its own draw.
+        """Return the delays of an order, shape (1, n_workers); a combined model uses each part's own draw.
 
         Arguments:
             step, posted: as for `draw_of`.
@@ -73,21 +73,21 @@ class Delays(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """Return the model as it is written in a configuration: `"exponential(mean=0.5, seed=0)"`."""
+        """Return the model as it is written in a run file: `"exponential(mean=0.5, seed=0)"`."""
 
     @property
     def expected(self) -> float | None:
-        """The mean delay of a message of one unit of work, in seconds, where it is known and the same for all workers.
+        """The mean delay of a message of one unit of work, in seconds, if it is known and the same for all workers.
 
-        It may be inf, as that of a Pareto distribution of exponent 1; None leaves it to be estimated from draws.
+        It may be inf, as for a Pareto distribution of exponent 1; if None, it is estimated from draws.
         """
         return None
 
     def check_workers(self, n_workers: int) -> None:
-        """Raise if the model does not go with so many workers: it names one that is not there, or has too few.
+        """Raise if the model does not fit the number of workers: it names one beyond it, or has too few.
 
         Raises:
-            InvalidArgument: naming the argument.
+            InvalidArgument: if so; the error names the argument.
         """
         return
 
@@ -97,12 +97,12 @@ class Delays(ABC):
         """Return the delays of workers 0..n_workers-1 in one step, in seconds, shape (n_workers,).
 
         Arguments:
-            step: of the order; without `posted`, the draw.
+            step: step of the order; without `posted`, the draw.
             n_workers, unit, work: as for `rows`.
             posted: when the order was submitted, in seconds since training began.
 
         Raises:
-            InvalidArgument: if the model gives what is no delay: NaN, a negative number, or not one a worker.
+            InvalidArgument: if the model returns NaN, a negative number, or not one number per worker.
         """
         drawn = (
             self.rows(step, 1, n_workers, unit, work)
@@ -112,9 +112,9 @@ class Delays(ABC):
         return check_rows(self, drawn, step, 1, n_workers)[0]
 
     def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
-        """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_workers).
+        """Return the order of messages of a step that arrive simultaneously, shape (count, n_workers).
 
-        The smaller number goes first. None, as for all models but recorded runs, leaves it to be drawn: see
+        The smaller number goes first. None, as for all models but recorded runs, leaves the order to be drawn: see
         `erasurehead.delays.ties`.
 
         Arguments:
@@ -132,10 +132,10 @@ class Delays(ABC):
 
 
 def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: int) -> Array:
-    """Return what a model gave for some steps, which for models of one's own need not be delays.
+    """Check what a model returned for some steps; a user's own model may return anything.
 
     Raises:
-        InvalidArgument: naming the step, the worker and what came.
+        InvalidArgument: if these are not delays; the error names step, worker and value.
     """
     values = numbers(rows, f"what the delay model {model} returns")
     if values.shape != (count, n_workers):
@@ -159,10 +159,10 @@ def rows_of(
     work: float | Array = 1.0,
     out: Array | None = None,
 ) -> Array:
-    """Return a model's rows, which may be changed; those of a model of one's own only if they are delays.
+    """Return a model's rows, in an array that may be changed; those of a user's own model are checked.
 
     Arguments:
-        model: asked.
+        model: the delay model.
         first, count, n_workers, unit, work, out: as for `Delays.rows`.
 
     Raises:
@@ -178,10 +178,10 @@ def rows_of(
 def rows_at_of(
     model: Delays, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0
 ) -> Array:
-    """Return a model's delays of an order; those of a model of one's own only if they are delays.
+    """Return a model's delays for an order; those of a user's own model are checked.
 
     Arguments:
-        model: asked.
+        model: the delay model.
         step, posted, n_workers, unit, work: as for `Delays.rows_at`.
 
     Raises:
@@ -194,10 +194,10 @@ def rows_at_of(
 
 
 def numbers(values: object, argument: str) -> Array:
-    """Return an array of float64 of what the user gave for one.
+    """Return a user's value as an array of float64.
 
     Raises:
-        InvalidArgument: if it holds no numbers, or its rows are not of one length.
+        InvalidArgument: if it does not hold numbers, or its rows differ in length.
     """
     try:
         if np.iscomplexobj(cast("Any", values)):
@@ -208,7 +208,7 @@ def numbers(values: object, argument: str) -> Array:
 
 
 def room(out: Array | None, count: int, n_workers: int) -> Array:
-    """Return `out`, or a new array of shape (count, n_workers) where it is None."""
+    """Return `out`, or a new array of shape (count, n_workers) if it is None."""
     return np.empty((count, n_workers)) if out is None else out
 
 
@@ -228,7 +228,7 @@ def seeds(model: object) -> Iterator[int]:
 @final
 @dataclass(frozen=True)
 class Sum(Delays):
-    """Delays that add up: computing, network and queueing given apart, say. Written `a + b`.
+    """The sum of delays, for example of computing, network and queueing. Written `a + b`.
 
     Arguments:
         terms: at least two; nested sums are flattened. Terms that draw must have different seeds, or they would be
@@ -289,7 +289,7 @@ class Scaled(Delays):
 
     Arguments:
         model: the delays of a worker whose factor is 1.
-        factors: one a worker, at least 0 and finite. Workers beyond the last factor are refused.
+        factors: one per worker, at least 0 and finite. More workers than factors are refused.
     """
 
     model: Delays
@@ -331,7 +331,7 @@ class PerWorker(Delays):
     """Workers of several kinds, each kind with its own model.
 
     Arguments:
-        models: one a kind.
+        models: one per kind.
         kinds: the kind of each worker, 0..len(models)-1; workers beyond the last are refused. Left out, worker i is
             of kind i.
     """

@@ -27,21 +27,21 @@ KEEP: tuple[Keep, ...] = ("rounds", "workers", "pooled")
 @final
 @dataclass(frozen=True, eq=False)
 class Bootstrap(Delays):
-    """The empirical distribution of a trace.
+    """Delays drawn from the samples of a trace.
 
     Arguments:
-        table: seconds, shape (steps, workers), complete, inf for a worker that does not answer; under the scaled law,
-            seconds of one task.
-        keep: `"rounds"` draws a recorded round for each step, so that workers are slow together as they were;
-            `"workers"` draws for each worker from its own samples; `"pooled"` from all samples, for any number of
-            workers.
-        block: how many successive rounds are taken together: 1 breaks the correlation in time, more keeps it over
-            so many steps (the trace is taken as a circle). Only 1 with `"pooled"`.
+        table: seconds, shape (steps, workers), without missing values, inf for a worker that does not answer; under the
+            scaled law, seconds of one task.
+        keep: `"rounds"` draws one recorded round per step, so that workers are slow together as in the trace;
+            `"workers"` draws for each worker from its own samples; `"pooled"` draws from all samples, for any number
+            of workers.
+        block: number of successive rounds that are drawn together: 1 breaks the correlation in time, more preserves it
+            over that many steps (the trace is taken as a circle). Must be 1 with `"pooled"`.
         seed: at least 0.
         scale_with_load: whether delays grow with the load.
-        source: the file the table was read from, for configurations; empty if there is none.
-        absent: how the workers that the file has no row of were taken: see `erasurehead.delays.absences`.
-        unanswered: where the file has no row, shape (steps, workers); None where it is complete.
+        source: the file that the table was read from, for run files; empty if there is none.
+        absent: what was assumed of workers without a row: see `erasurehead.delays.absences`.
+        unanswered: where the file has no row, shape (steps, workers); None if it is complete.
     """
 
     table: Array
@@ -74,15 +74,15 @@ class Bootstrap(Delays):
         scale_with_load: bool = False,
         absent: Absent = "censored",
     ) -> Self:
-        """Draw from a trace, in which what is censored or missing is drawn from what was seen to take longer.
+        """Build the model from a trace; censored and missing delays are drawn from those that took longer.
 
         Arguments:
-            trace: at most one sample a worker and step.
-            keep, block, seed, scale_with_load: as above.
-            absent: what became of workers that a round has no row of: see `erasurehead.delays.absences.completed`.
+            trace: at most one sample per worker and step.
+            keep, block, seed, scale_with_load: as for the class.
+            absent: what to assume of workers without a row in a round: see `erasurehead.delays.absences.completed`.
 
         Raises:
-            DataError: a worker has two samples in one step, or no delay is known exactly.
+            DataError: if a worker has two samples in one step, or no delay is known exactly.
         """
         if absent not in ABSENT:
             raise invalid("absent", f"must be {', '.join(map(repr, ABSENT[:-1]))} or {ABSENT[-1]!r}", absent)
@@ -100,22 +100,22 @@ class Bootstrap(Delays):
         scale_with_load: bool = False,
         absent: str = "censored",
     ) -> Self:
-        """Draw from a trace file with our own column names: what a configuration says."""
+        """Build the model from a trace file with the standard column names, as run files do."""
         trace = read_trace(path)
         return cls.from_trace(trace, cast("Keep", keep), block, seed, scale_with_load, cast("Absent", absent))
 
     @cached_property
     def effective_rounds(self) -> float:
-        """How many independent rounds say as much as these, some of which may be alike for a while."""
+        """Number of independent rounds with as much information as these, which may be correlated."""
         return effective_rounds(self.table)
 
     @cached_property
     def tail_index(self) -> float:
-        """The exponent of the tail: below 2 a mean of these delays settles slower than means do."""
+        """The exponent of the delays' tail: below 2 their mean converges more slowly than means usually do."""
         return tail_index(self.table)
 
     def if_dead(self) -> Bootstrap | None:
-        """Return the same draws if those that did not answer never did; None where nobody failed to."""
+        """Return the same model if workers that did not answer never did; None if all answered."""
         if self.unanswered is None:
             return None
         return replace(self, table=np.where(self.unanswered, np.inf, self.table), absent="dead", unanswered=None)

@@ -1,7 +1,7 @@
-"""Delays that belong to time: whatever follows the clock, traces in their own order, stalls that last.
+"""Delays that depend on time: models that follow the clock, traces in their own order, stalls that last.
 
-A delay that is drawn for each step is drawn twenty times as often by a method of twenty times as many steps. These are
-drawn by when an order is posted instead.
+A delay that is drawn per step is drawn twenty times as often by a method with twenty times as many steps. These delays
+are drawn by the time when an order is posted instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from erasurehead.delays.trace_files import read_trace
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, check_count, invalid, real
 
-_BLOCK = 256  # stalls of each worker that are drawn in one go
+_BLOCK = 256  # stalls of each worker that are drawn at once
 
 
 def _check_seconds(name: str, value: float) -> None:
@@ -33,14 +33,14 @@ def _check_seconds(name: str, value: float) -> None:
 @final
 @dataclass(frozen=True)
 class AlongClock(Delays):
-    """A model whose draws follow the clock: orders posted within the same stretch of time meet the same draw.
+    """A model whose draws follow the clock: orders posted in the same interval of time meet the same draw.
 
     `along(markov(...), every=1.0)` keeps a worker slow for as many seconds as the chain stays, not for as many steps;
     `along(trace('trace.csv'), every=0.5)` plays a trace with two rounds a second.
 
     Arguments:
-        model: what is drawn from; draw k is that of orders posted from k * every on, before (k + 1) * every.
-        every: seconds, greater than 0.
+        model: the model to draw from; draw k is for orders posted at times in [k * every, (k + 1) * every).
+        every: length of an interval, in seconds, greater than 0.
     """
 
     model: Delays
@@ -76,14 +76,14 @@ class AlongClock(Delays):
 class InOrder(Delays):
     """A trace in its own order, round after round, and from the beginning again after its end.
 
-    Nothing is drawn: unlike `Bootstrap` it keeps what followed upon what. Under `along` its rounds are so many seconds
+    Nothing is drawn: unlike `Bootstrap` it keeps the order of the rounds. Under `along` its rounds are `every` seconds
     apart.
 
     Arguments:
-        table: seconds, shape (rounds, workers), complete; under the scaled law, seconds of one task.
-        start: the round that it begins with.
+        table: seconds, shape (rounds, workers), without missing values; under the scaled law, seconds of one task.
+        start: the round at which it begins.
         scale_with_load: whether delays grow with the load.
-        source: the file the table was read from, for configurations; empty if there is none.
+        source: the file that the table was read from, for run files; empty if there is none.
     """
 
     table: Array
@@ -101,15 +101,15 @@ class InOrder(Delays):
 
     @classmethod
     def from_trace(cls, trace: Trace, start: int = 0, scale_with_load: bool = False) -> Self:
-        """Play a trace; rounds that lack a worker are left out.
+        """Build the model from a trace; rounds that lack a worker are left out.
 
         Raises:
-            DataError: some samples are censored, or no round is complete.
+            DataError: if some samples are censored, or no round is complete.
         """
         if trace.censored.any():
             raise DataError(
                 f"{trace.source}: {int(trace.censored.sum())} of {len(trace.seconds)} samples are censored, so that "
-                "the slow delays are not known; fit a distribution instead, which takes account of them."
+                "the slow delays are not known; fit a distribution instead, which takes them into account."
             )
         table = trace.table()
         if scale_with_load:
@@ -123,7 +123,7 @@ class InOrder(Delays):
 
     @classmethod
     def from_file(cls, path: str, start: int = 0, scale_with_load: bool = False) -> Self:
-        """Play a trace file with our own column names: what a configuration says."""
+        """Build the model from a trace file with the standard column names, as run files do."""
         return cls.from_trace(read_trace(path), start, scale_with_load)
 
     def rows(
@@ -146,17 +146,17 @@ class InOrder(Delays):
 @final
 @dataclass(frozen=True)
 class Stalls(Delays):
-    """Workers that stand still for a while, each at its own times, and answer when that is over, whatever is asked.
+    """Workers that stall for a while, each at its own times, and answer when the stall is over.
 
-    Each worker goes on for an exponential time and then stalls for another: an order that is posted in the middle of a
-    stall waits for its end, and one posted outside is not delayed. Add what else takes time: `stalls(20, 3) + ...`.
-    Only the first message of an order waits, as the others come after it.
+    Each worker runs for an exponential time and then stalls for another: an order that is posted during a stall waits
+    for its end, and other orders are not delayed. Add whatever else takes time: `stalls(20, 3) + ...`. Only the first
+    message of an order waits, as the others come after it.
 
     Arguments:
         every: mean seconds between the end of a stall and the next, greater than 0.
         lasting: mean seconds of a stall, greater than 0.
         seed: at least 0.
-        resolution: seconds to which the time of an order is taken, greater than 0.
+        resolution: resolution of an order's time, in seconds, greater than 0.
     """
 
     every: float
@@ -205,7 +205,7 @@ class Stalls(Delays):
 
 @lru_cache(maxsize=32)
 def _edges(every: float, lasting: float, seed: int, n_workers: int, blocks: int) -> Array:
-    """Return when each worker's stalls begin and end in turn, shape (n_workers, 2 * blocks * _BLOCK)."""
+    """Return when each worker's stalls begin and end, alternately, shape (n_workers, 2 * blocks * _BLOCK)."""
     count = blocks * _BLOCK
     lengths = np.empty((n_workers, 2 * count))
     lengths[:, ::2] = draw("exponential", seed, 0, count, n_workers, 0, stream=5, factor=every).T
@@ -216,10 +216,10 @@ def _edges(every: float, lasting: float, seed: int, n_workers: int, blocks: int)
 @final
 @dataclass(frozen=True)
 class PerOrder(Delays):
-    """A model that delays each order once: the first message of a worker, and not the others after it.
+    """A model that delays each order once: only the first message of a worker.
 
     Arguments:
-        model: of that delay.
+        model: the model of that delay.
     """
 
     model: Delays

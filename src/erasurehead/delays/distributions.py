@@ -27,17 +27,17 @@ def check_seconds(argument: str, value: float, zero: bool = False) -> None:
 
 
 def grow(values: Array, work: float | Array, scale_with_load: bool) -> Array:
-    """Multiply delays by the work in place, if the law says that they grow with it."""
+    """Multiply delays by the work in place, if they grow with it (the scaled law)."""
     if scale_with_load and not (isinstance(work, float | int) and work == 1.0):
         values *= work
     return values
 
 
 class Drawn(Delays):
-    """A distribution: standard draws, transformed; then, under the scaled law, multiplied by the load.
+    """A distribution: transformed standard draws, multiplied by the load under the scaled law.
 
-    Of the two laws in use, the additive one (`scale_with_load=False`) adds the delay to the computing time whatever
-    the load; the scaled one multiplies all of it by the load. They can rank codes in opposite orders.
+    Of the two laws in use, the additive one (`scale_with_load=False`) adds the same delay to the computing time
+    whatever the load; the scaled one multiplies the delay by the load. They can rank codes in opposite orders.
     """
 
     name: ClassVar[str]
@@ -47,12 +47,12 @@ class Drawn(Delays):
 
     @property
     def factor(self) -> float:
-        """What standard draws are multiplied by before anything else."""
+        """The factor by which standard draws are multiplied first."""
         return 1.0
 
     @abstractmethod
     def transform(self, values: Array) -> None:
-        """Turn draws, multiplied by `factor`, into seconds of one unit of work, in place."""
+        """Turn draws, multiplied by `factor`, into seconds per unit of work, in place."""
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
@@ -74,9 +74,9 @@ class Exponential(Drawn):
     *mean* 1/2, which its measured times confirm.
 
     Arguments:
-        mean: in seconds, greater than 0.
-        seed: at least 0.
-        scale_with_load: which law.
+        mean: mean delay in seconds, greater than 0.
+        seed: seed of the draws, at least 0.
+        scale_with_load: whether delays grow with the load.
     """
 
     mean: float
@@ -110,10 +110,10 @@ class ShiftedExponential(Drawn):
     `P[T <= 1/B + tau] = exp(-B lambda tau)`; the left side must be `P[T > ...]`.)
 
     Arguments:
-        shift: in seconds, at least 0.
-        mean: of the exponential part, in seconds, greater than 0.
-        seed: at least 0.
-        scale_with_load: which law.
+        shift: smallest delay in seconds, at least 0.
+        mean: mean of the exponential part, in seconds, greater than 0.
+        seed: seed of the draws, at least 0.
+        scale_with_load: whether delays grow with the load.
     """
 
     shift: float
@@ -142,14 +142,14 @@ class ShiftedExponential(Drawn):
 @final
 @dataclass(frozen=True)
 class Weibull(Drawn):
-    """`shift` plus `scale` times an exponential to the power 1/shape: a shape below 1 has a tail heavier than it.
+    """`shift` plus `scale` times an exponential to the power 1/shape: its tail is heavier for a shape below 1.
 
     Arguments:
-        scale: in seconds, greater than 0.
-        shape: greater than 0; 1 is the exponential.
-        shift: in seconds, at least 0.
-        seed: at least 0.
-        scale_with_load: which law.
+        scale: scale in seconds, greater than 0.
+        shape: exponent, greater than 0; 1 is the exponential.
+        shift: smallest delay in seconds, at least 0.
+        seed: seed of the draws, at least 0.
+        scale_with_load: whether delays grow with the load.
     """
 
     scale: float
@@ -181,11 +181,11 @@ class Pareto(Drawn):
     """At least `minimum`, and longer than t with probability (minimum / t) ** exponent.
 
     Arguments:
-        minimum: in seconds, greater than 0.
-        exponent: greater than 0. At 1 or less the mean is infinite, which is allowed and warned of: the time to hear
-            from *all* workers then has no expectation, but the time to hear from the first r of them has.
-        seed: at least 0.
-        scale_with_load: which law.
+        minimum: smallest delay in seconds, greater than 0.
+        exponent: greater than 0. At 1 or less the mean is infinite, which is allowed, with a warning: the time to hear
+            from *all* workers then has no expectation, but the time to hear from the first r of them does.
+        seed: seed of the draws, at least 0.
+        scale_with_load: whether delays grow with the load.
     """
 
     minimum: float
@@ -217,11 +217,11 @@ class LogNormal(Drawn):
     """`shift` plus `median` times the exponential of a normal variable.
 
     Arguments:
-        median: of the part above the shift, in seconds, greater than 0.
+        median: median of the part above the shift, in seconds, greater than 0.
         sigma: standard deviation of the logarithm, greater than 0.
-        shift: in seconds, at least 0.
-        seed: at least 0.
-        scale_with_load: which law.
+        shift: smallest delay in seconds, at least 0.
+        seed: seed of the draws, at least 0.
+        scale_with_load: whether delays grow with the load.
     """
 
     median: float
@@ -257,4 +257,4 @@ def _exp(power: float) -> float:
 
 
 def _gamma(x: float) -> float:
-    return math.gamma(x) if x < 171.0 else math.inf  # where float64 ends
+    return math.gamma(x) if x < 171.0 else math.inf  # beyond it, float64 overflows

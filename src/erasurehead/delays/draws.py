@@ -1,11 +1,11 @@
-"""Random numbers by (seed, unit, step, worker): the same whatever the block in which they are asked for.
+"""Random numbers by (seed, unit, step, worker): the same in whatever blocks they are drawn.
 
-Workers and steps are cut into tiles (`_LEVELS`): tall ones for the first workers, so that a few workers over many
-steps are drawn together, flat ones far out, so that a million workers need no more than one step at a time. Every
-tile is a stretch of one PCG64 sequence of period 2**128, reached by a jump to a place that is a hash of the tile's
-number: stretches of a few thousand numbers do not overlap (a billion of them do with probability 2**-50), and their
-distances have none of the powers of two that would leave the generator's low bits alike. A jump costs about two
-microseconds, so that blocks are drawn at nearly the generator's own speed.
+Workers and steps are cut into tiles (`_LEVELS`): tall ones for the first workers, so that a few workers over many steps
+are drawn together, and flat ones for those far out, so that a million workers need only one step at a time. Every tile
+is a stretch of one PCG64 sequence of period 2**128, reached by a jump to a place that is a hash of the tile's number:
+stretches of a few thousand numbers do not overlap (a billion of them do with probability 2**-50), and their distances
+are not powers of two, which would make the generator's low bits similar. A jump costs about two microseconds, so that
+blocks are drawn at nearly the generator's own speed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Kind: TypeAlias = Literal["exponential", "uniform", "normal"]
 _KINDS: tuple[Kind, ...] = ("exponential", "uniform", "normal")
 _MASK = (1 << 128) - 1
 _MIXERS = (0x9E3779B97F4A7C15F39CC0605CEDC835, 0xDA942042E4DD58B5C2B2AE3D27D4EB4F)
-_ASKED_AGAIN = 1 << 18  # numbers of a block so small that its tiles are kept: a plan asks for it for each setting
+_ASKED_AGAIN = 1 << 18  # size up to which a block's tiles are kept: a plan draws it for each setting
 
 
 class _Level(NamedTuple):
-    """Workers start..stop-1 are drawn in tiles of so many steps by so many workers."""
+    """Workers start..stop-1 are drawn in tiles of a given number of steps and of workers."""
 
     start: int
     stop: int
@@ -41,7 +41,7 @@ _LEVELS = (_Level(0, 64, 1024, 16), _Level(64, 1024, 128, 64), _Level(1024, 1 <<
 
 
 class _Source:
-    """One sequence of random bits, and the way to each of its stretches."""
+    """One sequence of random bits, with access to each of its stretches."""
 
     def __init__(self, kind: Kind, seed: int, unit: int, stream: int) -> None:
         key = np.random.SeedSequence(seed, spawn_key=(_KINDS.index(kind), unit, stream))
@@ -66,7 +66,7 @@ class _Source:
 
 
 def _place(number: int) -> int:
-    # Multiply and fold, twice over: a bijection of the whole numbers below 2**128 that leaves no pattern.
+    # Multiply and fold, twice: a bijection of the integers below 2**128 that leaves no pattern.
     for mixer in _MIXERS:
         number = number * mixer & _MASK
         number ^= number >> 67
@@ -104,12 +104,12 @@ def draw(
         kind: the distribution, in its standard form.
         seed: at least 0.
         first: the first step, from 0.
-        count: how many steps.
-        n_workers: how many workers.
-        unit: messages of one step draw their own numbers.
+        count: number of steps.
+        n_workers: number of workers.
+        unit: number of the message in its step; each has its own draws.
         stream: tells apart several draws that one model makes for the same worker and step.
-        out: where to write, C-contiguous; made if None.
-        factor: what every draw is multiplied by, while it is at hand.
+        out: output, C-contiguous; None for a new array.
+        factor: a factor for every draw.
     """
     values = room(out, count, n_workers)
     for index, level in enumerate(_LEVELS):
@@ -117,7 +117,7 @@ def draw(
         if not columns.shape[1]:
             break
         whole = first % level.steps == 0 and (first + count) % level.steps == 0
-        # Tiles of one step are far wider than a few workers far out: they are drawn as far as they are needed.
+        # Tiles of one step far out are much wider than a few workers: only the part that is needed is drawn.
         if whole and (level.steps == 1 or columns.size > _ASKED_AGAIN):
             _drawn(columns, _source(kind, seed, unit, stream), index, first, factor)
         else:

@@ -1,4 +1,4 @@
-"""Families of distributions that delays are fitted to: density, survival, and where a search begins."""
+"""Families of distributions that delays are fitted to: density, survival function, and starting point of the search."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _ROOT = 0.5 * float(np.log(2.0 * np.pi))
 
 @dataclass(frozen=True)
 class Family:
-    """A family of distributions on the seconds above 0.
+    """A family of distributions of positive times.
 
     Arguments:
-        name: as in `FAMILIES`.
+        name: its name in `FAMILIES`.
         parameters: names of the positive parameters, in order.
-        location: name of the parameter below which there are no delays, or "" if the family has none.
+        location: name of the parameter that is the smallest delay, or "" if the family has none.
         at_minimum: whether the likelihood rises with the location up to the smallest sample, which is then its
             maximum-likelihood value; otherwise the location is searched for.
-        log_density: of seconds, the positive parameters and the location.
-        log_survival: logarithm of the probability of being slower, likewise.
+        log_density: logarithm of the density, as a function of seconds, the positive parameters and the location.
+        log_survival: logarithm of the probability of being slower, with the same arguments.
         start: positive parameters to begin from, given uncensored seconds above the location.
         model: builds the delay model from all parameters by name, a seed and the law.
     """
@@ -55,7 +55,7 @@ class Family:
 
 
 def _logs(seconds: Array, location: float) -> Array:
-    # Below the location there is nothing: the density is 0 there, and the survival 1.
+    # Below the location the density is 0, and the survival probability 1.
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(seconds - location, 0.0))
 

@@ -1,4 +1,4 @@
-"""Fitting a distribution to delays, some of which are known only to be longer than what was waited for."""
+"""Fitting a distribution to delays, some of which are censored: known only to be longer than the wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, invalid
 
 _Z95 = 1.959963984540054
-_FAR = 0.05  # a P-P gap below which times are right within a few percent, whatever the number of samples
+_FAR = 0.05  # P-P gap below which times are right within a few percent, whatever the number of samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,19 +28,19 @@ class Fit:
         family: its name, one of `FAMILIES`.
         parameters: fitted values by name, in seconds where they are times.
         intervals: 95% confidence intervals by name. From the curvature of the likelihood; for a location at the
-            smallest sample from the law of the smallest sample. A location that the search left at the edge of its
-            range has none.
-        model: the delays that follow it, with seed 0.
-        log_likelihood: at the fitted values.
-        aic: Akaike's criterion, 2 * (number of parameters - log_likelihood): of several families, the smaller fits
-            better; a difference below 2 tells nothing.
+            smallest sample from the law of the smallest sample. A location at the edge of the search's
+            range has no interval.
+        model: the delay model with these parameters, and seed 0.
+        log_likelihood: logarithm of the likelihood at the fitted values.
+        aic: Akaike's criterion, 2 * (number of parameters - log_likelihood): among families, the smaller fits
+            better; a difference below 2 means nothing.
         gap: largest vertical distance of the P-P plot from the diagonal, from 0 to 1. About 1.4 / sqrt(n) is what
-            chance alone leaves of n uncensored samples of the right family. With censored samples it is taken up to
+            chance alone produces with n uncensored samples of the right family. With censored samples it is taken up to
             the time when 5% of all samples were still waited for.
         n: number of samples.
-        n_censored: how many of them are censored.
+        n_censored: number of censored samples.
         empirical: P-P plot, the Kaplan-Meier estimate of the distribution at each uncensored sample, shape (points,).
-        fitted: P-P plot, the fitted distribution there, shape (points,).
+        fitted: P-P plot, the fitted distribution at the same points, shape (points,).
     """
 
     family: str
@@ -57,21 +57,21 @@ class Fit:
 
     @property
     def short(self) -> str:
-        """The text of the model with four digits of each parameter."""
+        """The text of the model, with four digits per parameter."""
         rounded = {name: float(f"{value:.4g}") for name, value in self.parameters.items()}
         return str(FAMILIES[self.family].build(rounded, 0, bool(getattr(self.model, "scale_with_load", False))))
 
     @property
     def bad(self) -> bool:
-        """Whether the P-P plot is farther from the diagonal than chance explains, and than is of no matter."""
+        """Whether the P-P plot is farther from the diagonal than chance explains, and far enough to matter."""
         known = max(1, self.n - self.n_censored)
         return self.gap > max(_FAR, 2.0 * 1.4 / math.sqrt(known))
 
     def drawn(self, count: int = 8) -> tuple[Delays, ...]:
-        """Return models with parameters drawn from what is known of them: log-normal, as wide as their intervals.
+        """Return models with parameters drawn from their uncertainty: log-normal, as wide as their intervals.
 
         Arguments:
-            count: how many, at least 1; always the same.
+            count: number of models, at least 1; the same ones every time.
         """
         chosen, random = family(self.family), np.random.default_rng(0)
         found: list[Delays] = []
@@ -91,8 +91,8 @@ class Uncertain(Delays):
     """A fitted model that knows how uncertain its parameters are.
 
     Arguments:
-        model: with the likeliest parameters; what is drawn from, and written in configurations.
-        draws: models with other parameters that the same samples might be of, at least two.
+        model: the model with the most likely parameters, which is drawn from and written in run files.
+        draws: models with other parameters that the same samples are compatible with, at least two.
     """
 
     model: Delays
@@ -120,13 +120,13 @@ def fit(
     """Fit one family to delays by maximum likelihood.
 
     Arguments:
-        seconds: at least 0, shape (n,); for a censored sample, how long it was waited for.
-        censored: whether each sample is known only to be longer, shape (n,); none if left out.
-        name: of the family, one of `FAMILIES`.
-        scale_with_load: for the returned model; the seconds are then those of one task.
+        seconds: delays, at least 0, shape (n,); for a censored sample, the length of the wait.
+        censored: whether each sample is known only to be longer, shape (n,); by default none is.
+        name: name of the family, one of `FAMILIES`.
+        scale_with_load: whether the returned model's delays grow with the load; the seconds are then those of one task.
 
     Raises:
-        DataError: fewer than two different uncensored samples, or samples at 0 in a family that has none.
+        DataError: if there are fewer than two different uncensored samples, or samples of 0 in a family without 0.
     """
     chosen = family(name)
     times, hidden = _checked(seconds, censored)
@@ -141,7 +141,7 @@ def fit(
     intervals = _intervals(chosen, vector, loss, decode, at_edge, len(times))
     empirical, points = kaplan_meier(times, hidden)
     if hidden.any():
-        # Where few samples are left that were still waited for, the estimate is mostly chance.
+        # Where few samples are still at risk, the estimate is mostly chance.
         waited = np.searchsorted(np.sort(times), points, side="left") <= 0.95 * len(times)
         empirical, points = empirical[waited], points[waited]
     fitted = -np.expm1(chosen.log_survival(points, theta, location))
@@ -164,12 +164,12 @@ def fit(
 
 
 def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load: bool = False) -> tuple[Fit, ...]:
-    """Fit families to all samples of a trace taken together, and rank them by AIC, the best first.
+    """Fit families to all samples of a trace together, and rank them by AIC, the best first.
 
     Arguments:
-        trace: with its censored samples.
-        names: families to try; all of `FAMILIES` if left out. One that the samples rule out is left out.
-        scale_with_load: fit seconds per task.
+        trace: the trace, with its censored samples.
+        names: families to try; by default all of `FAMILIES`. Those that the samples rule out are left out.
+        scale_with_load: whether to fit seconds per task.
     """
     seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
     fits: list[Fit] = []
@@ -185,12 +185,12 @@ def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load:
 
 
 def fit_workers(trace: Trace, name: str, scale_with_load: bool = False) -> dict[str, Fit]:
-    """Fit one family to each worker of a trace by itself.
+    """Fit one family to each worker of a trace separately.
 
     Arguments:
-        trace: with its censored samples.
-        name: of the family, one of `FAMILIES`.
-        scale_with_load: fit seconds per task.
+        trace: the trace, with its censored samples.
+        name: name of the family, one of `FAMILIES`.
+        scale_with_load: whether to fit seconds per task.
 
     Returns:
         The fits by the worker's name; a worker with fewer than two different uncensored samples is left out.
@@ -243,7 +243,7 @@ class _Decode:
         self.n = len(chosen.parameters)
         self.fixed = float(known.min()) if chosen.at_minimum else 0.0
         self.searched = bool(chosen.location) and not chosen.at_minimum
-        # The likelihood of a shifted family may grow without bound as the shift nears the smallest sample; as the
+        # The likelihood of a shifted family may grow without bound as the shift approaches the smallest sample; as the
         # smallest of n lies about 1/n of their spread above the shift, the search keeps that distance.
         spread = float(np.median(known) - known.min())
         self.ceiling = max(0.0, float(known.min()) - spread / len(known))
@@ -256,7 +256,7 @@ class _Decode:
 
 
 class _Loss:
-    """The negative log-likelihood, of the unconstrained vector."""
+    """The negative log-likelihood, as a function of the unconstrained vector."""
 
     def __init__(self, chosen: Family, times: Array, hidden: BoolArray, decode: _Decode) -> None:
         self.chosen, self.decode = chosen, decode
@@ -284,7 +284,7 @@ def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Lo
         above = times[~hidden] - (location if chosen.name != "pareto" else 0.0)
         start = np.log(chosen.start(above[above > 0.0]))
         vector = np.append(start, begin) if decode.searched else start
-        for _ in range(2):  # a second simplex, begun where the first one ended, undoes its premature shrinking
+        for _ in range(2):  # a second simplex, started where the first one ended, undoes its premature shrinking
             found = minimize(
                 loss, vector, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9 * len(times), "maxiter": 2000}
             )

@@ -1,4 +1,4 @@
-"""Delays that are given, not drawn: none, a table, a recorded run."""
+"""Delays that are given, not drawn: none, a table, or a recorded run."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class NoDelay(Delays):
 @final
 @dataclass(frozen=True)
 class Fixed(Delays):
-    """A table of delays: step t takes row `t % len(table)`, and every message of a step the same.
+    """A table of delays: step t uses row `t % len(table)`, and all messages of a step have the same delay.
 
     Arguments:
-        table: one row a step, one column a worker, in seconds, each at least 0; inf means no answer.
+        table: one row per step, one column per worker, in seconds, each at least 0; inf means no answer.
     """
 
     table: tuple[tuple[float, ...], ...]
@@ -86,17 +86,17 @@ class Fixed(Delays):
 @final
 @dataclass(frozen=True, eq=False)
 class Recorded(Delays):
-    """The arrivals of an earlier run, step by step: a replay.
+    """The arrivals of an earlier run, step by step, for replays.
 
     Arguments:
-        table: when each message came, counted from the worker's message before it (the first from the order), in
+        table: when each message came, counted from the worker's previous message (the first one from the order), in
             seconds; inf where it never came. Shape (units, steps, workers).
         first_step: the step of the table's first row.
-        source: the file that it was read from, for configurations; empty if there is none.
-        order: who was first among messages that came at the same moment: the smaller number, inf if not known. As
-            the table; None where nothing is known of it.
-        script: what came in each round of the run. On the virtual engine it is then played as it was, late work
-            included, whatever the engine does with late work else; None for a table of delays, and nothing more.
+        source: the file that it was read from, for run files; empty if there is none.
+        order: the order of messages that came at the same moment: smaller numbers were first, inf if not known. Same
+            shape as the table; None if nothing is known.
+        script: what came in each round of the run. The virtual engine then replays it exactly, late work included,
+            whatever the engine otherwise does with late work; None for only a table of delays.
     """
 
     table: Array
@@ -131,11 +131,11 @@ class Recorded(Delays):
             rows: with the keys step, worker, unit, seconds, censored, late and rank of
                 `erasurehead.runs.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
                 unless a later record has it late.
-            source: the file they come from, if any.
-            steps: the rows of the run's steps, to play it round by round; None for a table of delays only.
+            source: the file that they come from, if any.
+            steps: the rows of the run's steps, to replay it round by round; None for only a table of delays.
 
         Raises:
-            DataError: there are none.
+            DataError: if there are no arrivals.
         """
         came: dict[tuple[int, int, int], float] = {}
         ranks: dict[tuple[int, int, int], float] = {}
@@ -170,10 +170,10 @@ class Recorded(Delays):
         """Build the replay from a run's `arrivals.jsonl`.
 
         Arguments:
-            path: of the file.
-            rounds: whether the run is to be played again round by round, with the same scheme and optimizer, as
-                `erasurehead.runs.replay` has it: `steps.jsonl` must lie beside the file then. Else it is a model of
-                the delays, for any scheme.
+            path: path of the file.
+            rounds: whether the run is to be replayed round by round, with the same scheme and optimizer, as by
+                `erasurehead.runs.replay`: `steps.jsonl` must then lie beside the file. Otherwise the result is a model
+                of the delays, for any scheme.
         """
         from erasurehead.delays.run_traces import check_arrival, json_lines
 

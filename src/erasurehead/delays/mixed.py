@@ -1,4 +1,4 @@
-"""Workers that are sometimes slow: anew in each step, or for a while."""
+"""Workers that are sometimes slow: independently in each step, or for a while."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
 
-_BACK = 64  # steps looked back at a time
+_BACK = 64  # number of steps that are looked back at a time
 
 
 class _UsualOrSlow(Delays):
-    """Workers whose messages have one of two delays; which of them, subclasses say."""
+    """Workers whose messages have one of two delays; subclasses decide which."""
 
     usual: Delays
     slow: Delays
 
     @abstractmethod
     def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
-        """Return who is slow when, shape (count, n_workers)."""
+        """Return which workers are slow in which steps, shape (count, n_workers)."""
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
@@ -57,8 +57,8 @@ class Bimodal(_UsualOrSlow):
     Arguments:
         share: probability of being slow, from 0 to 1.
         usual: the delay of a message that is not slow.
-        slow: the delay of one that is.
-        seed: of the choice, at least 0.
+        slow: the delay of a slow message.
+        seed: seed of the choice, at least 0.
     """
 
     share: float
@@ -87,7 +87,7 @@ class Bimodal(_UsualOrSlow):
 class MarkovModulated(_UsualOrSlow):
     """Each worker is usual or slow, and stays so for a while: a two-state Markov chain over the steps.
 
-    A worker is slow for 1/leave steps on average, and in a share enter / (enter + leave) of all steps, the first
+    A worker is slow for 1/leave steps on average, and in a fraction enter / (enter + leave) of all steps, the first
     included. All messages of a step are in the same state.
 
     Arguments:
@@ -95,7 +95,7 @@ class MarkovModulated(_UsualOrSlow):
         leave: probability of turning usual again, greater than 0; `enter + leave` is at most 1.
         usual: the delay in the usual state.
         slow: the delay in the slow state.
-        seed: of the chain, at least 0.
+        seed: seed of the chain, at least 0.
     """
 
     enter: float
@@ -119,11 +119,11 @@ class MarkovModulated(_UsualOrSlow):
         return _mixed(self.enter / (self.enter + self.leave), self.usual, self.slow)
 
     def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
-        """Return who is slow when, shape (count, n_workers).
+        """Return which workers are slow in which steps, shape (count, n_workers).
 
         One uniform number u moves a worker from either state: below `enter` it is slow afterwards, above
         `1 - leave` usual, and in between it stays as it was. So the state is that of the last step whose u was not
-        in between, and any step can be reached without walking there from the first.
+        in between, and any step can be computed without going through all earlier ones.
         """
         slow = np.empty((count, n_workers), dtype=bool)
         state = self._before(first, n_workers)
@@ -156,10 +156,10 @@ class MarkovModulated(_UsualOrSlow):
 
 
 def _mixed(share: float, usual: Delays, slow: Delays) -> float | None:
-    """Return the mean of delays of which a share is slow; None if that of one of the two is not known."""
+    """Return the mean of delays of which a fraction is slow; None if the mean of either kind is not known."""
     total = 0.0
     for part, delays in ((1.0 - share, usual), (share, slow)):
-        if part > 0.0:  # what never happens may take for ever
+        if part > 0.0:  # a kind that never occurs may have an infinite mean
             mean = delays.expected
             if mean is None:
                 return None

@@ -1,4 +1,4 @@
-"""Workers that are slow not by chance but for good: found in a trace, and named."""
+"""Workers that are slow not by chance but persistently: found in a trace, and named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import special
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.trace import Trace
 
-_SURE = 0.01  # probability of naming anybody where all workers are alike
+_SURE = 0.01  # probability of naming any worker although all are alike
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class SlowWorker:
     """A worker that is slower than the others in most steps.
 
     Attributes:
-        worker: 0..n_workers-1.
-        name: as the trace calls it.
-        rank: its mean place in a step, from 0 (always the first to answer) to 1 (always the last).
+        worker: its number, 0..n_workers-1.
+        name: its name in the trace.
+        rank: its mean rank within a step, from 0 (always the first to answer) to 1 (always the last).
         factor: its median delay over the median of all others; a lower bound if over half of its samples are censored.
     """
 
@@ -34,14 +34,14 @@ class SlowWorker:
 def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
     """Return the workers that are persistently slow, the slowest first.
 
-    A worker is named if its mean place among the workers of a step is higher than chance allows (a normal test of
-    the mean of uniform ranks, with a probability of 0.01 over all workers together of naming anybody wrongly), and
-    its median delay exceeds that of the others by a factor worth the mention. Places within a step are not disturbed
-    by steps in which all are slow; whoever was not waited for shares the last place.
+    A worker is named if its mean rank among the workers of a step is higher than chance allows (a normal test of the
+    mean of uniform ranks, with a probability of 0.01, over all workers together, of naming any wrongly), and its median
+    delay exceeds that of the others by the given factor. Ranks within a step are not disturbed by steps in which all
+    are slow; workers that were not waited for share the last rank.
 
     Arguments:
-        trace: at least two workers and two steps, or nobody can be named.
-        at_least: the factor.
+        trace: a trace of at least two workers and two steps, or none can be named.
+        at_least: the least factor, at least 1.
     """
     ranks = _places(trace)
     found: list[SlowWorker] = []

@@ -1,4 +1,4 @@
-"""Machine code that puts a tile of draws where it belongs: one pass, where numpy takes two, the second row by row."""
+"""Machine code that copies a tile of draws to its place in one pass; numpy takes two, the second row by row."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def place(tile: Array, factor: float, out: Array) -> None:
 
     Arguments:
         tile: shape (steps, width).
-        factor: what every draw is multiplied by.
-        out: filled, shape (steps, at most width); its rows need not follow each other in memory.
+        factor: a factor for every draw.
+        out: output, shape (steps, at most width); its rows need not be contiguous.
     """
     for step in range(out.shape[0]):
         for worker in range(out.shape[1]):

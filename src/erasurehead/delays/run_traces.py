@@ -1,4 +1,4 @@
-"""The delays in a run's own records: each worker's time from when it began, and who was still busy."""
+"""The delays in a run's own records: each worker's time from when it began, and which workers were still busy."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from erasurehead.errors import DataError
 
 
 def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the samples in a run's `arrivals.jsonl` with their line numbers, in our own columns.
+    """Yield the samples in a run's `arrivals.jsonl` with their line numbers, in the standard columns.
 
-    A worker's own time runs from when it began on the order. A worker that had not answered when waiting stopped is
+    A worker's time runs from when it began on the order. A worker that had not answered when waiting stopped is
     censored; where late work is carried on (late messages are then in the file), it is busy with that order until it
-    has sent it, so that it gives no sample of the orders in between. If `steps.jsonl` lies beside the file, a worker
-    that became free in the middle of a round and did not finish is censored from that moment; without it, it is left
-    out. Of a worker that sends several messages a step only the first is a sample: the others are not independent of
-    it.
+    has sent it, and gives no sample for the orders in between. If `steps.jsonl` lies beside the file, a worker that
+    became free in the middle of a round and did not finish is censored from that moment; without it, it is left out. Of
+    a worker that sends several messages per step only the first is a sample: the others are not independent of it.
 
     Raises:
-        DataError: a line that is not JSON, or not an arrival; or a file that is not as the run wrote it.
+        DataError: if a line is not JSON, or not an arrival; or the file is not as the run wrote it.
     """
     check_beside(path)
     check_beside(path.with_name("steps.jsonl"))
@@ -34,7 +33,7 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     carried = any(row["late"] for _, row in rows)
     samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
     busy: dict[int, bool] = {}
-    free: dict[int, float | None] = {}  # when a worker sent a late message, in seconds of the run; None if not known
+    free: dict[int, float | None] = {}  # when a worker sent a late message, in seconds of the run; None if unknown
     for number, row in rows:
         worker, order = int(row["worker"]), int(row["round"])
         if not row["censored"] or row["late"]:
@@ -86,10 +85,10 @@ def _begins(path: Path) -> dict[int, float]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the objects of a file of JSON lines, each with the number of its line; blank lines are passed over.
+    """Yield the objects of a file of JSON lines, each with the number of its line; blank lines are skipped.
 
     Raises:
-        DataError: if the file cannot be read, or a line is no JSON object; the message names the line.
+        DataError: if the file cannot be read, or a line is not a JSON object; the message names the line.
     """
     check_text(path)
     number = 0
@@ -109,10 +108,10 @@ def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def check_arrival(row: Mapping[str, Any], place: str) -> None:
-    """Raise if what a record of an arrival says is of the wrong type, or out of range.
+    """Raise if a value in a record of an arrival has the wrong type, or is out of range.
 
     Raises:
-        DataError: naming the key and what it holds.
+        DataError: if so; the error names the key and the value.
     """
     for key in ("worker", "step", "unit", "round"):
         if key in row:
@@ -131,7 +130,7 @@ def arrival_number(row: Mapping[str, Any], key: str, place: str, whole: bool = F
     """Return a number of a record, which must be finite and at least 0.
 
     Raises:
-        DataError: if it is not there, or is none.
+        DataError: if it is missing, or not such a number.
     """
     value = row.get(key)
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

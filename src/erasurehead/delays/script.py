@@ -1,4 +1,4 @@
-"""What came in each round of a recorded run, and when: what a replay plays."""
+"""What arrived in each round of a recorded run, and when, for replays."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class ScriptedMessage:
     """A message of a recorded run.
 
     Attributes:
-        worker: who sent it.
-        unit: which of the worker's messages of a round it is.
+        worker: the worker that sent it.
+        unit: its number among the worker's messages of a round.
         order_round: the round that it answers.
         started: when the worker began, in seconds since that round began.
-        seconds: when it came, likewise.
-        usable: whether it could be used; else its vector was lost, or was no number.
+        seconds: when it arrived, likewise.
+        usable: whether it could be used; if not, its vector was lost, or not finite.
     """
 
     worker: int
@@ -31,14 +31,14 @@ class ScriptedMessage:
 
 @dataclass(frozen=True)
 class ScriptedEvent:
-    """What befell a worker in a recorded run.
+    """Something that happened to a worker in a recorded run.
 
     Attributes:
         kind: `"died"`, `"joined"`, `"failed"` or `"offered"`.
-        place: how many messages had come in the round before it.
-        time: when it was, in seconds since training began.
-        worker: its number; -1 where it is about none.
-        reason, host, count, broken: as the engines' events have them.
+        place: how many messages had arrived in the round before it.
+        time: when it happened, in seconds since training began.
+        worker: number of the worker; -1 if it concerns none.
+        reason, host, count, broken: as in the engines' events.
     """
 
     kind: str
@@ -57,11 +57,12 @@ class ScriptedRound:
 
     Attributes:
         begin: when its order was submitted, in seconds since training began.
-        waited: seconds from there until the waiting stopped.
-        end: when the model had moved, in seconds since training began; of a round that was broken off, when it was.
-        messages: that came in it, in the order in which they did.
+        waited: seconds from then until waiting stopped.
+        end: when the model had moved, in seconds since training began; for a round that was broken off, when that
+            happened.
+        messages: the messages that arrived in it, in the order of arrival.
         failed: workers whose messages could not be used.
-        events: what befell workers in it, in order.
+        events: what happened to workers in it, in order.
     """
 
     begin: float
@@ -77,9 +78,9 @@ class Script:
     """A recorded run, round by round.
 
     Attributes:
-        rounds: by number.
-        last_use: for each round, the last round in which a message of it came.
-        start: what befell workers while they were started; nothing if all of them just came up.
+        rounds: the rounds by number.
+        last_use: for each round, the last round in which a message of it arrived.
+        start: what happened to workers while they were started; empty if all of them simply came up.
     """
 
     rounds: Mapping[int, ScriptedRound]
@@ -88,11 +89,11 @@ class Script:
 
     @classmethod
     def of(cls, steps: Iterable[Mapping[str, Any]], arrivals: Iterable[Mapping[str, Any]]) -> Script | None:
-        """Return the script of a run's records; None if they do not say in which round what came.
+        """Return the script of a run's records; None if they do not say in which round each message came.
 
         Arguments:
-            steps: the rows of its steps.
-            arrivals: the rows of its messages.
+            steps: the rows of the run's steps.
+            arrivals: the rows of the run's messages.
         """
         came: dict[int, list[tuple[int, ScriptedMessage]]] = {}
         last_use: dict[int, int] = {}
@@ -139,7 +140,7 @@ class Script:
 
 
 def moment(begin: float, seconds: float) -> float:
-    """Return a time that is so many seconds after another to the last bit: their difference is `seconds` again."""
+    """Return the time `begin + seconds`, such that subtracting `begin` gives exactly `seconds` again."""
     time = begin + seconds
     low = high = time
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""How far the rounds of a trace speak for the next ones: memory in time, drift, and tails too heavy for a mean."""
+"""How representative the rounds of a trace are of later ones: correlation in time, drift, and heavy tails."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from erasurehead._internal.arrays import Array
 
 _SIGNIFICANT = 1.96  # of an autocorrelation, in Politis and White's rule
 _CRITICAL = 1.63  # of the largest excursion of a Brownian bridge, at 1%
-_FEW_KNOWN = 150.0  # independent rounds below which that is too little: stalls would be taken for drift
-_WORTH = 0.1  # a change of the logarithm of delays that is worth the mention
-_FEW = 20  # rounds below which nothing is said of drift
+_FEW_KNOWN = 150.0  # independent rounds below which that value is too small: stalls would be taken for drift
+_WORTH = 0.1  # change of the logarithm of delays that is worth mentioning
+_FEW = 20  # rounds below which drift is not examined
 
 
 def block_length(table: Array) -> int:
-    """Return how many successive rounds are to be drawn together: Politis and White's automatic block length.
+    """Return how many successive rounds to draw together: Politis and White's automatic block length.
 
     The optimal length for the circular block bootstrap of a mean (Politis and White 2004, with the correction of
-    Patton, Politis and White 2009), of the logarithms of the delays: for the rounds' means and longest delays, and
-    for the single workers, whose autocovariances are averaged. The largest counts.
+    Patton, Politis and White 2009), applied to the logarithms of the delays: to the rounds' means and longest delays,
+    and to the single workers, whose autocovariances are averaged. The largest length is returned.
 
     Arguments:
         table: seconds, shape (rounds, workers); inf for workers that do not answer.
 
     Returns:
-        1 where rounds do not remember each other, at most a third of the rounds.
+        1 if rounds are uncorrelated, at most a third of the number of rounds.
     """
     logs = _logs(table)
     rounds = len(logs)
@@ -35,17 +35,17 @@ def block_length(table: Array) -> int:
         return 1
     own = logs - logs.mean(axis=0)
     together = [_autocovariances(series[:, None]) for series in (logs.mean(axis=1), logs.max(axis=1))]
-    # Workers are many series of the same memory: their mean is known as well as that of a longer trace.
+    # Workers are many series with the same memory: their mean is known as well as that of a longer trace.
     found = [_politis_white(item, rounds, 1) for item in together]
     found.append(_politis_white(_autocovariances(own), rounds, logs.shape[1]))
     return max(1, round(max(found)))
 
 
 def effective_rounds(table: Array) -> float:
-    """Return how many independent rounds say as much of the mean as those of a table, which may be alike for a while.
+    """Return the effective number of independent rounds in a table whose rounds may be correlated.
 
     Arguments:
-        table: as of `block_length`.
+        table: as for `block_length`.
     """
     logs = _logs(table)
     if len(logs) < 8:
@@ -59,15 +59,15 @@ def effective_rounds(table: Array) -> float:
 
 
 def tail_index(table: Array) -> float:
-    """Return the exponent of the delays' tail, by Hill's estimator: below 2 the variance has no end, below 1 the mean.
+    """Return the exponent of the delays' tail, by Hill's estimator: below 2 the variance is infinite, below 1 the mean.
 
-    Each worker's delays are taken over their median: that a machine is slow for good makes no tail.
+    Each worker's delays are divided by their median: a machine that is always slow does not make a tail.
 
     Arguments:
-        table: as of `block_length`.
+        table: as for `block_length`.
 
     Returns:
-        From the longest twentieth; inf where there are fewer than 200 delays, or none at all above 0.
+        The exponent, from the longest twentieth; inf if there are fewer than 200 delays, or none above 0.
     """
     known = np.isfinite(table) & (table > 0.0)
     over = [
@@ -83,10 +83,10 @@ def tail_index(table: Array) -> float:
 
 @dataclass(frozen=True)
 class Drift:
-    """Delays that are not what they were.
+    """A lasting change of the delays.
 
     Attributes:
-        since: the round from which on they are what they are now.
+        since: the round at which they changed.
         factor: how many times as long they are since then.
     """
 
@@ -95,14 +95,14 @@ class Drift:
 
 
 def drift(table: Array) -> Drift | None:
-    """Return where delays changed most, if that is more than chance, with a probability of 1% of finding what is not.
+    """Return where delays changed most, if by more than chance (at a significance level of 1%).
 
-    The largest excursion of the cumulated deviations of the rounds' mean logarithms, over the root of their long-run
-    variance once a jump there and a trend are taken out (CUSUM): stalls that last for a while are no drift, as they
-    raise that variance.
+    The test statistic is the largest excursion of the cumulated deviations of the rounds' mean logarithms, divided by
+    the square root of their long-run variance after a jump there and a trend are taken out (CUSUM): stalls that last
+    for a while are not drift, as they raise that variance.
 
     Arguments:
-        table: as of `block_length`.
+        table: as for `block_length`.
     """
     series = _logs(table).mean(axis=1)
     rounds = len(series)
@@ -121,7 +121,7 @@ def drift(table: Array) -> Drift | None:
     if abs(shift) < math.log1p(_WORTH):
         return None
     if variance > 0.0:
-        # Rounds that are alike for long are few to know their own variance from.
+        # Rounds that are correlated for long are too few to estimate their variance.
         least = _CRITICAL * math.sqrt(1.0 + _FEW_KNOWN * variance / (float(covariances[0]) * rounds))
         if float(np.abs(sums).max()) < least * math.sqrt(variance * rounds):
             return None
@@ -129,7 +129,7 @@ def drift(table: Array) -> Drift | None:
 
 
 def _logs(table: Array) -> Array:
-    """Return logarithms of delays, with the longest finite one in place of what never came."""
+    """Return logarithms of delays, with the longest finite one in place of infinite ones."""
     finite = table[np.isfinite(table)]
     shortest = float(finite[finite > 0.0].min(initial=math.inf))
     low = 1e-3 * shortest if math.isfinite(shortest) else 1.0
@@ -139,7 +139,7 @@ def _logs(table: Array) -> Array:
 
 
 def _autocovariances(series: Array) -> Array:
-    """Return the autocovariances at all lags that are looked at, averaged over the columns."""
+    """Return the autocovariances at all lags considered, averaged over the columns."""
     rounds = len(series)
     centred = series - series.mean(axis=0)
     most = min(rounds - 1, 2 * (math.ceil(math.sqrt(rounds)) + 5))
@@ -149,7 +149,7 @@ def _autocovariances(series: Array) -> Array:
 
 
 def _bandwidth(covariances: Array, rounds: int, series: int) -> int:
-    """Return M of the flat-top window: twice the lag after which correlations are no more than chance."""
+    """Return M of the flat-top window: twice the lag after which correlations are within chance."""
     if covariances[0] <= 0.0:
         return 0
     correlations = np.abs(covariances / covariances[0])

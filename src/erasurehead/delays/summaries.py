@@ -1,4 +1,4 @@
-"""Delays in a few figures: how long, how unequal within a step, and who is always slow."""
+"""Delays in a few figures: how long, how unequal within a step, and which workers are always slow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The quantiles that a summary has; 0 is the smallest delay, 1 the longest."""
 
 _ROOM = 100
-"""Bytes that a summary needs for each delay, about."""
+"""Approximate bytes that a summary needs per delay."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +28,15 @@ class Summary:
     """Delays in a few figures.
 
     Attributes:
-        n_workers: how many.
-        n_steps: how many.
-        n_samples: how many delays.
-        n_censored: how many of them are known only to be longer.
-        mean: in seconds, of the samples; NaN where some are censored. Of a model it is the model's own, if it is known.
-        quantiles: seconds by share, for `SHARES`. Where samples are censored, by Kaplan and Meier; inf for what is
-            longer than anything that was waited for (in a model: for workers that never answer).
-        spread: the longest delay of a step over its median one, shape (n_steps,), NaN for a median of 0. Where the
-            longest is censored, or many are, at least so much is sure.
+        n_workers: number of workers.
+        n_steps: number of steps.
+        n_samples: number of delays.
+        n_censored: number of delays that are known only to be longer.
+        mean: mean of the samples, in seconds; NaN if some are censored. For a model, its exact mean if that is known.
+        quantiles: seconds by probability, for `SHARES`. With censored samples, by Kaplan and Meier; inf beyond the
+            longest wait (in a model: for workers that never answer).
+        spread: ratio of the longest delay of a step to its median, shape (n_steps,), NaN for a median of 0. Where the
+            longest is censored, or many are, this is a lower bound.
         slow: workers that are slower than the others step after step, the slowest first.
     """
 
@@ -54,7 +54,7 @@ def summarize(trace: Trace) -> Summary:
     """Return the summary of a trace.
 
     Arguments:
-        trace: with its censored samples.
+        trace: the trace, with its censored samples.
     """
     hidden = trace.censored
     mean = math.nan if hidden.any() else float(trace.seconds.mean())
@@ -73,12 +73,12 @@ def summarize(trace: Trace) -> Summary:
 
 
 def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary:
-    """Return the summary of what a delay model draws for tasks of one unit of work.
+    """Return the summary of a delay model's draws for one unit of work.
 
     Arguments:
         model: how slow the workers are.
-        n_workers: how many.
-        steps: how many are drawn, at least 1.
+        n_workers: number of workers.
+        steps: number of steps to draw, at least 1.
     """
     check_count("n_workers", n_workers)
     check_count("steps", steps)
@@ -95,7 +95,7 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
     seconds = np.where(never, longest, table).ravel()
     names = tuple(map(str, range(n_workers)))
     trace = Trace(step, worker, seconds, np.ones(table.size), never.ravel(), names, "the model")
-    known = model.expected  # a mean of draws is far from it where few are slow, or the tail is heavy
+    known = model.expected  # a mean of draws is far off where few are slow, or the tail is heavy
     mean = math.inf if never.any() else float(table.mean()) if known is None else known
     spread = _spread(table.ravel(), step)
     slow = slow_workers(trace)

@@ -1,7 +1,7 @@
-"""Messages that arrive at the same moment: who is first is drawn from (seed, step), the same way wherever it matters.
+"""Messages that arrive at the same moment: their order is drawn from (seed, step), in the same way everywhere.
 
-Without delays, or with delays that take few values, many messages tie. If the first workers always came first, a rule
-that does not wait for all of them would leave out the same part of the data for ever.
+Without delays, or with delays of few values, many messages tie. If workers with low numbers always came first, a rule
+that does not wait for all of them would always leave out the same part of the data.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.delays.draws import draw
 
-_STREAM = 1 << 20  # far from those of the delay models, so that no model draws the same numbers
+_STREAM = 1 << 20  # far from the streams of delay models, so that none draws the same numbers
 
 
 def precedence(delays: Delays | None, seed: int, first: int, count: int, n_workers: int, unit: int = 0) -> Array:
-    """Return who goes first among messages that arrive at the same moment, shape (count, n_workers).
+    """Return the order of messages that arrive simultaneously, shape (count, n_workers).
 
-    The smaller number goes first. First messages of workers have numbers in [0, 1), second messages in [1, 2), and so
-    on, unless the delays are those of a recorded run, which knows who did go first.
+    Smaller numbers go first. First messages of workers have numbers in [0, 1), second messages in [1, 2), and so on,
+    unless the delays are those of a recorded run, whose order is known.
 
     Arguments:
-        delays: of the workers; None for none.
-        seed: of the draw, at least 0.
+        delays: delays of the workers; None for none.
+        seed: seed of the draw, at least 0.
         first: the first step, from 0.
-        count: how many steps.
-        n_workers: how many workers.
+        count: number of steps.
+        n_workers: number of workers.
         unit: 0 for the first message of a step, 1 for the second, and so on.
     """
     recorded = None if delays is None else delays.ranks(first, count, n_workers, unit)
@@ -36,17 +36,17 @@ def precedence(delays: Delays | None, seed: int, first: int, count: int, n_worke
 
 
 def untied(times: Array, before: Array) -> Array:
-    """Return arrival times of which no two in a row are equal: later by the last bits for who goes later.
+    """Return arrival times without ties within a row: those that go later are later by the last bits.
 
     Arguments:
-        times: at least 0, or inf, shape (rounds, n_messages).
+        times: arrival times, at least 0 or inf, shape (rounds, n_messages).
         before: the precedence of each message, of the same shape.
 
     Returns:
-        Shape (rounds, n_messages). The order of messages with different times stays; inf stays inf.
+        Shape (rounds, n_messages). The order of messages with different times is kept; inf remains inf.
     """
     order = np.lexsort((before, times), axis=1)
-    # Floats of at least 0 are ordered as their bits are: each is made greater than the one before it by a bit.
+    # Floats of at least 0 are ordered as their bits are: each is made greater than the previous one by one bit.
     bits = np.take_along_axis(times, order, axis=1).view(np.int64)
     ranks = np.arange(times.shape[1], dtype=np.int64)
     bits = np.maximum.accumulate(bits - ranks, axis=1) + ranks

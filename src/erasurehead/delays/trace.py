@@ -1,4 +1,4 @@
-"""A latency trace: how long each worker took in each step, and who was not waited for."""
+"""Latency traces: how long each worker took in each step, and which were not waited for."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from erasurehead.errors import DataError, invalid
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Measured delays. Every run is one.
+    """Measured delays. Every run gives one.
 
     Arguments:
-        step: of each sample, shape (samples,), counted from 0 in the order of the steps.
-        worker: 0..n_workers-1, shape (samples,).
-        seconds: at least 0 and finite, shape (samples,). For a censored sample the moment when waiting stopped.
-        load: tasks that the worker computed, greater than 0, shape (samples,).
+        step: step of each sample, counted from 0, shape (samples,).
+        worker: worker of each sample, 0..n_workers-1, shape (samples,).
+        seconds: its delay, at least 0 and finite, shape (samples,). For a censored sample, when waiting stopped.
+        load: number of tasks that the worker computed, greater than 0, shape (samples,).
         censored: whether the worker is known only to be slower than `seconds`, shape (samples,).
-        names: what each worker is called in the source, shape (n_workers,).
-        source: where the samples come from, for messages.
+        names: name of each worker in the source, shape (n_workers,).
+        source: where the samples come from, for error messages.
     """
 
     step: IntArray
@@ -39,7 +39,7 @@ class Trace:
 
     @classmethod
     def from_table(cls, table: Array, source: str = "the table", load: float = 1.0) -> Self:
-        """Build a trace from seconds of shape (steps, workers); NaN where there is no sample."""
+        """Build a trace from seconds of shape (steps, workers); NaN for missing samples."""
         table = np.asarray(table, dtype=np.float64)
         if table.ndim != 2:
             raise invalid("table", "must have shape (steps, workers)", table.shape)
@@ -64,14 +64,14 @@ class Trace:
 
     @property
     def n_steps(self) -> int:
-        """Number of steps, those with missing samples included."""
+        """Number of steps, including those with missing samples."""
         return int(self.step.max()) + 1
 
     def table(self) -> Array:
-        """Return the seconds as a table, shape (n_steps, n_workers); NaN where there is no sample.
+        """Return the seconds as a table, shape (n_steps, n_workers); NaN for missing samples.
 
         Raises:
-            DataError: a worker has two samples in one step.
+            DataError: if a worker has two samples in one step.
         """
         table = np.full((self.n_steps, self.n_workers), np.nan)
         table[self.step, self.worker] = self.seconds
@@ -87,7 +87,7 @@ class Trace:
         return table
 
     def steps(self, first: int, stop: int) -> Self:
-        """Return the samples of steps first..stop-1, counted from 0 again: one half of a trace, say."""
+        """Return the samples of steps first..stop-1, renumbered from 0."""
         kept = (self.step >= first) & (self.step < stop)
         return replace(
             self,
@@ -99,17 +99,17 @@ class Trace:
         )
 
     def without_computing(self, seconds_per_task: float) -> Self:
-        """Return what is left of the samples when computing the tasks of each is taken out; at least 0.
+        """Return the samples without the time of computing their tasks; at least 0.
 
-        A plan, or an engine, adds computing for the load of each setting: whole times would count it twice.
+        Plans and engines add the computing time for each load: total times would count it twice.
 
         Arguments:
-            seconds_per_task: what computing a task took, at least 0.
+            seconds_per_task: computing time per task, at least 0.
         """
         return replace(self, seconds=np.maximum(self.seconds - seconds_per_task * self.load, 0.0))
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what a user should know before trusting this trace, as sentences; empty if nothing is amiss."""
+        """Return warnings about this trace, as sentences; empty if there are none."""
         said: list[str] = []
         if self.n_workers == 1:
             said.append(f"{self.source} has one worker only: it says nothing of how workers differ.")
@@ -131,7 +131,7 @@ class Trace:
 
 
 def _unit_gap(seconds: Array, index: IntArray) -> float:
-    # Medians fall into two clusters about 1,000 apart; single stalls do not move a median.
+    # Medians fall into two clusters that differ by a factor of about 1,000; single stalls do not move a median.
     order = np.lexsort((seconds, index))
     counts = np.bincount(index)
     starts = np.cumsum(counts) - counts

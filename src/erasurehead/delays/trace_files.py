@@ -1,4 +1,4 @@
-"""Reading and writing traces: CSV and Parquet, of others and our own, and the arrivals of our runs."""
+"""Reading and writing traces: CSV and Parquet files, with standard or other columns, and the arrivals of runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, MissingExtra, invalid
 
 COLUMNS = ("worker", "step", "seconds", "load", "censored")
-"""The columns of a trace file; `load` (1 if absent) and `censored` (no if absent) may be left out."""
+"""The columns of a trace file; `load` (by default 1) and `censored` (by default no) may be missing."""
 
 _REQUIRED = COLUMNS[:3]
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _FINER = re.compile(r"(?:^|[^a-z])[mun]s\)?$|milli|micro|nano", re.IGNORECASE)
-"""What a column is called that is likely not to be in seconds."""
+"""Names of columns that are probably not in seconds."""
 _TRUE, _FALSE = ("1", "true", "yes", "1.0"), ("0", "false", "no", "0.0", "", "none")
 
 
@@ -38,19 +38,19 @@ def read_trace(
     where: Mapping[str, str | float] | None = None,
     unit: str = "s",
 ) -> Trace:
-    """Read a trace; what is odd about it is warned of, what is wrong raises.
+    """Read a trace. Oddities are warned about; errors raise.
 
     Arguments:
         path: `.csv`, `.csv.gz`, `.csv.bz2`, `.parquet`, or a run's `arrivals.jsonl`.
-        columns: for a file of others, which of its columns is which of ours: `{"step": "round", "seconds":
-            "latency_s"}`; columns that are called as ours need not be named.
+        columns: for files with other column names, a dict from ours to theirs: `{"step": "round", "seconds":
+            "latency_s"}`; columns with the standard names need not be listed.
         where: keep only the rows in which these columns have these values: `{"region": "Tokyo", "load": 0.5}`.
-        unit: of the seconds column: `"s"`, `"ms"`, `"us"` or `"ns"`.
+        unit: unit of the seconds column: `"s"`, `"ms"`, `"us"` or `"ns"`.
 
     Raises:
-        InvalidArgument: an unknown name in `columns`, or an unknown unit.
-        DataError: no such file, a column that is not there (the message lists those that are), a value that is no
-            number, negative or NaN (with its line), or nothing left.
+        InvalidArgument: if `columns` has an unknown name, or the unit is unknown.
+        DataError: if there is no such file, a column is missing (the message lists those that there are), a value is
+            not a number, negative or NaN (the message names its line), or nothing is left.
 
     Warns:
         UserWarning: each of `Trace.remarks()`.
@@ -80,13 +80,13 @@ def read_trace(
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:
-    """Write a trace as CSV or Parquet, by the file's ending, with the columns worker, step, seconds, load, censored.
+    """Write a trace as CSV or Parquet, by the file's suffix, with the columns worker, step, seconds, load, censored.
 
-    The file is there whole or not at all, and new ones are for their owner only: a trace may tell much of a cluster.
+    The file is written atomically, and only its owner can read a new one: a trace may reveal much about a cluster.
 
     Arguments:
-        trace: what to write.
-        path: of the file: Parquet if it ends in .parquet, CSV packed by gzip or bzip2 in .gz or .bz2, else plain CSV.
+        trace: the trace to write.
+        path: path of the file: Parquet if it ends in .parquet, compressed CSV if it ends in .gz or .bz2, else CSV.
     """
     path = Path(path)
     names = np.array(trace.names)[trace.worker]
@@ -188,7 +188,7 @@ def _collect(
         np.unique(np.array(step), return_inverse=True)[1].astype(np.int64),
         np.array([position[label] for label in labels], dtype=np.int64),
         np.array(seconds),
-        np.where(computed > 0.0, computed, 1.0),  # delays of idle workers, asked for as such, cannot be scaled
+        np.where(computed > 0.0, computed, 1.0),  # delays of idle workers, where they were selected, cannot be scaled
         np.array(censored),
         tuple(names),
         str(path),
@@ -229,7 +229,7 @@ def _same(found: object, wanted: str | float) -> bool:
 
 
 def _worker(path: Path, line: int, column: str, row: Mapping[str, Any]) -> object:
-    """Return what a worker is called: a name, or a number from 0 on."""
+    """Return the label of a worker: a name, or a number from 0."""
     label = row[column]
     try:
         number = float(label)
@@ -244,8 +244,8 @@ def _worker(path: Path, line: int, column: str, row: Mapping[str, Any]) -> objec
 
 
 def _refuse_idle(trace: Trace, line: int, column: str) -> None:
-    """Raise for a trace with delays of workers that computed nothing, which nobody asked for by `where`."""
-    trace.table()  # several blocks in one file are the likelier mistake
+    """Raise for a trace with delays of workers that computed nothing, unless `where` selects them."""
+    trace.table()  # several blocks in one file are a more likely mistake
     raise DataError(
         f"{trace.source}, line {line}: {column} must be above 0, but it is 0; select the rows that are meant "
         f"(where={{{column!r}: ...}}, or --where {column}=... on the command line)."

@@ -1,4 +1,4 @@
-"""How a delay model is written in a configuration: its name, then its arguments."""
+"""How a delay model is written in a run file: its name, then its arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def written(name: str, model: DataclassInstance) -> str:
-    """Return `name(argument=value, ...)` for a dataclass, without the arguments (but the seed) at their defaults."""
+    """Return `name(argument=value, ...)` for a dataclass, without arguments at their defaults (but with the seed)."""
     shown = [
         f"{item.name}={_value(getattr(model, item.name))}"
         for item in fields(model)
